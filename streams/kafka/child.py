@@ -1,0 +1,36 @@
+"""Child processes that never outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# Linux sends the death signal when the *thread* that forked ends, so all children come from one thread that stays.
+_SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+_LEASH = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit("the parent is gone")
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def spawn(command: Sequence[str], *, log: Path) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own, its output in `log`; on Linux it is killed when this process ends.
+
+    A session of its own keeps the terminal's Ctrl-C away: the parent decides in which order things stop.
+    """
+    leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())] if sys.platform == "linux" else []
+    return _SPAWNER.submit(_popen, [*leash, *command], log).result()
+
+
+def _popen(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )

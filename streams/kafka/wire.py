@@ -1,0 +1,71 @@
+"""Ask a broker which brokers it knows: one Metadata request on a plain socket, without an event loop."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+
+HOST = "127.0.0.1"
+# Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's connection.
+PORTS = range(20000, 32000)
+_METADATA_V1_NO_TOPICS = struct.pack(">hhih2si", 3, 1, 1, 2, b"pb", 0)
+
+
+def live_brokers(address: str, *, timeout: float = 2.0) -> set[int]:
+    """Return the node ids that the broker at `address` ("host:port") lists; empty if it does not answer."""
+    host, _, port = address.strip().rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=timeout) as connection:
+            connection.sendall(struct.pack(">i", len(_METADATA_V1_NO_TOPICS)) + _METADATA_V1_NO_TOPICS)
+            (size,) = struct.unpack(">i", _read(connection, 4))
+            return _node_ids(_read(connection, size))
+    except (OSError, ValueError, struct.error):
+        return set()
+
+
+def answers(bootstrap: str, *, timeout: float = 3.0) -> bool:
+    """Tell whether any address of the comma-separated `bootstrap` is a Kafka broker that answers."""
+    return any(live_brokers(address, timeout=timeout) for address in bootstrap.split(","))
+
+
+def free_ports(count: int) -> list[int]:
+    """Pick `count` different loopback ports that nothing listens on now."""
+    chosen: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        chosen.append(port)
+        if len(chosen) == count:
+            return chosen
+    raise OSError(f"no {count} free ports between {PORTS.start} and {PORTS.stop}")
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    if not 0 <= size <= 1 << 20:
+        raise ValueError("not a Kafka broker's answer")
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise OSError("connection closed")
+        data += part
+    return data
+
+
+def _node_ids(answer: bytes) -> set[int]:
+    """Read the brokers of a Metadata v1 response: id, host, port, nullable rack each."""
+    correlation, count = struct.unpack_from(">ii", answer)
+    if correlation != 1:
+        raise ValueError("not a Kafka broker's answer")
+    at, ids = 8, set()
+    for _ in range(count):
+        node_id, host_size = struct.unpack_from(">ih", answer, at)
+        at += 6 + host_size + 4
+        (rack_size,) = struct.unpack_from(">h", answer, at)
+        at += 2 + max(rack_size, 0)
+        ids.add(node_id)
+    return ids

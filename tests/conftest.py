@@ -1,0 +1,62 @@
+"""The real parts which tests share: one Kafka and one Redis for the whole run. Missing parts fail, they never skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from streams.broker import KafkaUnavailable, choose_broker
+from streams.kafka.child import spawn
+from streams.kafka.wire import free_ports
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """Yield the bootstrap address of a real broker; each test uses topics and groups of its own."""
+    try:
+        with choose_broker() as broker:
+            yield broker.bootstrap
+    except KafkaUnavailable as reason:
+        pytest.fail(str(reason), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of a real Redis: PB_REDIS_URL, else a `redis-server` that keeps nothing on disk."""
+    given = os.environ.get("PB_REDIS_URL")
+    if given:
+        _wait_for_redis(given)
+        yield given
+        return
+    if shutil.which("redis-server") is None:
+        pytest.fail("redis-server is missing; set PB_REDIS_URL, or: apt-get install redis-server", pytrace=False)
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("redis")
+    options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
+    server = spawn(["redis-server", *options], log=Path(folder) / "redis.log")
+    url = f"redis://127.0.0.1:{port}/0"
+    try:
+        _wait_for_redis(url)
+        yield url
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _wait_for_redis(url: str, *, timeout: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout
+    with redis.Redis.from_url(url) as client:
+        while True:
+            try:
+                client.ping()
+                return
+            except redis.ConnectionError as error:
+                if time.monotonic() > deadline:
+                    pytest.fail(f"no Redis answers at {url}: {error}", pytrace=False)
+                time.sleep(0.05)

@@ -1,0 +1,126 @@
+"""Real brokers: one that takes and gives records, three of which one may fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from streams.broker import LocalKafka, choose_broker
+from streams.kafka.wire import answers, live_brokers
+
+
+async def create_topic(bootstrap: str, *, replication: int = 1) -> str:
+    """Create a topic of one partition with a name of its own."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        topic = f"broker-{uuid4().hex}"
+        settings = {"min.insync.replicas": str(min(replication, 2))}
+        await admin.create_topics([NewTopic(topic, 1, replication, topic_configs=settings)])
+        return topic
+    finally:
+        await admin.close()
+
+
+async def write(bootstrap: str, topic: str, value: bytes) -> None:
+    """Write one record to all replicas in sync."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all") as producer:
+        await producer.send_and_wait(topic, value)
+
+
+async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    """Read the first `count` records with a consumer group."""
+    consumer = AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, group_id=f"g-{uuid4().hex}", auto_offset_reset="earliest"
+    )
+    async with consumer:
+        return [(await consumer.getone()).value for _ in range(count)]
+
+
+async def test_a_group_reads_what_was_written(kafka: str) -> None:
+    topic = await create_topic(kafka)
+    await write(kafka, topic, b"one")
+    await write(kafka, topic, b"two")
+    assert await read(kafka, topic, 2) == [b"one", b"two"]
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[LocalKafka]:
+    with LocalKafka(brokers=3) as cluster:
+        yield cluster
+
+
+async def test_writes_go_on_when_one_of_three_brokers_is_killed_and_it_comes_back(three: LocalKafka) -> None:
+    topic = await create_topic(three.bootstrap, replication=3)
+    await write(three.bootstrap, topic, b"before")
+    three.kill(2)
+    assert not answers(three.nodes[2].address)
+    await write(three.bootstrap, topic, b"without it")
+    three.start_node(2)
+    await write(three.bootstrap, topic, b"after")
+    assert await read(three.bootstrap, topic, 3) == [b"before", b"without it", b"after"]
+
+
+def test_a_paused_broker_does_not_answer_until_it_is_resumed(three: LocalKafka) -> None:
+    three.pause(3)
+    try:
+        assert live_brokers(three.nodes[3].address, timeout=0.5) == set()
+    finally:
+        three.resume(3)
+    three.wait_ready({3})
+
+
+def test_a_stopped_node_leaves_the_cluster_and_returns(three: LocalKafka) -> None:
+    three.stop_node(1)
+    assert not three.nodes[1].running
+    three.start_node(1)
+    three.wait_ready({1, 2, 3})
+
+
+async def test_kept_data_outlives_the_broker(tmp_path: Path) -> None:
+    with LocalKafka(data_dir=tmp_path) as first:
+        topic = await create_topic(first.bootstrap)
+        await write(first.bootstrap, topic, b"kept")
+    with LocalKafka(data_dir=tmp_path) as second:
+        assert await read(second.bootstrap, topic, 1) == [b"kept"]
+
+
+def test_a_named_broker_is_used_as_it_is(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PB_BROKER", raising=False)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", kafka)
+    with choose_broker() as broker:
+        assert (broker.bootstrap, broker.kind) == (kafka, "env")
+
+
+def test_the_broker_ends_when_its_parent_is_killed() -> None:
+    script = "from streams.broker import LocalKafka\nimport time\n"
+    script += "with LocalKafka() as k: print(k.nodes[1].jvm.pid, k.bootstrap, flush=True); time.sleep(300)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid, bootstrap = parent.stdout.readline().split()
+        assert answers(bootstrap)
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while _alive(int(pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(int(pid))
+
+
+def _alive(pid: int) -> bool:
+    """Tell whether the process runs; one that has ended but was not waited for does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
