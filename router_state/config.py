@@ -1,0 +1,158 @@
+"""A router as declared: models with prices, a budget, and the knobs of its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state.errors import InvalidConfig
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """List price of a model, in dollars per million tokens."""
+
+    input_price_per_m: float
+    output_price_per_m: float
+
+    @property
+    def per_1k(self) -> float:
+        """Dollars per 1,000 tokens, input and output weighted alike."""
+        return (self.input_price_per_m + self.output_price_per_m) / 2000.0
+
+    def cost_usd(self, *, input_tokens: int, output_tokens: int) -> float:
+        """Dollars for these tokens."""
+        return (input_tokens * self.input_price_per_m + output_tokens * self.output_price_per_m) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of a model before its first reward.
+
+    One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose coefficients are taken over
+    (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is how many observations the belief counts for; None takes
+    the profile's.
+    """
+
+    A: Matrix | None = None
+    b: Vector | None = None
+    like: str | None = None
+    expected_reward: float | None = None
+    n_eff: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """One model of a portfolio. `onboarding_pulls` None: the profile's number without a prior, none with one."""
+
+    price: Price
+    prior: Prior | None = None
+    onboarding_pulls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """At most `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the cheapest model."""
+
+    usd: float
+    seconds: float
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """Everything that tunes a router. The five switches of the live profile are the booleans; all False is the paper's policy."""
+
+    alpha: float = 0.01
+    gamma: float = 0.997
+    lambda_c: float = 0.3
+    ridge: float = 1.0
+    v_max: float = 200.0
+    n_eff: float = 1163.9
+    onboarding_pulls: int = 20
+    epsilon: float = 0.0
+    seed: int = 0
+    commitment_ttl_seconds: float = 900.0
+    dollar_dual: bool = False
+    commit_and_settle: bool = False
+    feedback_clock: bool = False
+    drift_alarms: bool = False
+    paced_onboarding: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.gamma <= 1.0:
+            raise InvalidConfig(f"gamma must be in (0, 1], not {self.gamma}")
+        if not 0.0 <= self.epsilon <= 1.0:
+            raise InvalidConfig(f"epsilon must be in [0, 1], not {self.epsilon}")
+        if min(self.alpha, self.lambda_c) < 0 or self.ridge <= 0 or self.n_eff <= 0:
+            raise InvalidConfig("alpha and lambda_c must be ≥ 0, ridge and n_eff > 0")
+
+
+PAPER = Knobs()
+LIVE = Knobs(
+    gamma=0.9995,
+    lambda_c=0.0,
+    dollar_dual=True,
+    commit_and_settle=True,
+    feedback_clock=True,
+    drift_alarms=True,
+    paced_onboarding=True,
+)
+PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
+
+
+def n_eff_of(t_adapt: float, *, gamma: float) -> float:
+    """Return how many observations a prior may count for so that it is outweighed after `t_adapt` requests.
+
+    Equation 13 of ParetoBandit: (γ^(−T_adapt) − 1)/(1 − γ); its limit T_adapt where nothing is forgotten.
+    """
+    if gamma >= 1.0:
+        return float(t_adapt)
+    return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
+
+
+def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs:
+    """Return the knobs of a profile with a router's own settings over them; `t_adapt` sets `n_eff`.
+
+    Raises:
+        InvalidConfig: an unknown profile or knob, or a value out of range.
+    """
+    if profile not in PROFILES:
+        raise InvalidConfig(f"profile {profile!r} is unknown; choose one of {', '.join(PROFILES)}")
+    base = PROFILES[profile]
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    t_adapt = given.pop("t_adapt", None)
+    if t_adapt is not None and "n_eff" not in given:
+        given["n_eff"] = n_eff_of(t_adapt, gamma=given.get("gamma", base.gamma))
+    unknown = given.keys() - set(Knobs.__slots__)
+    if unknown:
+        raise InvalidConfig(f"unknown knobs: {', '.join(sorted(unknown))}")
+    return Knobs(**{**{name: getattr(base, name) for name in Knobs.__slots__}, **given})
+
+
+@dataclass(frozen=True, slots=True)
+class RouterConfig:
+    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of this configuration."""
+
+    models: Mapping[str, ModelConfig]
+    budget_usd_per_request: float | None = None
+    dimensions: int = 26
+    profile: str = "live"
+    knobs: Knobs = LIVE
+    caps: tuple[Cap, ...] = field(default=())
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        budget = self.budget_usd_per_request
+        if budget is not None and not 0.0 < budget < float("inf"):
+            raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
+        if self.dimensions < 2:
+            raise InvalidConfig("dimensions must be at least 2: one feature and the bias")

@@ -1,0 +1,82 @@
+"""What the core refuses, as facts with a stable `reason`."""
+
+from __future__ import annotations
+
+
+class RouterStateError(Exception):
+    """Base of everything the core raises; `reason` is the dead letter's reason and a metric's label."""
+
+    reason = "router_state_error"
+    retriable = False
+
+
+class NonFiniteInput(RouterStateError):
+    """A number that would enter the state is a NaN or an infinity."""
+
+    reason = "non_finite"
+
+
+class WrongContext(RouterStateError):
+    """The context has another dimension than the router, or its last entry is not 1.0."""
+
+    reason = "wrong_context"
+
+
+class EmptyPortfolio(RouterStateError):
+    """The router has no model that takes traffic."""
+
+    reason = "empty_portfolio"
+
+
+class NoAllowedModel(RouterStateError):
+    """None of the models that the request allows is in the portfolio."""
+
+    reason = "no_allowed_model"
+
+
+class NoAffordableModel(RouterStateError):
+    """No eligible model has a list price under the request's limit."""
+
+    reason = "no_affordable_model"
+
+
+class CapReached(RouterStateError):
+    """The router's hard cap in dollars leaves nothing for this request."""
+
+    reason = "cap_reached"
+
+
+class UnknownRequest(RouterStateError):
+    """A cost or a reward names a request that has no decision (yet)."""
+
+    reason = "unknown_request"
+
+
+class CostOutOfRange(RouterStateError):
+    """A cost is negative or above what one request can cost."""
+
+    reason = "cost_out_of_range"
+
+
+class RewardOutOfRange(RouterStateError):
+    """A reward is outside [0, 1]."""
+
+    reason = "reward_out_of_range"
+
+
+class ContextLost(RouterStateError):
+    """The request's context is in no store any more, so its reward can't be learned from."""
+
+    reason = "context_lost"
+
+
+class InvalidConfig(RouterStateError):
+    """A declared router contradicts itself; the message says what to change."""
+
+    reason = "invalid_config"
+
+
+class CorruptSnapshot(RouterStateError):
+    """Bytes that claim to be a snapshot are damaged, truncated, foreign or newer than this code."""
+
+    reason = "corrupt_snapshot"

@@ -1,0 +1,38 @@
+"""The paper's budget pacer: an exponential mean of costs drives the dual variable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EMA_STEP = 0.05
+DUAL_STEP = 0.05
+LAMBDA_MAX = 5.0
+
+
+@dataclass(slots=True)
+class EmaPacer:
+    """λ ← clip(λ + 0.05(c̄/B − 1), 0, 5), c̄ ← 0.95c̄ + 0.05c, c̄_0 = B (ParetoBandit Eq. 3–4).
+
+    Attributes:
+        lambda_t: dual variable, dimensionless.
+        cost_ema_usd: c̄, dollars per request.
+    """
+
+    lambda_t: float
+    cost_ema_usd: float
+
+    @classmethod
+    def start(cls, budget_usd_per_request: float) -> EmaPacer:
+        """Return a pacer that believes the budget is being met."""
+        return cls(0.0, budget_usd_per_request)
+
+    def observe(self, cost_usd: float, *, budget_usd_per_request: float) -> None:
+        """Follow one bill."""
+        self.cost_ema_usd = (1.0 - EMA_STEP) * self.cost_ema_usd + EMA_STEP * cost_usd
+        step = DUAL_STEP * (self.cost_ema_usd / budget_usd_per_request - 1.0)
+        self.lambda_t = min(LAMBDA_MAX, max(0.0, self.lambda_t + step))
+
+
+def price_ceiling(highest_per_1k: float, *, lambda_t: float) -> float:
+    """Return the highest list price ($ per 1k tokens) that may be called: c_max/(1 + λ_t); infinity while λ_t is 0."""
+    return highest_per_1k / (1.0 + lambda_t) if lambda_t > 0.0 else float("inf")

@@ -1,0 +1,64 @@
+"""Bring a router's arms and budget in line with its declaration."""
+
+from __future__ import annotations
+
+from router_state import warm_start
+from router_state.config import ModelConfig, RouterConfig
+from router_state.errors import InvalidConfig
+from router_state.pacing import EmaPacer
+from router_state.state import RouterState
+
+
+def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
+    """Put `config` in force: new models join, missing ones retire, prices and budget change; what was learned stays.
+
+    A model that comes back while its last requests are still remembered goes on with what it knew.
+
+    Raises:
+        InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has changed.
+    """
+    arms = state.arms
+    if config.dimensions != arms.d:
+        raise InvalidConfig(
+            f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare another router_id"
+        )
+    joining = {name: model for name, model in config.models.items() if name not in arms.names}
+    starts = {name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs) for name, model in joining.items()}
+    for k, name in enumerate(arms.names):
+        declared = config.models.get(name)
+        if declared is None:
+            if arms.retired_at[k] is None:
+                arms.retired_at[k] = now
+                arms.pulls_left[k] = 0
+            continue
+        arms.retired_at[k] = None
+        arms.reprice(k, declared.price)
+    for name, model in joining.items():
+        A, b = starts[name]
+        arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
+    set_budget(state, config.budget_usd_per_request)
+    state.config = config
+
+
+def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
+    """Return how often a joining model is called before its score decides: by default only if nothing is known of it."""
+    if model.onboarding_pulls is not None:
+        return model.onboarding_pulls
+    return config.knobs.onboarding_pulls if model.prior is None else 0
+
+
+def set_budget(state: RouterState, budget_usd_per_request: float | None) -> None:
+    """Start, keep or stop pacing. A changed budget keeps λ_t, which then moves from where it is."""
+    if budget_usd_per_request is None:
+        state.pacer = None
+    elif state.pacer is None:
+        state.pacer = EmaPacer.start(budget_usd_per_request)
+
+
+def drop_retired(state: RouterState, *, before: float) -> list[str]:
+    """Forget arms that retired before this time (seconds since the epoch) and return their names."""
+    gone = [k for k, at in enumerate(state.arms.retired_at) if at is not None and at < before]
+    names = [state.arms.names[k] for k in gone]
+    for k in reversed(gone):
+        state.arms.remove(k)
+    return names

@@ -1,0 +1,65 @@
+"""What is remembered of a request: its decision, its bill and its reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from router_state.config import Price, Vector
+
+
+class Candidates(NamedTuple):
+    """Every arm that was looked at, column by column; `excluded` says why an arm could not be chosen."""
+
+    models: tuple[str, ...]
+    mean: list[float]
+    bonus: list[float]
+    penalty: list[float]
+    expected_cost_usd: list[float]
+    excluded: list[str | None]
+
+    def score(self, k: int) -> float:
+        """Return mean + bonus − penalty of row k."""
+        return self.mean[k] + self.bonus[k] - self.penalty[k]
+
+
+class Bill(NamedTuple):
+    """What the call cost."""
+
+    cost_usd: float
+    revision: int
+
+
+class Label(NamedTuple):
+    """How good the answer was, and what of it the arm had forgotten when it was learned (`forgotten`, see Arms)."""
+
+    reward: float
+    source: str
+    rank: int
+    revision: int
+    forgotten: float
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where another store keeps the context.
+
+    `expired` says that the bill did not come in time, so the commitment stands at its expectation.
+    """
+
+    seq: int
+    model: str
+    reason: str
+    propensity: float
+    expected_reward: float
+    expected_cost_usd: float
+    lambda_t: float
+    config_offset: int
+    decided_at: float
+    offset: int
+    price: Price
+    x: Vector | None
+    candidates: Candidates | None
+    bill: Bill | None = None
+    label: Label | None = None
+    expired: bool = False

@@ -1,0 +1,49 @@
+"""Everything a router has learned and owes: the state that the engine moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.config import RouterConfig
+from router_state.pacing import EmaPacer
+
+
+@dataclass(slots=True)
+class RouterState:
+    """One router's state. Requests are remembered beside it, see `RequestRecord`.
+
+    Attributes:
+        t: the clock of forgetting: requests decided or, on the feedback clock, rewards learned.
+        seq: decisions made; the last one's number.
+        settled: decisions whose bill has come; expired: those whose bill did not come in time.
+        rewards_applied: decisions that have a reward.
+        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
+        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of seq}.
+    """
+
+    config: RouterConfig
+    arms: Arms
+    rng: np.random.Generator
+    t: int = 0
+    seq: int = 0
+    settled: int = 0
+    expired: int = 0
+    rewards_applied: int = 0
+    spend_usd: float = 0.0
+    committed_usd: float = 0.0
+    unmatched_cost_usd: float = 0.0
+    pacer: EmaPacer | None = None
+    open_commitments: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, config: RouterConfig) -> RouterState:
+        """Return the state of a router that has no arms yet; `Engine.configure` adds them."""
+        return cls(config=config, arms=Arms(config.dimensions), rng=np.random.default_rng(config.knobs.seed))
+
+    @property
+    def in_flight(self) -> int:
+        """Decisions whose bill is awaited."""
+        return len(self.open_commitments)
