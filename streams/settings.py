@@ -1,0 +1,230 @@
+"""Read every setting of the service from the environment (prefix `PB_`), once."""
+
+import difflib
+import os
+import ssl
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+PREFIX = "PB_"
+DAY = 86_400.0
+
+
+class BadSettings(Exception):
+    """Settings cannot be used; the message has one line a problem: variable, problem, example."""
+
+    reason = "bad_settings"
+    retriable = False
+
+
+class Settings(BaseSettings):
+    """All settings of a worker, frozen: environment variables `PB_<NAME>`, or `PB_<NAME>_FILE` with a file's path."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
+
+    # Kafka
+    bootstrap: str = Field(
+        "127.0.0.1:9092",
+        validation_alias=AliasChoices("PB_BOOTSTRAP", "KAFKA_BOOTSTRAP", "bootstrap"),
+        examples=["kafka-1:9092,kafka-2:9092"],
+    )
+    prefix: str = Field("pb.", pattern=r"^[A-Za-z0-9._-]{0,64}$", examples=["pb."])
+    app_id: str = Field("paretobandit", pattern=r"^[A-Za-z0-9._-]{1,64}$", examples=["paretobandit"])
+    instance_id: str | None = Field(None, pattern=r"^[A-Za-z0-9._-]{1,249}$", examples=["worker-0"])
+    partitions: int = Field(8, ge=1, le=1024, examples=["8"])
+    replication: int | None = Field(None, ge=1, le=32767, examples=["3"])
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field("PLAINTEXT", examples=["SASL_SSL"])
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("SCRAM-SHA-512", examples=["SCRAM-SHA-512"])
+    sasl_username: str | None = Field(None, examples=["paretobandit"])
+    sasl_password: SecretStr | None = Field(None, examples=["(or its file in PB_SASL_PASSWORD_FILE)"])
+    ssl_cafile: Path | None = Field(None, examples=["/etc/kafka/ca.pem"])
+    ssl_certfile: Path | None = Field(None, examples=["/etc/kafka/client.pem"])
+    ssl_keyfile: Path | None = Field(None, examples=["/etc/kafka/client.key"])
+    session_timeout: float = Field(15.0, ge=1.0, le=30.0, examples=["15"])
+    heartbeat: float = Field(3.0, gt=0.0, examples=["3"])
+    commit_interval: float = Field(0.5, gt=0.0, le=60.0, examples=["0.5"])
+    batch_size: int = Field(64, ge=1, le=10_000, examples=["64"])
+    batch_within: float = Field(0.005, ge=0.001, le=1.0, examples=["0.005"])
+    stream_buffer: int = Field(16_384, ge=128, examples=["16384"])
+    changelog_batch_bytes: int = Field(16 * 2**20, ge=2**20, le=90 * 2**20, examples=["16777216"])
+
+    # Contexts: how long a request can still be paid and rewarded, and where its context waits for that.
+    context_ttl: float = Field(7 * DAY, gt=0.0, examples=["604800"])
+    redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
+
+    # Encoder
+    encoder_backend: Literal["onnx", "reference", "none"] = Field("onnx", examples=["onnx"])
+    encoder_path: Path | None = Field(None, examples=["/var/lib/paretobandit/encoder"])
+    encoder_weights: str | None = Field(None, examples=["sentence-transformers/all-MiniLM-L6-v2"])
+    encoder_threads: int = Field(1, ge=1, le=64, examples=["2"])
+    projection_path: Path | None = Field(None, examples=["/var/lib/paretobandit/projection.npz"])
+
+    # Web
+    web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
+    web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
+
+    # Limits
+    prompt_bytes: int = Field(2**20, ge=1, le=8 * 2**20, examples=["1048576"])
+    models_per_router: int = Field(64, ge=1, examples=["64"])
+    routers_per_worker: int = Field(10_000, ge=1, examples=["10000"])
+    in_flight_per_router: int = Field(100_000, ge=1, examples=["100000"])
+    parked_events: int = Field(10_000, ge=0, examples=["10000"])
+
+    # Waits, seconds
+    orphan_wait: float = Field(60.0, ge=0.0, examples=["60"])
+    unknown_router_wait: float = Field(2.0, ge=0.0, examples=["2"])
+    retry_for: float = Field(60.0, ge=0.0, examples=["60"])
+    stall_after: float = Field(30.0, gt=0.0, examples=["30"])
+
+    # Whose reward wins: the first named source outranks those after it; sources not named share the lowest rank.
+    source_ranks: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("human", "judge", "user", "metric"), min_length=1, examples=["human,judge,user,metric"]
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, FromFiles(settings_cls)
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _addresses(cls, value: str) -> str:
+        for address in value.split(","):
+            host, _, port = address.strip().rpartition(":")
+            if not host or not port.isdigit() or "/" in host or ";" in address:
+                raise ValueError(f"{address.strip()!r} is not host:port; separate brokers by commas")
+        return ",".join(address.strip() for address in value.split(","))
+
+    @field_validator("source_ranks", mode="before")
+    @classmethod
+    def _comma_separated(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("must start with redis://, rediss:// or unix://")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Settings":
+        if self.heartbeat * 2 >= self.session_timeout:
+            raise ValueError("PB_HEARTBEAT must be less than half of PB_SESSION_TIMEOUT")
+        if self.security_protocol.startswith("SASL") and not (self.sasl_username and self.sasl_password):
+            raise ValueError(f"PB_SECURITY_PROTOCOL={self.security_protocol} needs PB_SASL_USERNAME and PB_SASL_PASSWORD")
+        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
+            raise ValueError("PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together")
+        return self
+
+    @property
+    def changelog(self) -> str:
+        """Return the topic that holds everything durable."""
+        return f"{self.app_id}-router_states-changelog"
+
+    def topic(self, name: str) -> str:
+        """Return a topic's full name: `requests` becomes `pb.requests`."""
+        return f"{self.prefix}{name}"
+
+    def source_rank(self, source: str) -> int:
+        """Return a reward source's rank; the higher one revises the lower one, 0 is any other."""
+        ranks = self.source_ranks
+        return len(ranks) - ranks.index(source) if source in ranks else 0
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """Return the TLS context for Kafka, or None without TLS."""
+        if not self.security_protocol.endswith("SSL"):
+            return None
+        context = ssl.create_default_context(cafile=self.ssl_cafile)
+        if self.ssl_certfile is not None:
+            context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+        return context
+
+    def kafka_auth(self) -> dict[str, Any]:
+        """Return the arguments that every aiokafka client of this service needs beside its own."""
+        auth: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
+        if (context := self.ssl_context()) is not None:
+            auth["ssl_context"] = context
+        if self.security_protocol.startswith("SASL") and self.sasl_password is not None:
+            auth["sasl_mechanism"] = self.sasl_mechanism
+            auth["sasl_plain_username"] = self.sasl_username
+            auth["sasl_plain_password"] = self.sasl_password.get_secret_value()
+        return auth
+
+    def faust_credentials(self) -> Any:
+        """Return Faust's `broker_credentials`, or None on a plain connection."""
+        import faust
+
+        context = self.ssl_context()
+        if self.security_protocol.startswith("SASL") and self.sasl_password is not None:
+            return faust.SASLCredentials(
+                username=self.sasl_username,
+                password=self.sasl_password.get_secret_value(),
+                mechanism=self.sasl_mechanism,
+                ssl_context=context,
+            )
+        return faust.SSLCredentials(context) if context is not None else None
+
+
+class FromFiles(PydanticBaseSettingsSource):
+    """Take a setting from the file that `PB_<NAME>_FILE` names, as container secrets are mounted."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
+        if path is None:
+            return None, field_name, False
+        try:
+            return Path(path).read_text(encoding="utf-8").strip(), field_name, False
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadSettings(f"{PREFIX}{field_name.upper()}_FILE: cannot read {path}: {error}") from error
+
+    def __call__(self) -> dict[str, Any]:
+        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings; keyword arguments win over the environment.
+
+    Raises:
+        BadSettings: one line for each wrong variable, with an example of a right one.
+    """
+    lines = _misspelt()
+    try:
+        settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        lines += [_line(problem) for problem in error.errors(include_url=False, include_input=False)]
+    if lines:
+        raise BadSettings("\n".join(lines))
+    return settings
+
+
+def _line(problem: Any) -> str:
+    message = problem["msg"].removeprefix("Value error, ")
+    if not problem["loc"]:
+        return str(message)
+    name = str(problem["loc"][0]).removeprefix(PREFIX).lower()
+    variable = "KAFKA_BOOTSTRAP" if name == "bootstrap" and "PB_BOOTSTRAP" not in os.environ else PREFIX + name.upper()
+    field = Settings.model_fields.get(name)
+    example = f"; for example {variable}={field.examples[0]}" if field and field.examples else ""
+    return f"{variable}: {message}{example}"
+
+
+def _misspelt() -> list[str]:
+    # Other programs may own a PB_ variable (Kubernetes makes some from service names): only a near miss is a mistake.
+    known = {f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
+    lines = []
+    for name in sorted(set(os.environ) - known):
+        if name.startswith(PREFIX) and (close := difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
+            lines.append(f"{name}: no such setting; did you mean {close[0]}?")
+    return lines
