@@ -1,0 +1,83 @@
+"""Topic `alerts`: what an operator should know about a router.
+
+Key: router_id, raw UTF-8. Version 1. Compatible: new fields, new values of `kind` and `signal`.
+Not compatible: a missing field, another unit of `size`.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from schemas.event import Event, documented, optional
+from schemas.fields import JsonObject, ModelName, UtcTime
+from schemas.reasons import Reason
+
+TOPIC: Final = "alerts"
+KEY: Final = "router_id"
+
+
+class AlertKind(StrEnum):
+    """Name what happened."""
+
+    DRIFT = "drift"
+    RECOVERED = "recovered"
+    CAP_REACHED = "cap_reached"
+    BUDGET_UNREACHABLE = "budget_unreachable"
+
+
+class AlertRaised(Event):
+    """Tell of a drift, a recovery, a cap that is used up, or a budget below the cheapest model."""
+
+    model_config = documented(
+        TOPIC,
+        valid=[
+            {
+                "router_id": "acme.chat",
+                "kind": "drift",
+                "model": "mistral-large",
+                "signal": "reward",
+                "direction": "down",
+                "size": 0.31,
+                "since": "2026-11-21T09:20:00Z",
+                "evidence": {"cusum": 17.2, "limit": 16.0, "rewards": 41},
+                "observed_at": "2026-11-21T09:31:00Z",
+            },
+            {
+                "router_id": "acme.chat",
+                "kind": "cap_reached",
+                "direction": "up",
+                "size": 1.0,
+                "since": "2026-11-21T09:00:00Z",
+                "evidence": {"period": "hour", "cap_usd": 5.0, "mode": "soft"},
+                "observed_at": "2026-11-21T09:31:00Z",
+            },
+        ],
+        invalid={
+            Reason.MISSING_FIELD: {"router_id": "acme.chat", "kind": "drift"},
+            Reason.INVALID_FIELD: {
+                "router_id": "acme.chat",
+                "kind": "mood",
+                "direction": "down",
+                "size": 0.31,
+                "since": "2026-11-21T09:20:00Z",
+                "evidence": {},
+                "observed_at": "2026-11-21T09:31:00Z",
+            },
+        },
+    )
+
+    kind: AlertKind
+    model: ModelName | None = optional("The model it is about; absent: the whole router")
+    signal: Literal["reward", "cost"] | None = optional("What drifted: quality, or cost per listed price")
+    direction: Literal["up", "down"]
+    size: Annotated[
+        float,
+        Field(
+            description="drift, recovered: change of the mean, in units of the signal; cap_reached: spend ÷ cap; "
+            "budget_unreachable: expected cost of the cheapest model ÷ budget"
+        ),
+    ]
+    since: UtcTime
+    evidence: JsonObject
+    observed_at: UtcTime

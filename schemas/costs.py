@@ -1,0 +1,50 @@
+"""Topic `costs`: what a routed request really cost.
+
+Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields.
+Not compatible: a new required field, another unit.
+"""
+
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from schemas.event import Event, documented, optional
+from schemas.fields import RequestId, Revision, refuse
+from schemas.reasons import Reason
+
+TOPIC: Final = "costs"
+KEY: Final = "router_id"
+MAX_COST_USD: Final = 1000.0
+MAX_TOKENS: Final = 1_000_000_000
+
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+
+
+class CostReported(Event):
+    """Report the bill of one request, in dollars or in tokens; `cost_usd` wins over tokens."""
+
+    model_config = documented(
+        TOPIC,
+        valid=[
+            {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00031},
+            {"router_id": "acme.chat", "request_id": "r-2", "input_tokens": 68, "output_tokens": 412},
+            {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00029, "revision": 1},
+        ],
+        invalid={
+            Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "input_tokens": 68},
+            Reason.COST_OUT_OF_RANGE: {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": -0.01},
+            Reason.INVALID_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": "0.01"},
+        },
+    )
+
+    request_id: RequestId
+    cost_usd: Annotated[float, Field(ge=0, le=MAX_COST_USD)] | None = optional("US dollars, as billed")
+    input_tokens: Tokens | None = optional("Priced as at the decision")
+    output_tokens: Tokens | None = optional("Priced as at the decision")
+    revision: Revision = 0
+
+    @model_validator(mode="after")
+    def _some_bill(self) -> Self:
+        if self.cost_usd is None and (self.input_tokens is None or self.output_tokens is None):
+            raise refuse(Reason.MISSING_FIELD, "neither cost_usd nor both of input_tokens and output_tokens")
+        return self

@@ -1,0 +1,160 @@
+"""The base of every event, and the way between an event and the bytes of its record."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.fields import RouterId
+from schemas.reasons import Reason
+
+E = TypeVar("E", bound="Event")
+
+CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
+"""How everything on the wire is read: exact types, finite numbers, unknown fields ignored."""
+
+
+class Content(BaseModel):
+    """A part of an event, or an event: immutable once it was checked."""
+
+    model_config = CONTENT
+
+
+class Event(Content):
+    """The value of one record; every event names its router."""
+
+    router_id: RouterId
+
+
+class MalformedEvent(ValueError):
+    """The event cannot be read, and never will be.
+
+    The message holds field names and kinds of error only, no value of the event: it is safe in headers and logs.
+    """
+
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def optional(description: str | None = None) -> Any:
+    """Default a field to None and leave it out of the record while it is None."""
+    return Field(default=None, exclude_if=_is_none, description=description)
+
+
+def documented(topic: str, *, valid: list[Any], invalid: Mapping[Reason, Any]) -> ConfigDict:
+    """Attach examples to a schema: values that decode, and for a reason a value that is refused with it."""
+    refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
+    extra: Any = {"x-topic": topic, "x-key": "router_id", "x-version": 1, "examples": valid, "x-refused": refused}
+    return ConfigDict(json_schema_extra=extra)
+
+
+def decode(model: type[E], raw: bytes | None) -> E:
+    """Read one event from the value of its record.
+
+    Strict UTF-8 without BOM; of a repeated key the last one counts.
+
+    Raises:
+        MalformedEvent: with the reason for the dead letter.
+    """
+    if raw is None:
+        raise MalformedEvent(Reason.MALFORMED_EVENT, "the value is null")
+    try:
+        event = model.__pydantic_validator__.validate_json(raw)
+    except ValidationError as error:
+        raise _explain(model, error) from None
+    # The parser takes NaN and Infinity for numbers wherever no field looks at them; prompts may well speak of them.
+    if b"NaN" in raw or b"Infinity" in raw:
+        _refuse_constants(raw)
+    return event  # type: ignore[no-any-return]
+
+
+def decode_keyed(model: type[E], *, key: bytes | None, value: bytes | None) -> E:
+    """Read one event and check that its record's key, where there is one, is its router's.
+
+    Raises:
+        MalformedEvent: as `decode`, or `wrong_key`.
+    """
+    event = decode(model, value)
+    if key is not None and key != event.router_id.encode():
+        raise MalformedEvent(Reason.WRONG_KEY, "the key is not the router_id of the value")
+    return event
+
+
+def encode(event: Event) -> bytes:
+    """Write an event as compact JSON: what `decode` reads back as an equal event."""
+    return event.__pydantic_serializer__.to_json(event)
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _refuse_constants(raw: bytes) -> None:
+    def refuse(_: str) -> NoReturn:
+        raise MalformedEvent(Reason.NON_FINITE, "NaN and Infinity are not JSON")
+
+    # Numbers need no value here, and int() would refuse long ones.
+    try:
+        json.loads(raw.decode(), parse_constant=refuse, parse_int=len, parse_float=len)
+    except (json.JSONDecodeError, RecursionError):
+        raise MalformedEvent(Reason.MALFORMED_JSON, "is not JSON") from None
+
+
+_OWN_KINDS = {reason.value: reason for reason in Reason}
+_REASON_OF_TYPE = {
+    "json_invalid": Reason.MALFORMED_JSON,
+    "missing": Reason.MISSING_FIELD,
+    "finite_number": Reason.NON_FINITE,
+    **_OWN_KINDS,
+}
+_OUT_OF_RANGE = {"greater_than_equal", "less_than_equal", "greater_than", "less_than"}
+_REASON_OF_RANGE = {
+    "cost_usd": Reason.COST_OUT_OF_RANGE,
+    "input_tokens": Reason.COST_OUT_OF_RANGE,
+    "output_tokens": Reason.COST_OUT_OF_RANGE,
+    "reward": Reason.REWARD_OUT_OF_RANGE,
+}
+_REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR}
+
+
+def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:
+    """Turn the first of the errors into a reason and a message without any value of the event."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    kind, path = first["type"], first["loc"]
+    names = _field_names(model)
+    where = ".".join(str(part) if isinstance(part, int) or part in names else "*" for part in path)
+    # Our own validators speak in fixed sentences; of pydantic's errors the kind alone is free of values.
+    what = first["msg"] if kind in _OWN_KINDS else kind
+    return MalformedEvent(_reason(kind, path), f"{where}: {what}" if where else what)
+
+
+def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
+    if kind in _REASON_OF_TYPE:
+        return _REASON_OF_TYPE[kind]
+    if not path:
+        return Reason.MALFORMED_EVENT
+    if kind in _OUT_OF_RANGE and path[0] in _REASON_OF_RANGE:
+        return _REASON_OF_RANGE[str(path[0])]
+    return next((_REASON_OF_FIELD[part] for part in map(str, path) if part in _REASON_OF_FIELD), Reason.INVALID_FIELD)
+
+
+@cache
+def _field_names(model: type[Event]) -> frozenset[str]:
+    """Collect the names of all fields of a schema and its parts: all that a message may repeat of a path."""
+
+    def walk(schema: Any) -> set[str]:
+        if isinstance(schema, list):
+            return set().union(*map(walk, schema))
+        if not isinstance(schema, dict):
+            return set()
+        own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
+        return own.union(*map(walk, schema.values()))
+
+    schema = model.model_json_schema()
+    return frozenset(walk({part: schema.get(part, {}) for part in ("properties", "$defs")}))

@@ -1,0 +1,89 @@
+"""Types of single fields that several topics share: identifiers, times, money, free JSON."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from schemas.reasons import Reason
+
+MAX_METADATA_BYTES = 65_536
+LARGEST_INT = 2**53 - 1
+"""The largest integer that every JSON reader keeps exactly."""
+
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def refuse(reason: Reason, message: str) -> PydanticCustomError:
+    """Make the error by which a validator names its reason itself."""
+    return PydanticCustomError(reason.value, "{text}", {"text": message})
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise refuse(Reason.INVALID_FIELD, "has characters that cannot be printed")
+    return text
+
+
+def _parse_time(value: object) -> object:
+    """Read RFC 3339 text; leave everything else to the strict datetime check."""
+    if not isinstance(value, str):
+        return value
+    if not _RFC_3339.fullmatch(value):
+        raise refuse(Reason.INVALID_FIELD, "is not an RFC 3339 time")
+    try:
+        return datetime.fromisoformat(value.upper())
+    except ValueError:
+        raise refuse(Reason.INVALID_FIELD, "is no date and time of the calendar") from None
+
+
+def _utc(time: datetime) -> datetime:
+    if time.utcoffset() != timedelta(0):
+        raise refuse(Reason.INVALID_FIELD, "is not in UTC")
+    return time.replace(tzinfo=UTC)
+
+
+def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        size = len(text.encode())
+    except (TypeError, RecursionError, UnicodeEncodeError):
+        raise refuse(Reason.INVALID_FIELD, "is not a JSON object") from None
+    except ValueError:
+        raise refuse(Reason.NON_FINITE, "holds a number that is not finite") from None
+    if size > MAX_METADATA_BYTES:
+        raise refuse(Reason.INVALID_FIELD, "is over 64 KiB of JSON")
+    return value
+
+
+RouterId = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="Identifier of the router: 1-128 of A-Z a-z 0-9 . _ -")
+]
+RequestId = Annotated[
+    str,
+    Field(min_length=1, max_length=128, description="1-128 printable characters, unique within the router"),
+    AfterValidator(_printable),
+]
+ModelName = Annotated[
+    str,
+    Field(min_length=1, max_length=200, description="Name of a model: 1-200 printable characters"),
+    AfterValidator(_printable),
+]
+Label = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
+UtcTime = Annotated[
+    datetime,
+    BeforeValidator(_parse_time),
+    AfterValidator(_utc),
+    Field(description="RFC 3339, UTC; finer than a microsecond is cut off"),
+]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_bounded_json), Field(description="Any JSON object, up to 64 KiB")]
+
+Usd = Annotated[float, Field(description="US dollars")]
+PricePerM = Annotated[float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")]
+Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
+Revision = Annotated[int, Field(ge=0, le=LARGEST_INT, description="A higher one replaces a lower one")]
+NonNegative = Annotated[float, Field(ge=0)]
+UnitInterval = Annotated[float, Field(ge=0, le=1)]

@@ -1,0 +1,33 @@
+"""Headers of records that carry meaning beside the value: `pb.forwarded` and `pb.based_on`."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from schemas.event import MalformedEvent
+from schemas.fields import LARGEST_INT
+from schemas.reasons import Reason
+
+FORWARDED: Final = "pb.forwarded"
+"""Present on an event that a worker sent on to its router's partition; it is never sent on twice."""
+
+BASED_ON: Final = "pb.based_on"
+"""On a declaration: the offset of the one that its writer has read, in decimal digits."""
+
+
+def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:
+    """Read the offset that a declaration is conditional on, or None.
+
+    Raises:
+        MalformedEvent: the header is not an offset in decimal digits.
+    """
+    value = dict(headers).get(BASED_ON)
+    if value is None:
+        return None
+    if not value.isdigit() or len(value) > 16 or int(value) > LARGEST_INT:
+        raise MalformedEvent(Reason.MALFORMED_EVENT, f"header {BASED_ON} is not an offset")
+    return int(value)
+
+
+def is_forwarded(headers: Iterable[tuple[str, bytes]]) -> bool:
+    """Tell whether the event was already sent on by a worker."""
+    return any(name == FORWARDED for name, _ in headers)

@@ -1,0 +1,59 @@
+"""What a declaration may say of a model before its first reward: arrays, a reference, or "like model X"."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from schemas.event import Content, optional
+from schemas.fields import Label, ModelName, refuse
+from schemas.reasons import Reason
+
+Pseudo = Annotated[float, Field(gt=0, le=1e9)]
+
+_N_EFF = "Observations that the prior counts for; absent: follows from the router's t_adapt"
+
+
+class InlinePrior(Content):
+    """Give the offline statistics themselves: A = Σ xxᵀ, shape (d, d), and b = Σ reward·x, shape (d,)."""
+
+    A: Annotated[tuple[tuple[float, ...], ...], Field(min_length=1)]
+    b: Annotated[tuple[float, ...], Field(min_length=1)]
+    n_eff: Pseudo | None = optional(_N_EFF)
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        d = len(self.b)
+        if len(self.A) != d or any(len(row) != d for row in self.A):
+            raise refuse(Reason.WRONG_PRIOR, "A is not (d, d) for b of (d,)")
+        return self
+
+
+class ReferencedPrior(Content):
+    """Name a file of arrays that the worker can read, and the checksum of its bytes."""
+
+    ref: Annotated[Label, Field(description="File name or address, resolved by the worker's settings")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    n_eff: Pseudo | None = optional(_N_EFF)
+
+
+class LikePrior(Content):
+    """Start from what is known of another model of the same router."""
+
+    like: ModelName
+    n_eff: Pseudo | None = optional(_N_EFF)
+
+
+def _form(prior: Any) -> str | None:
+    """Tell the form of a prior by its one distinctive field; none or several of them are an error."""
+    if isinstance(prior, Content):
+        return next(tag for tag, form in _FORMS.items() if isinstance(prior, form))
+    forms = [tag for tag in _FORMS if isinstance(prior, dict) and prior.get(tag) is not None]
+    return forms[0] if len(forms) == 1 else None
+
+
+_FORMS: dict[str, type[Content]] = {"A": InlinePrior, "ref": ReferencedPrior, "like": LikePrior}
+
+Prior = Annotated[
+    Annotated[InlinePrior, Tag("A")] | Annotated[ReferencedPrior, Tag("ref")] | Annotated[LikePrior, Tag("like")],
+    Discriminator(_form),
+]

@@ -1,0 +1,100 @@
+"""Topic `requests`: one prompt, or its context, that wants a model.
+
+Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields; a wider range of a field.
+Not compatible: a new required field, a new meaning.
+"""
+
+from typing import Annotated, Final, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from schemas.event import Event, documented, optional
+from schemas.fields import JsonObject, ModelName, RequestId, refuse
+from schemas.reasons import Reason
+
+TOPIC: Final = "requests"
+KEY: Final = "router_id"
+MAX_PROMPT_BYTES: Final = 1_048_576
+MAX_DIMENSIONS: Final = 1024
+
+Context = Annotated[
+    tuple[float, ...],
+    Field(min_length=2, max_length=MAX_DIMENSIONS, description="Features of the prompt, shape (d,), the last one 1.0"),
+]
+AllowedModels = Annotated[
+    tuple[ModelName, ...], Field(max_length=1000, description="The only models that may answer; at least one")
+]
+
+_CONTEXT = [0.25] * 25 + [1.0]
+
+
+class RequestSubmitted(Event):
+    """Ask for a decision; `context` wins over `prompt`, and the encoder is skipped."""
+
+    model_config = documented(
+        TOPIC,
+        valid=[
+            {"router_id": "acme.chat", "request_id": "r-1", "prompt": "Name the largest moon of Saturn."},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-2",
+                "context": _CONTEXT,
+                "allowed_models": ["llama-3.1-8b", "mistral-large"],
+                "max_price_per_1k": 0.01,
+                "metadata": {"tenant": "blue", "trace": ["a", 1]},
+            },
+        ],
+        invalid={
+            Reason.MISSING_FIELD: {"router_id": "acme.chat", "prompt": "Hello"},
+            Reason.INVALID_FIELD: {"router_id": "acme chat", "request_id": "r-1", "prompt": "Hello"},
+            Reason.MISSING_PROMPT: {"router_id": "acme.chat", "request_id": "r-1"},
+            Reason.EMPTY_PROMPT: {"router_id": "acme.chat", "request_id": "r-1", "prompt": " "},
+            Reason.WRONG_CONTEXT: {"router_id": "acme.chat", "request_id": "r-1", "context": [0.5, 0.5]},
+            Reason.NO_ALLOWED_MODEL: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "prompt": "Hello",
+                "allowed_models": [],
+            },
+        },
+    )
+
+    request_id: RequestId
+    prompt: str | None = optional("Text to be routed, up to 1 MiB of UTF-8")
+    context: Context | None = optional()
+    allowed_models: AllowedModels | None = optional()
+    max_price_per_1k: Annotated[float, Field(ge=0, le=1e6)] | None = optional(
+        "US dollars per 1,000 tokens, mean of input and output price; dearer models are excluded"
+    )
+    metadata: JsonObject | None = optional()
+
+    @field_validator("prompt")
+    @classmethod
+    def _prompt_fits(cls, prompt: str | None) -> str | None:
+        # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.
+        if prompt is not None and 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode()) > MAX_PROMPT_BYTES:
+            raise refuse(Reason.PROMPT_TOO_LARGE, "is over 1 MiB of UTF-8")
+        return prompt
+
+    @field_validator("context")
+    @classmethod
+    def _bias_is_one(cls, context: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if context is not None and context[-1] != 1.0:
+            raise refuse(Reason.WRONG_CONTEXT, "does not end with the bias 1.0")
+        return context
+
+    @field_validator("allowed_models")
+    @classmethod
+    def _some_model_is_allowed(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if models is not None and not models:
+            raise refuse(Reason.NO_ALLOWED_MODEL, "is empty")
+        return models
+
+    @model_validator(mode="after")
+    def _something_to_route(self) -> Self:
+        if self.context is None:
+            if self.prompt is None:
+                raise refuse(Reason.MISSING_PROMPT, "neither prompt nor context")
+            if not self.prompt or self.prompt.isspace():
+                raise refuse(Reason.EMPTY_PROMPT, "the prompt is empty")
+        return self

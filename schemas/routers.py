@@ -1,0 +1,159 @@
+"""Topic `routers`: one record declares a whole router; a null value says that it is gone.
+
+Key: router_id, raw UTF-8, never absent. Version 1. Compatible: new optional fields and knobs (absent: as before).
+Not compatible: a new required field, another default, another unit.
+"""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+
+from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
+from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
+from schemas.priors import InlinePrior, LikePrior, Prior
+from schemas.reasons import Reason
+from schemas.requests import MAX_DIMENSIONS
+
+TOPIC: Final = "routers"
+KEY: Final = "router_id"
+MAX_MODELS: Final = 1000
+
+_ROUTER_ID: TypeAdapter[str] = TypeAdapter(RouterId)
+
+
+class ModelDeclared(Content):
+    """Declare one model of a portfolio: its list prices and how it starts."""
+
+    input_price_per_m: PricePerM
+    output_price_per_m: PricePerM
+    prior: Prior | None = optional("What is known of the model before its first reward")
+    onboarding_pulls: Annotated[int, Field(ge=0, le=10_000)] | None = optional(
+        "Requests sent to the model as it joins, paced by the budget; absent: 20 without a prior, none with one"
+    )
+
+
+class Cap(Content):
+    """Limit the spend of one period in dollars: a token bucket that refills evenly over the period."""
+
+    usd: Annotated[float, Field(gt=0, le=1e9, description="US dollars per period")]
+    mode: Annotated[Literal["soft", "hard"], Field(description="When used up: the cheapest model (soft), or refusal (hard)")]
+
+
+class Caps(Content):
+    """Limit spend absolutely, per hour, per day, or both."""
+
+    hour: Cap | None = optional()
+    day: Cap | None = optional()
+
+    @model_validator(mode="after")
+    def _some_period(self) -> Self:
+        if self.hour is None and self.day is None:
+            raise refuse(Reason.INVALID_FIELD, "caps name neither hour nor day")
+        return self
+
+
+class RouterDeclared(Event):
+    """Declare the whole router. A knob that is absent follows the profile's default."""
+
+    model_config = documented(
+        TOPIC,
+        valid=[
+            {
+                "router_id": "acme.chat",
+                "models": {
+                    "llama-3.1-8b": {"input_price_per_m": 0.02, "output_price_per_m": 0.05},
+                    "mistral-large": {
+                        "input_price_per_m": 0.4,
+                        "output_price_per_m": 2.0,
+                        "prior": {"like": "llama-3.1-8b", "n_eff": 50.0},
+                        "onboarding_pulls": 10,
+                    },
+                },
+                "budget_usd_per_request": 0.000662,
+                "caps": {"hour": {"usd": 5.0, "mode": "soft"}, "day": {"usd": 60.0, "mode": "hard"}},
+            },
+            {
+                "router_id": "acme.search",
+                "models": {
+                    "free": {
+                        "input_price_per_m": 0,
+                        "output_price_per_m": 0,
+                        "prior": {"A": [[2.0, 0.5], [0.5, 4.0]], "b": [0.3, 3.1], "n_eff": 100.0},
+                    }
+                },
+                "profile": "paper",
+                "dimensions": 2,
+                "gamma": 0.997,
+                "seed": 7,
+            },
+            {"router_id": "acme.idle", "models": {}},
+        ],
+        invalid={
+            Reason.MISSING_FIELD: {"router_id": "acme.chat"},
+            Reason.INVALID_FIELD: {
+                "router_id": "acme.chat",
+                "models": {"m": {"input_price_per_m": -1.0, "output_price_per_m": 1.0}},
+            },
+            Reason.WRONG_PRIOR: {
+                "router_id": "acme.chat",
+                "models": {
+                    "m": {
+                        "input_price_per_m": 1.0,
+                        "output_price_per_m": 1.0,
+                        "prior": {"A": [[1.0, 0.0]], "b": [1.0]},
+                    }
+                },
+            },
+        },
+    )
+
+    models: Annotated[dict[ModelName, ModelDeclared], Field(description="The portfolio, by name; may be empty")]
+    budget_usd_per_request: Annotated[float, Field(gt=0, le=1000)] | None = optional(
+        "Mean US dollars per request; absent: λ_t is 0 and spend is only counted"
+    )
+    caps: Caps | None = optional()
+    profile: Literal["live", "paper"] = "live"
+    dimensions: Annotated[int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")] = 26
+    gamma: Annotated[float, Field(gt=0, le=1)] | None = optional("Forgetting per step; 1 never forgets")
+    alpha: Annotated[float, Field(ge=0, le=100)] | None = optional("Weight of the exploration bonus")
+    lambda_c: Annotated[float, Field(ge=0, le=100)] | None = optional("Weight of cost beside λ_t")
+    t_adapt: Annotated[float, Field(gt=0, le=1e6)] | None = optional(
+        "Rewards after which new evidence outweighs a prior; n_eff = (γ^(-t_adapt) - 1) ÷ (1 - γ)"
+    )
+    ridge: Annotated[float, Field(gt=0, le=1e6)] | None = optional("λ_0 of A = λ_0·I + Σ xxᵀ")
+    v_max: Annotated[float, Field(ge=1, le=1e6)] | None = optional("Largest growth of the variance by staleness")
+    epsilon: UnitInterval | None = optional("Share of requests routed at random, for propensities below 1")
+    seed: Annotated[int, Field(ge=0, le=LARGEST_INT)] | None = optional("Seed of ties and exploration")
+
+    @field_validator("models")
+    @classmethod
+    def _portfolio_is_bounded(cls, models: dict[str, ModelDeclared]) -> dict[str, ModelDeclared]:
+        if len(models) > MAX_MODELS:
+            raise refuse(Reason.TOO_MANY_MODELS, "names more than 1000 models")
+        return models
+
+    @model_validator(mode="after")
+    def _priors_fit(self) -> Self:
+        for name, model in self.models.items():
+            if isinstance(model.prior, InlinePrior) and len(model.prior.b) != self.dimensions:
+                raise refuse(Reason.WRONG_PRIOR, "a prior does not have the router's dimensions")
+            if isinstance(model.prior, LikePrior) and model.prior.like == name:
+                raise refuse(Reason.WRONG_PRIOR, "a model is declared to be like itself")
+        return self
+
+
+def decode_router(*, key: bytes | None, value: bytes | None) -> tuple[str, RouterDeclared | None]:
+    """Read a declaration, or with None that the router is gone.
+
+    Raises:
+        MalformedEvent: as `decode`; `wrong_key` also where there is no key.
+    """
+    if value is not None:
+        if key is None:
+            raise MalformedEvent(Reason.WRONG_KEY, "the record has no key")
+        declared = decode_keyed(RouterDeclared, key=key, value=value)
+        return declared.router_id, declared
+    try:
+        return _ROUTER_ID.validate_python((key or b"").decode()), None
+    except (ValidationError, UnicodeDecodeError):
+        raise MalformedEvent(Reason.WRONG_KEY, "the key is not a router_id") from None

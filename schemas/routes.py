@@ -1,0 +1,111 @@
+"""Topic `routes`: the decision for one request.
+
+Key: router_id, raw UTF-8. Version 1. Compatible: new fields, new values of `reason` and `excluded`.
+Not compatible: a missing field, another unit.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from schemas.event import Content, Event, documented, optional
+from schemas.fields import Count, Label, ModelName, NonNegative, RequestId, UtcTime
+from schemas.reasons import Reason
+
+TOPIC: Final = "routes"
+KEY: Final = "router_id"
+
+
+class RouteReason(StrEnum):
+    """Name what made the choice."""
+
+    UCB = "ucb"
+    ONBOARDING = "onboarding"
+    PROBE = "probe"
+    CEILING_RELAXED = "ceiling_relaxed"
+    CAPPED = "capped"
+
+
+class Candidate(Content):
+    """Show one model as the decision saw it; score = mean + bonus - penalty."""
+
+    model: ModelName
+    mean: float
+    bonus: float
+    penalty: float
+    score: float
+    expected_cost_usd: NonNegative
+    excluded: Label | None = Field(description="Why this model could not be chosen; null: it could")
+
+
+class RouteDecided(Event):
+    """Answer one request: the model to call, and every term that led to it."""
+
+    model_config = documented(
+        TOPIC,
+        valid=[
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "model": "mistral-large",
+                "seq": 1,
+                "reason": "ucb",
+                "propensity": 1.0,
+                "candidates": [
+                    {
+                        "model": "llama-3.1-8b",
+                        "mean": 0.79,
+                        "bonus": 0.002,
+                        "penalty": 0.004,
+                        "score": 0.788,
+                        "expected_cost_usd": 2.9e-05,
+                        "excluded": None,
+                    },
+                    {
+                        "model": "mistral-large",
+                        "mean": 0.92,
+                        "bonus": 0.003,
+                        "penalty": 0.08,
+                        "score": 0.843,
+                        "expected_cost_usd": 0.00053,
+                        "excluded": None,
+                    },
+                ],
+                "expected_reward": 0.92,
+                "expected_cost_usd": 0.00053,
+                "lambda_t": 0.1,
+                "config_offset": 0,
+                "decided_at": "2026-11-21T09:30:00.125Z",
+                "repeat": False,
+            },
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "model": "mistral-large",
+                "seq": 1,
+                "reason": "ucb",
+                "propensity": 1.0,
+                "expected_reward": 0.92,
+                "expected_cost_usd": 0.00053,
+                "lambda_t": 0.1,
+                "config_offset": 0,
+                "decided_at": "2026-11-21T09:30:00.125Z",
+                "repeat": True,
+            },
+        ],
+        invalid={Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "model": "mistral-large"}},
+    )
+
+    request_id: RequestId
+    model: ModelName
+    seq: Annotated[int, Field(ge=1, description="Counts the router's decisions from 1 without gaps")]
+    reason: RouteReason
+    propensity: Annotated[float, Field(ge=0, le=1, description="Probability with which this model was chosen")]
+    candidates: tuple[Candidate, ...] | None = optional("The whole portfolio; may be left out of a repeat")
+    expected_reward: float
+    expected_cost_usd: NonNegative
+    lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]
+    config_offset: Annotated[Count, Field(description="Offset of the declaration in force")]
+    decided_at: UtcTime
+    repeat: Annotated[bool, Field(description="True: an answer that was given before, given again")]
