@@ -1,13 +1,14 @@
 """The arms of a router: ridge statistics of every model, stacked so that one product scores them all.
 
-An arm's statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of its
-decays since its ridge was last whole as one scalar, `decay`: A = decay·A_hat, b = decay·b_hat, A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does
-not see it at all. What is left of the ridge is ridge·decay.
+An arm's statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of
+its decays since its ridge was last whole as one scalar, `decay`: A = decay·A_hat, b = decay·b_hat, A⁻¹ = A_hat⁻¹/decay, and
+θ = A⁻¹b does not see it at all. What is left of the ridge is ridge·decay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +106,16 @@ class Arms:
         for column in columns:
             del column[k]
         self._use(np.delete(self.stack, k, axis=0))
+        self._derive_prices()
+
+    def restore(self, names: tuple[str, ...], *, prices: list[Price], scalars: Mapping[str, list[Any]]) -> None:
+        """Make room for arms whose arrays are about to be filled in, with these scalars by attribute name."""
+        K, d = len(names), self.d
+        self.names, self.price = names, prices
+        for name, values in scalars.items():
+            setattr(self, name, values)
+        self.A_hat, self.b_hat = np.zeros((K, d, d)), np.zeros((K, d))
+        self._use(np.zeros((K, d + 2, d)))
         self._derive_prices()
 
     def reprice(self, k: int, price: Price) -> None:
