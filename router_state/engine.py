@@ -231,6 +231,7 @@ class Engine:
         if bill is not None and revision <= bill.revision:
             return Outcome.DUPLICATE
         state = self.state
+        cost_usd = float(cost_usd)
         before = 0.0 if bill is None else bill.cost_usd
         state.spend_usd += cost_usd - before
         if bill is None:
@@ -287,7 +288,7 @@ class Engine:
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         forgotten = self._absorb(record.model, context, reward, label)
-        record.label = Label(reward, source, rank, revision, forgotten)
+        record.label = Label(float(reward), source, rank, revision, forgotten)
         self.records[request_id] = record
         if label is None:
             self.state.rewards_applied += 1

@@ -24,6 +24,10 @@ VERSION = 1
 ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "retired_at")
 COUNTERS = ("t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd")
 
+RECORD_SCALARS = (
+    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at", "offset",
+)  # fmt: skip
+
 
 def _frame(body: bytes) -> bytes:
     return bytes((VERSION,)) + body
@@ -164,22 +168,14 @@ def pack_record(record: RequestRecord) -> bytes:
     return _frame(
         orjson.dumps(
             [
-                record.seq,
-                record.model,
-                record.reason,
-                record.propensity,
-                record.expected_reward,
-                record.expected_cost_usd,
-                record.lambda_t,
-                record.config_offset,
-                record.decided_at,
-                record.offset,
+                *(getattr(record, name) for name in RECORD_SCALARS),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 record.candidates,
                 record.bill,
                 record.label,
                 record.expired,
-            ]
+            ],
+            default=tuple,
         )
     )
 
@@ -188,11 +184,11 @@ def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
     *scalars, price, candidates, bill, label, expired = _loads(data)
     return RequestRecord(
-        *scalars,
-        Price(*price),
-        None,
-        None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
-        None if bill is None else Bill(*bill),
-        None if label is None else Label(*label),
-        expired,
+        **dict(zip(RECORD_SCALARS, scalars, strict=True)),
+        price=Price(*price),
+        x=None,
+        candidates=None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
+        bill=None if bill is None else Bill(*bill),
+        label=None if label is None else Label(*label),
+        expired=expired,
     )
