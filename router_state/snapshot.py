@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from router_state.arms import Arms
@@ -25,7 +27,8 @@ ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left",
 COUNTERS = ("t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd")
 
 RECORD_SCALARS = (
-    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at", "offset",
+    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at",
+    "offset",
 )  # fmt: skip
 
 
@@ -104,9 +107,16 @@ def pack_head(state: RouterState) -> bytes:
 
 def pack_arm(arms: Arms, k: int) -> bytes:
     """Return the arrays of row k: the lower triangles of A_hat and its inverse, b_hat, θ and w."""
-    lower = np.tril_indices(arms.d)
-    parts = (arms.A_hat[k][lower], arms.A_hat_inv[k][lower], arms.b_hat[k], arms.theta[k], arms.w[k])
+    lower = _lower(arms.d)
+    parts = (arms.A_hat[k].ravel()[lower], arms.A_hat_inv[k].ravel()[lower], arms.b_hat[k], arms.theta[k], arms.w[k])
     return _frame(b"".join(part.astype("<f8", copy=False).tobytes() for part in parts))
+
+
+@lru_cache
+def _lower(d: int) -> npt.NDArray[np.intp]:
+    """Return where the lower triangle lies in a flattened (d, d) matrix."""
+    rows, columns = np.tril_indices(d)
+    return rows * d + columns
 
 
 def unpack(config: bytes, head: bytes, arm_of: Callable[[str], bytes], open_commitments: Mapping[str, float]) -> RouterState:
@@ -157,9 +167,8 @@ def _unpack_arms(arms: Arms, body: Mapping[str, Any], arm_of: Callable[[str], by
 
 def _symmetric(triangle: Matrix, d: int) -> Matrix:
     full = np.zeros((d, d))
-    rows, columns = np.tril_indices(d)
-    full[rows, columns] = triangle
-    full[columns, rows] = triangle
+    full.ravel()[_lower(d)] = triangle
+    full.T.flat[_lower(d)] = triangle
     return full
 
 
