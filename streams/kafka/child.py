@@ -31,6 +31,4 @@ def spawn(command: Sequence[str], *, log: Path) -> subprocess.Popen[bytes]:
 
 def _popen(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)

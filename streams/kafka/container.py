@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
+import os
+import socket
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 from streams.kafka.jars import KAFKA_VERSION, KafkaUnavailable, Say, say_on_stderr
-from streams.kafka.wire import HOST, answers, free_ports
+from streams.kafka.wire import HOST, answers, free_ports, new_cluster_id
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 START_SECONDS = 90.0
@@ -30,6 +30,8 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
         import docker
     except ImportError as missing:
         raise KafkaUnavailable(f"the Python package {missing.name} is missing; it is in the extra 'demo'") from missing
+    if not _listening(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")):
+        raise KafkaUnavailable("no Docker daemon listens")
     try:
         with closing(docker.from_env(timeout=5)) as client:
             client.ping()
@@ -54,6 +56,15 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
         box.stop()
 
 
+def _listening(host: str) -> bool:
+    """Tell whether the daemon's socket takes connections; an address that is no socket file is left to the client."""
+    scheme, _, path = host.partition("://")
+    if scheme != "unix":
+        return True
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
+
+
 def _environment(addresses: list[str]) -> dict[str, str]:
     """Return the broker's settings: a listener for every address under which this machine may reach the container.
 
@@ -62,7 +73,7 @@ def _environment(addresses: list[str]) -> dict[str, str]:
     names = [f"HOST{at}" for at in range(len(addresses))]
     listeners = [f"{name}://:{9092 + at}" for at, name in enumerate(names)]
     return {
-        "CLUSTER_ID": base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+        "CLUSTER_ID": new_cluster_id(),
         "KAFKA_NODE_ID": "1",
         "KAFKA_PROCESS_ROLES": "broker,controller",
         "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@kafka:19093",
@@ -71,9 +82,7 @@ def _environment(addresses: list[str]) -> dict[str, str]:
         "KAFKA_ADVERTISED_LISTENERS": ",".join(
             [f"{name}://{address}" for name, address in zip(names, addresses, strict=True)] + ["INSIDE://kafka:19092"]
         ),
-        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": ",".join(
-            f"{name}:PLAINTEXT" for name in [*names, "INSIDE", "CONTROLLER"]
-        ),
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": ",".join(f"{name}:PLAINTEXT" for name in [*names, "INSIDE", "CONTROLLER"]),
         "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
         "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
         "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import shutil
 import signal
@@ -17,7 +16,7 @@ from typing import Self
 
 from streams.kafka.jars import KafkaUnavailable, Say, installation, say_on_stderr
 from streams.kafka.node import Node
-from streams.kafka.wire import free_ports, live_brokers
+from streams.kafka.wire import free_ports, live_brokers, new_cluster_id
 
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
@@ -68,9 +67,7 @@ class LocalKafka:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -117,7 +114,7 @@ class LocalKafka:
         """Return the id that the data folder was formatted with, else a new one."""
         known = self.nodes[1].folder / "data" / "meta.properties"
         found = re.search(r"^cluster\.id=(\S+)", known.read_text(), re.MULTILINE) if known.exists() else None
-        return found[1] if found else base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        return found[1] if found else new_cluster_id()
 
     def wait_ready(self, node_ids: Collection[int], *, timeout: float = START_SECONDS) -> None:
         """Wait until each of these nodes answers and lists all of them.

@@ -79,9 +79,7 @@ class Node:
     def start(self, *, write_archive: bool = False) -> None:
         """Start the JVM; `write_archive` has its clean exit leave a class data archive, which speeds later starts."""
         archive = [f"-XX:ArchiveClassesAtExit={self.new_archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-        self.jvm = spawn(
-            [*self._java(*(archive if write_archive else ())), "kafka.Kafka", str(self.config)], log=self.log
-        )
+        self.jvm = spawn([*self._java(*(archive if write_archive else ())), "kafka.Kafka", str(self.config)], log=self.log)
 
     @property
     def new_archive(self) -> Path:

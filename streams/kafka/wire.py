@@ -1,15 +1,23 @@
-"""Ask a broker which brokers it knows: one Metadata request on a plain socket, without an event loop."""
+"""What a broker is reached by: cluster ids, free ports, and one Metadata request on a plain socket."""
 
 from __future__ import annotations
 
+import base64
 import random
 import socket
 import struct
+import uuid
 
 HOST = "127.0.0.1"
 # Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's connection.
 PORTS = range(20000, 32000)
 _METADATA_V1_NO_TOPICS = struct.pack(">hhih2si", 3, 1, 1, 2, b"pb", 0)
+
+
+def new_cluster_id() -> str:
+    """Make a cluster id: 16 random bytes in URL-safe base64, never with a leading dash, which would read as an option."""
+    random_bytes = uuid.uuid4().bytes
+    return base64.urlsafe_b64encode(bytes([random_bytes[0] & 0x3F]) + random_bytes[1:]).decode().rstrip("=")
 
 
 def live_brokers(address: str, *, timeout: float = 2.0) -> set[int]:

@@ -40,9 +40,7 @@ async def write(bootstrap: str, topic: str, value: bytes) -> None:
 
 async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
     """Read the first `count` records with a consumer group."""
-    consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=f"g-{uuid4().hex}", auto_offset_reset="earliest"
-    )
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=f"g-{uuid4().hex}", auto_offset_reset="earliest")
     async with consumer:
         return [(await consumer.getone()).value for _ in range(count)]
 
@@ -102,10 +100,12 @@ def test_a_named_broker_is_used_as_it_is(kafka: str, monkeypatch: pytest.MonkeyP
         assert (broker.bootstrap, broker.kind) == (kafka, "env")
 
 
-def test_the_broker_ends_when_its_parent_is_killed() -> None:
+def test_the_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     script = "from streams.broker import LocalKafka\nimport time\n"
     script += "with LocalKafka() as k: print(k.nodes[1].jvm.pid, k.bootstrap, flush=True); time.sleep(300)"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout is not None
         pid, bootstrap = parent.stdout.readline().split()
         assert answers(bootstrap)

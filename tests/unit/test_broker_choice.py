@@ -12,7 +12,7 @@ import pytest
 
 from streams.broker import KafkaUnavailable, choose_broker
 from streams.kafka.jars import find_java, installation
-from streams.kafka.wire import answers, free_ports, live_brokers
+from streams.kafka.wire import answers, free_ports, live_brokers, new_cluster_id
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +80,7 @@ def test_without_any_way_the_error_names_all_three(monkeypatch: pytest.MonkeyPat
 def test_missing_maven_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _fake_java(tmp_path, version="17.0.9")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(
-        "streams.kafka.jars.shutil.which", lambda name, **_: None if name == "mvn" else f"{tmp_path}/java"
-    )
+    monkeypatch.setattr("streams.kafka.jars.shutil.which", lambda name, **_: None if name == "mvn" else f"{tmp_path}/java")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(KafkaUnavailable, match="apt-get install maven"):
         installation()
@@ -99,6 +97,12 @@ def test_an_unknown_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PB_BROKER", "cloud")
     with pytest.raises(KafkaUnavailable, match="env, docker, local"), choose_broker():
         pass
+
+
+def test_no_cluster_id_looks_like_an_option() -> None:
+    ids = {new_cluster_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(name) == 22 and not name.startswith("-") for name in ids)
 
 
 def test_free_ports_are_distinct_and_below_the_outgoing_range() -> None:
