@@ -1,0 +1,1 @@
+"""Measure the product, and the product against its references: `uv run python -m benchmarks.NAME [--quick]`."""

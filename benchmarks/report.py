@@ -1,0 +1,81 @@
+"""What every benchmark prints: a table for people, and one last line of JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+import numpy as np
+from numpy.typing import ArrayLike
+from rich.console import Console
+from rich.table import Table
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over repetitions and its bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def bootstrap(samples: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
+    """Return the mean of `samples` (one a seed) with its percentile bootstrap interval.
+
+    Args:
+        samples: shape (n,), n ≥ 1, finite.
+        level: coverage in (0, 1).
+
+    Raises:
+        ValueError: no samples, or one that is not finite.
+    """
+    values = np.asarray(samples, dtype=np.float64).ravel()
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError("samples must be finite and at least one")
+    drawn = np.random.default_rng(seed).choice(values, size=(resamples, values.size)).mean(axis=1)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print rows as a table; the first column is left-aligned, the others right, floats with four digits."""
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+    # A pipe has no width: the table is then as wide as it wants to be.
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)
+
+
+def print_figures(benchmark: str, figures: Mapping[str, float]) -> None:
+    """Print the closing line `{"benchmark": …, "figures": {…}}`.
+
+    Raises:
+        ValueError: a figure is not finite.
+    """
+    values = {name: float(value) for name, value in figures.items()}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise ValueError(f"figure {name} is {value}")
+    print(json.dumps({"benchmark": benchmark, "figures": values}), flush=True)
+
+
+def command(run: Callable[[bool], None]) -> click.Command:
+    """Make `run(quick)` a command line program with the flag `--quick`; its help is the function's docstring."""
+    quick = click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")
+
+    def program(quick: bool) -> None:
+        run(quick)
+
+    return click.command(help=run.__doc__)(quick(program))
