@@ -8,6 +8,7 @@ from schemas.event import Content, optional
 from schemas.fields import Label, ModelName, refuse
 from schemas.reasons import Reason
 
+Row = Annotated[tuple[float, ...], Field(min_length=1, fail_fast=True)]
 Pseudo = Annotated[float, Field(gt=0, le=1e9)]
 
 _N_EFF = "Observations that the prior counts for; absent: follows from the router's t_adapt"
@@ -16,8 +17,8 @@ _N_EFF = "Observations that the prior counts for; absent: follows from the route
 class InlinePrior(Content):
     """Give the offline statistics themselves: A = Σ xxᵀ, shape (d, d), and b = Σ reward·x, shape (d,)."""
 
-    A: Annotated[tuple[tuple[float, ...], ...], Field(min_length=1)]
-    b: Annotated[tuple[float, ...], Field(min_length=1)]
+    A: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    b: Row
     n_eff: Pseudo | None = optional(_N_EFF)
 
     @model_validator(mode="after")

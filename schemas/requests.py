@@ -19,10 +19,15 @@ MAX_DIMENSIONS: Final = 1024
 
 Context = Annotated[
     tuple[float, ...],
-    Field(min_length=2, max_length=MAX_DIMENSIONS, description="Features of the prompt, shape (d,), the last one 1.0"),
+    Field(
+        min_length=2,
+        max_length=MAX_DIMENSIONS,
+        fail_fast=True,
+        description="Features of the prompt, shape (d,), the last one 1.0",
+    ),
 ]
 AllowedModels = Annotated[
-    tuple[ModelName, ...], Field(max_length=1000, description="The only models that may answer; at least one")
+    tuple[ModelName, ...], Field(max_length=1000, fail_fast=True, description="The only models that may answer; at least one")
 ]
 
 _CONTEXT = [0.25] * 25 + [1.0]

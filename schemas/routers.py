@@ -107,7 +107,7 @@ class RouterDeclared(Event):
         },
     )
 
-    models: Annotated[dict[ModelName, ModelDeclared], Field(description="The portfolio, by name; may be empty")]
+    models: Annotated[dict[ModelName, ModelDeclared], Field(fail_fast=True, description="The portfolio, by name; may be empty")]
     budget_usd_per_request: Annotated[float, Field(gt=0, le=1000)] | None = optional(
         "Mean US dollars per request; absent: λ_t is 0 and spend is only counted"
     )
