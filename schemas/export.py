@@ -1,0 +1,60 @@
+"""Write the JSON Schema of every topic: `python -m schemas.export [--check] [FOLDER]`."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from schemas import EVENTS
+
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
+
+
+def schema_files() -> dict[str, str]:
+    """Render the JSON Schema of each topic's value, by file name."""
+    return {
+        f"{topic}.json": json.dumps(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", **event.model_json_schema()},
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
+        for topic, event in EVENTS.items()
+    }
+
+
+def differences(folder: Path) -> list[str]:
+    """Name the files of a folder that are missing, stale or superfluous."""
+    wanted = schema_files()
+    present = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.json")}
+    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+
+
+def write(folder: Path) -> None:
+    """Make a folder hold exactly the schemas of today."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = schema_files()
+    for path in folder.glob("*.json"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the schemas, or with `--check` exit with 1 where they differ from the code."""
+    parser = argparse.ArgumentParser(prog="python -m schemas.export", description="JSON Schemas of all topics")
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    parser.add_argument("--check", action="store_true", help="change nothing, exit with 1 on any difference")
+    options = parser.parse_args(arguments)
+    if not options.check:
+        write(options.folder)
+        return 0
+    stale = differences(options.folder)
+    for name in stale:
+        print(f"{options.folder / name} differs from the code: run python -m schemas.export", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
