@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from streams.cache_folder import cache_folder
+
 KAFKA_VERSION = "4.1.2"
 MIN_JAVA = 17
 Say = Callable[[str], None]
@@ -43,12 +45,6 @@ class Installation:
     def class_path(self) -> str:
         """All jars in a fixed order, as the archive is valid for one order only."""
         return os.pathsep.join(str(jar) for jar in sorted(self.jars.glob("*.jar")))
-
-
-def cache_folder() -> Path:
-    """Name the folder that holds the jars; nothing is created."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "paretobandit-streams" / f"kafka-{KAFKA_VERSION}"
 
 
 def find_java() -> tuple[str, str]:
@@ -78,7 +74,7 @@ def installation(*, say: Say = say_on_stderr) -> Installation:
         KafkaUnavailable: Java or Maven is missing, or Maven cannot fetch the jars.
     """
     java, version = find_java()
-    cache = cache_folder()
+    cache = cache_folder(f"kafka-{KAFKA_VERSION}")
     jars = cache / "jars"
     if not jars.is_dir():
         cache.mkdir(parents=True, exist_ok=True)

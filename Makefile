@@ -1,0 +1,35 @@
+# make demo    the service on your machine: a broker, a worker, 1,824 prompts, a live view
+# make test    everything that has to hold: style, types, layers, all tests
+SHELL := /bin/bash
+UV = $(shell command -v uv || echo .cache/uv/bin/uv)
+RUN = $(UV) run --no-sync
+
+.PHONY: help demo setup test lint chaos
+
+help:
+	@echo 'make demo                          play the benchmark through a real worker on a real broker'
+	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
+	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
+	@echo 'make test                          set-up, lint and all tests'
+	@echo 'make lint                          ruff, mypy --strict, import-linter'
+	@echo 'make chaos                         only the tests that kill and cut'
+
+demo:
+	@tools/setup demo
+	@$(RUN) pbstream demo $(ARGS)
+
+setup:
+	@tools/setup test
+
+lint:
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) lint-imports
+
+test: setup
+	@$(MAKE) --no-print-directory lint
+	$(RUN) pytest $(ARGS)
+
+chaos: setup
+	$(RUN) pytest tests/chaos $(ARGS)
