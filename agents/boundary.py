@@ -1,0 +1,147 @@
+"""Stand between agents and the outside: nothing escapes a batch, nothing is skipped, nothing is sent without an answer."""
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, Protocol, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Headers = Sequence[tuple[str, bytes]]
+
+
+class BoundaryError(Exception):
+    """Base of this module's errors; none of them is a client's fault, so all end the process."""
+
+    reason = "boundary"
+    retriable = False
+
+
+class OffsetGap(BoundaryError):
+    """Events that exist on the log were never delivered to the agent."""
+
+    reason = "offset_gap"
+
+
+class GaveUp(BoundaryError):
+    """A transient failure lasted longer than its deadline."""
+
+    reason = "gave_up"
+
+
+def leave(status: int = 1) -> NoReturn:
+    """End the process at once: an orderly stop would commit offsets of events that nobody has finished."""
+    logging.shutdown()
+    os._exit(status)
+
+
+@contextmanager
+def fatal() -> Iterator[None]:
+    """Surround the whole body of an agent's loop: any exception ends the process, cancellation passes."""
+    try:
+        yield
+    except Exception:
+        log.critical("batch failed, leaving", exc_info=True)
+        leave()
+
+
+class GapGuard:
+    """Check that every event of a partition follows the one before it, from the committed offset on.
+
+    Args:
+        start_at: the offset from which the current assignment reads a (topic, partition), None if unknown.
+        holds_records: whether the log still has a record of it in [start, end); what compaction, retention or
+            a transaction's markers leave out is no gap.
+    """
+
+    def __init__(self, start_at: Callable[[Any], int | None], holds_records: Callable[[Any, int, int], Awaitable[bool]]) -> None:
+        self._start_at = start_at
+        self._holds_records = holds_records
+        self._expected: dict[Any, tuple[int, int]] = {}
+
+    async def check(self, events: Iterable[Any]) -> None:
+        """Raise OffsetGap when a record between the last event and the next one was never delivered."""
+        for event in events:
+            message = event.message
+            tp, offset = message.tp, message.offset
+            generation, following = self._expected.get(tp, (None, None))
+            if generation != message.generation_id:
+                following = self._start_at(tp)
+            if following is not None and offset > following and await self._holds_records(tp, following, offset):
+                raise OffsetGap(f"{tp}: offset {following} was to come, {offset} came")
+            self._expected[tp] = (message.generation_id, offset + 1)
+
+
+async def retrying(
+    call: Callable[[], Awaitable[T]],
+    *,
+    transient: tuple[type[BaseException], ...],
+    deadline: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
+    on_retry: Callable[[BaseException], None] = lambda error: None,
+) -> T:
+    """Call until it succeeds; events behind this one wait, so that order is kept.
+
+    Args:
+        transient: the errors worth another try; any other is raised at once.
+        deadline: seconds from the first try until it is given up.
+        clock: monotonic seconds.
+
+    Raises:
+        GaveUp: it was still failing at the deadline; the last error is its cause.
+    """
+    started, delay = clock(), 0.05
+    while True:
+        try:
+            return await call()
+        except transient as error:
+            if clock() - started + delay > deadline:
+                raise GaveUp(f"still failing after {clock() - started:.0f} s: {type(error).__name__}") from error
+            on_retry(error)
+            await sleep(delay * (0.5 + jitter() / 2))
+            delay = min(delay * 2, 2.0)
+
+
+class Produce(Protocol):
+    """Hand one record to the producer; the inner future holds its delivery."""
+
+    def __call__(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Headers | None = None,
+    ) -> Awaitable[Awaitable[Any]]: ...
+
+
+class Outbox:
+    """Collect what one batch sends, raw bytes only, until all of it is delivered."""
+
+    def __init__(self, produce: Produce) -> None:
+        self._produce = produce
+        self._pending: list[Awaitable[Any]] = []
+
+    async def send(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None = None,
+        headers: Headers | None = None,
+    ) -> None:
+        """Hand one record over; its delivery is awaited by `delivered`."""
+        self._pending.append(await self._produce(topic, value, key, partition, headers))
+
+    async def delivered(self) -> int:
+        """Wait until Kafka has everything, and return how many records that were; a refused one raises."""
+        pending, self._pending = self._pending, []
+        await asyncio.gather(*pending)
+        return len(pending)

@@ -1,0 +1,48 @@
+"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents.boundary import Outbox
+from schemas.dlq import DeadLetter
+
+LARGE_BYTES = 500_000
+
+
+class DeadLetters:
+    """Write the dead letters of one agent.
+
+    Args:
+        topic: the dead letter topic's full name.
+        stage: the agent's name, or what it was doing.
+        send_large: delivers one record of any size, even of none.
+        count: called with each reason, for the metrics.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        stage: str,
+        send_large: Callable[..., Awaitable[Any]],
+        count: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        self._topic = topic
+        self._stage = stage
+        self._send_large = send_large
+        self._count = count
+
+    async def send(self, outbox: Outbox, message: Any, error: Exception) -> None:
+        """Dead-letter a source message; its delivery is awaited with everything else in the outbox.
+
+        Args:
+            message: the source's message, with topic, partition, offset, key and value.
+            error: why; its `reason` names the dead letter, its text must quote nothing of the event.
+        """
+        letter = DeadLetter.of(error, topic=message.topic, partition=message.partition, offset=message.offset, stage=self._stage)
+        # A usual send takes neither a large value nor a record with nothing in it.
+        if len(message.value or b"") > LARGE_BYTES or (message.key is None and message.value is None):
+            await self._send_large(self._topic, key=message.key, value=message.value, headers=letter.headers())
+        else:
+            await outbox.send(self._topic, key=message.key, value=message.value, headers=letter.headers())
+        self._count(letter.reason)

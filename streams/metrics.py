@@ -1,0 +1,27 @@
+"""Name and count what an operator watches; one registry a worker, nothing global."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """The metrics of one worker, all with the prefix `pb_`."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.events = Counter("pb_events_total", "Source events processed", ["topic"], registry=registry)
+        self.dead_letters = Counter("pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry)
+        self.retries = Counter("pb_retries_total", "Transient failures tried again", ["what"], registry=registry)
+        self.commits = Histogram(
+            "pb_commit_seconds", "Time until a batch's changes were durable", buckets=SECONDS, registry=registry
+        )
+        self.records = Counter("pb_changelog_records_total", "Changes made durable", registry=registry)
+        self.bytes = Counter("pb_changelog_bytes_total", "Size of the changes made durable", registry=registry)
+        self.ready = Gauge("pb_ready", "1 while the worker owns recovered partitions and makes progress", registry=registry)
+        self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
+        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
+        self.recovery_seconds = Gauge("pb_recovery_seconds", "Duration of the last recovery", registry=registry)
+        self.unacked = Gauge("pb_unacked_events", "Events fetched and not finished", registry=registry)
+        self.committed = Gauge("pb_committed_offset", "Committed source offset", ["topic", "partition"], registry=registry)
+        self.end = Gauge("pb_end_offset", "End of the source partition", ["topic", "partition"], registry=registry)

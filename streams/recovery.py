@@ -1,0 +1,140 @@
+"""Close the holes through which Faust 0.15.3 loses events after a table recovery.
+
+Stock Faust resumes its source partitions before it seeks them to the committed offsets, so that events fetched from
+the old position are dropped behind the seek; and it hands the fetcher a live set which the end of recovery empties,
+which aiokafka takes for "all partitions". Both leave silent holes of delivered, but never seen, offsets.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any
+
+from faust.tables.manager import TableManager as FaustTableManager
+from faust.tables.recovery import Recovery as FaustRecovery
+from faust.transport.drivers import aiokafka as driver
+
+FAUST_VERSION = "0.15.3"
+
+
+class UnknownFaust(Exception):
+    """The recovery code here replaces methods of one Faust version, and another one is installed."""
+
+    reason = "unknown_faust"
+    retriable = False
+
+
+def require_known_faust() -> None:
+    """Refuse any Faust but the one whose methods are replaced here."""
+    if (found := version("faust-streaming")) != FAUST_VERSION:
+        raise UnknownFaust(f"faust-streaming {found} is installed, {FAUST_VERSION} is needed: run `uv sync`")
+
+
+class Recovery(FaustRecovery):  # type: ignore[misc]
+    """Recover tables, then seek the sources, then let events flow: in this order."""
+
+    async def on_recovery_completed(self, generation_id: int = 0) -> None:
+        """Finish a recovery; source partitions are resumed last, when their positions are final."""
+        app, consumer = self.app, self.app.consumer
+        await app.on_rebalance_complete.send()
+        self._set_recovery_ended()
+        for table in list(self.tables.values()):
+            # Not gathered and not shielded: a failure must end the process, not be dropped with its task.
+            await table.on_recovery_completed(self.actives_for_table[table], self.standbys_for_table[table])
+        if app.consumer_generation_id != generation_id:
+            self.log.info("Rebalancing again during recovery")
+            return
+        assigned = consumer.assignment()
+        if assigned:
+            await self._wait(consumer.perform_seek(), timeout=app.conf.broker_request_timeout)
+        self.completed.set()
+        app.flow_control.resume()
+        consumer.resume_flow()
+        await app._fetcher.maybe_start()
+        consumer.resume_partitions({tp for tp in assigned if not self._is_changelog_tp(tp)})
+        self.tables.on_actives_ready()
+        self.tables.on_standbys_ready()
+        app.on_rebalance_end()
+        self.log.info("Worker ready")
+
+
+class TableManager(FaustTableManager):  # type: ignore[misc]
+    """Manage tables with the recovery above."""
+
+    recovery_type: type[FaustRecovery] = Recovery
+
+    @property
+    def recovery(self) -> FaustRecovery:
+        """Return the recovery service, made at first use."""
+        if self._recovery is None:  # type: ignore[has-type]
+            self._recovery = self.recovery_type(self.app, self, beacon=self.beacon, loop=self.loop)
+        return self._recovery
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """Fetch so that no fetch crosses a seek: records drained before a seek are dropped and read again after it."""
+
+    #: Where each source partition of the current assignment starts: committed, or the log's start.
+    start_at: dict[Any, int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.start_at = {}
+        self._gate = asyncio.Lock()  # held in the consumer's thread only
+        self._seeks = 0
+
+    async def getmany(self, active_partitions: Iterable[Any] | None, timeout: float) -> Any:  # noqa: ASYNC109
+        """Fetch from a copy of the active partitions; an empty one means none, not all."""
+        partitions, seeks = set(active_partitions or ()), self._seeks
+        records = await super().getmany(partitions, timeout) if partitions else {}
+        return records if seeks == self._seeks else {}
+
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        async with self._gate:
+            return await super()._fetch_records(*args, **kwargs)
+
+    async def seek_to_committed(self) -> Any:
+        """Seek every partition to its committed offset, and sources without one to their start."""
+        self._seeks += 1
+        return await self.call_thread(self._seek_to_committed, self._ensure_consumer())
+
+    async def _seek_to_committed(self, consumer: Any) -> Any:
+        async with self._gate:
+            committed = await consumer.seek_to_committed()
+            # aiokafka leaves partitions without a committed offset where they are, which may be anywhere.
+            fresh = [tp for tp, offset in committed.items() if not offset and not self.consumer._is_changelog_tp(tp)]
+            if fresh:
+                await consumer.seek_to_beginning(*fresh)
+            started = {tp: offset for tp, offset in committed.items() if offset}
+            self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}
+            return committed
+
+    async def seek_wait(self, partitions: Any) -> None:
+        """Seek changelog partitions to where their recovery starts."""
+        self._seeks += 1
+        await super().seek_wait(partitions)
+
+    async def _seek_wait(self, consumer: Any, partitions: Any) -> None:
+        async with self._gate:
+            await super()._seek_wait(consumer, partitions)
+
+
+class Consumer(driver.Consumer):  # type: ignore[misc]
+    """Consume with the thread above."""
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+
+class Producer(driver.Producer):  # type: ignore[misc]
+    """Produce idempotently: a retried batch is stored once, and in order."""
+
+    def _settings_extra(self) -> dict[str, Any]:
+        return {"acks": "all", "enable_idempotence": True}
+
+
+class Transport(driver.Transport):  # type: ignore[misc]
+    """Reach Kafka through the consumer and the producer above."""
+
+    Consumer = Consumer
+    Producer = Producer

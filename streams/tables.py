@@ -1,0 +1,253 @@
+"""Hold everything durable: records per partition, changed one batch at a time, each batch one record batch on the log.
+
+The log decides who owns a partition. An owner knows the offset at which its next batch must land; another offset means
+that someone else wrote, and that this process must not act on its state any more. Each record carries its owner's
+epoch, so that a recovery drops what a stale owner still managed to write, and writes the true records again.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Written by a new owner before it acts; no other key may start with this byte.
+FENCE = b"\x00"
+
+Changes = Mapping[bytes, bytes | None]
+Publish = Callable[[int, Changes, int], Awaitable[int]]
+Callback = Callable[[frozenset[int]], Any]
+
+
+class TableError(Exception):
+    """Base of the table's errors; all of them end the process, a restart recovers from the log."""
+
+    reason = "table"
+    retriable = False
+
+
+class PartitionLost(TableError):
+    """The partition is not, or no longer, owned by this worker."""
+
+    reason = "partition_lost"
+
+
+class ForeignWrite(TableError):
+    """Another worker has written to a partition that this one thought its own."""
+
+    reason = "foreign_write"
+
+
+class NotWriting(TableError):
+    """A change outside of `writing()`, or one that was never committed."""
+
+    reason = "not_writing"
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    """The records of one partition, and the changes of the batch being written."""
+
+    number: int
+    records: dict[bytes, bytes] = field(default_factory=dict)
+    dirty: dict[bytes, bytes | None] = field(default_factory=dict)
+    #: Offset of the last record seen, and where the next batch must land.
+    offset: int = -1
+    end: int = -1
+    epoch: int = 0
+    fenced: bool = False
+    owned: bool = True
+    writable: bool = False
+    #: Keys whose last record on the log is a stale owner's.
+    repairs: set[bytes] = field(default_factory=set)
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a record's value, or None."""
+        return self.records.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set a record, durable with the next commit."""
+        self._may_change(key)
+        self.records[key] = self.dirty[key] = value
+
+    def delete(self, key: bytes) -> None:
+        """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
+        self._may_change(key)
+        if self.records.pop(key, None) is not None:
+            self.dirty[key] = None
+
+    def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        """Return all records under a prefix; reads every key, so only for when a partition was recovered."""
+        return [(key, value) for key, value in self.records.items() if key.startswith(prefix)]
+
+    def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
+        """Apply one record of the log; a stale owner's is left out and noted for repair."""
+        if offset <= self.offset:
+            return
+        self.offset = offset
+        if epoch < self.epoch:
+            self.repairs.add(key)
+            return
+        self.epoch = epoch
+        self.repairs.discard(key)
+        if key == FENCE:
+            return
+        if value is None:
+            self.records.pop(key, None)
+        else:
+            self.records[key] = value
+
+    def _may_change(self, key: bytes) -> None:
+        if not self.owned:
+            raise PartitionLost(f"partition {self.number} was lost")
+        if not self.writable:
+            raise NotWriting("changes need `async with states.writing()`")
+        if key[:1] == FENCE or not key:
+            raise ValueError("keys must not be empty or start with a zero byte")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What one commit wrote."""
+
+    partitions: int
+    records: int
+    size: int
+
+
+class States:
+    """The durable table `router_states` of this worker: its partitions, one writer at a time.
+
+    Args:
+        publish: write changes of a partition under an epoch as one record batch; returns its first record's offset.
+    """
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+        self._partitions: dict[int, Partition] = {}
+        self._writing = asyncio.Lock()
+        self._broken: BaseException | None = None
+        self._on_recovered: list[Callback] = []
+        self._on_lost: list[Callback] = []
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """Return the partitions that this worker has, recovered or not."""
+        return frozenset(self._partitions)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._partitions.values()))
+
+    def partition(self, number: int) -> Partition:
+        """Return a partition, or raise PartitionLost."""
+        try:
+            return self._partitions[number]
+        except KeyError:
+            raise PartitionLost(f"partition {number} is not owned by this worker") from None
+
+    def on_recovered(self, callback: Callback) -> Callback:
+        """Call with all owned partitions after every recovery, before any event flows; may be a coroutine function."""
+        self._on_recovered.append(callback)
+        return callback
+
+    def on_lost(self, callback: Callback) -> Callback:
+        """Call with partitions of which everything derived must be forgotten: lost, or written by another owner."""
+        self._on_lost.append(callback)
+        return callback
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator["States"]:
+        """Be the only writer; every change must be committed before the end, any error makes the table unusable."""
+        async with self._writing:
+            if self._broken is not None:
+                raise NotWriting("an earlier batch failed between its changes and the log") from self._broken
+            self._open(True)
+            try:
+                yield self
+                if any(partition.dirty for partition in self):
+                    raise NotWriting("changes were left without a commit")
+            except BaseException as error:
+                self._broken = error
+                raise
+            finally:
+                self._open(False)
+
+    async def commit(self) -> Committed:
+        """Write each changed partition as one record batch, and return when all are on the log.
+
+        Raises:
+            ForeignWrite: a batch did not land where this owner's next one belongs.
+            PartitionLost: a changed partition was lost meanwhile.
+        """
+        changed = [partition for partition in self if partition.dirty]
+        size = sum(len(key) + len(value or b"") for partition in changed for key, value in partition.dirty.items())
+        await asyncio.gather(*(self._write(partition, partition.dirty) for partition in changed))
+        records = sum(len(partition.dirty) for partition in changed)
+        for partition in changed:
+            partition.dirty = {}
+        return Committed(len(changed), records, size)
+
+    def recovers_from(self, number: int) -> int:
+        """Return the last offset already contained, -1 for a partition to be read from its start."""
+        found = self._partitions.get(number)
+        return -1 if found is None else found.offset
+
+    async def assign(self, numbers: Iterable[int]) -> None:
+        """Take over a new assignment: drop what is not in it, begin empty with what is new."""
+        assigned = frozenset(numbers)
+        lost = self.owned - assigned
+        for number in lost:
+            partition = self._partitions.pop(number)
+            partition.owned = False
+            if partition.dirty:
+                self._broken = PartitionLost(f"partition {number} was lost in the middle of a batch")
+                raise self._broken
+        for number in assigned - self.owned:
+            self._partitions[number] = Partition(number)
+        if lost:
+            await _call(self._on_lost, lost)
+
+    async def recovered(self, ends: Mapping[int, int]) -> None:
+        """Fence every partition that was read anew, then announce all of them.
+
+        Args:
+            ends: the offset after the last record on the log, of each owned partition.
+        """
+        anew = [partition for partition in self if not (partition.fenced and partition.end == ends[partition.number])]
+        rewritten = frozenset(partition.number for partition in anew if partition.fenced)
+        if rewritten:
+            await _call(self._on_lost, rewritten)
+        for partition in anew:
+            partition.fenced = False
+            partition.epoch += 1
+            partition.end = ends[partition.number]
+        await asyncio.gather(*(self._fence(partition) for partition in anew))
+        await _call(self._on_recovered, self.owned)
+
+    async def _fence(self, partition: Partition) -> None:
+        changes: dict[bytes, bytes | None] = {FENCE: b"%d" % partition.epoch}
+        changes |= {key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE}
+        await self._write(partition, changes)
+        partition.fenced = True
+        partition.repairs.clear()
+
+    async def _write(self, partition: Partition, changes: Changes) -> None:
+        first = await self._publish(partition.number, changes, partition.epoch)
+        if first != partition.end:
+            raise ForeignWrite(f"partition {partition.number}: batch landed at {first}, not at {partition.end}")
+        if not partition.owned:
+            raise PartitionLost(f"partition {partition.number} was lost during a commit")
+        partition.end += len(changes)
+        partition.offset = partition.end - 1
+
+    def _open(self, writable: bool) -> None:
+        for partition in self:
+            partition.writable = writable
+
+
+async def _call(callbacks: Iterable[Callback], partitions: frozenset[int]) -> None:
+    for callback in callbacks:
+        outcome = callback(partitions)
+        if inspect.isawaitable(outcome):
+            await outcome

@@ -1,0 +1,69 @@
+"""Answer /livez, /readyz and /metrics; no state, no contents of events."""
+
+from collections.abc import Callable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+
+class Web:
+    """A small HTTP server beside the worker, up before the first recovery.
+
+    Args:
+        not_ready: why the worker is not ready, None if it is.
+        before_scrape: brings gauges up to date.
+        bind: address to listen on; port 0 takes any free one.
+    """
+
+    def __init__(
+        self,
+        *,
+        bind: str,
+        port: int,
+        registry: CollectorRegistry,
+        not_ready: Callable[[], str | None],
+        before_scrape: Callable[[], None],
+    ) -> None:
+        self._bind = bind
+        self._port = port
+        self._registry = registry
+        self._not_ready = not_ready
+        self._before_scrape = before_scrape
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def port(self) -> int:
+        """Return the port in use, once started."""
+        if self._runner is None or not self._runner.addresses:
+            return self._port
+        return int(self._runner.addresses[0][1])
+
+    async def start(self) -> None:
+        """Listen; an address in use raises OSError, with what to set in its text."""
+        app = web.Application()
+        app.router.add_get("/livez", self._livez)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._bind, self._port).start()
+        except OSError as error:
+            hint = f"cannot listen on {self._bind}:{self._port}: {error.strerror}; set PB_WEB_PORT (0 takes a free port)"
+            raise OSError(error.errno, hint) from error
+
+    async def stop(self) -> None:
+        """Close the server."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _livez(self, request: web.Request) -> web.Response:
+        return web.Response(text="alive\n")
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        reason = self._not_ready()
+        return web.Response(text=f"{reason}\n", status=503) if reason else web.Response(text="ready\n")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        self._before_scrape()
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
