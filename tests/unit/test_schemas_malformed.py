@@ -1,0 +1,92 @@
+"""What must be refused is refused, with its reason, and without quoting the event."""
+
+import json
+
+import pytest
+
+from schemas import EVENTS, MalformedEvent, Reason, decode, decode_keyed, decode_router
+from schemas.requests import RequestSubmitted
+from schemas.routers import RouterDeclared
+from tests.malformed import Malformed, for_the_worker, malformed
+
+SECRET = "hunter2-planted"
+
+
+def read(record: Malformed) -> None:
+    if record.topic == "routers":
+        decode_router(key=record.key, value=record.value)
+    else:
+        decode_keyed(EVENTS[record.topic], key=record.key, value=record.value)
+
+
+@pytest.mark.parametrize("record", malformed(), ids=lambda record: f"{record.topic}-{record.name}")
+def test_malformed_record_is_refused_with_its_reason(record: Malformed) -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        read(record)
+    assert refused.value.reason is record.reason
+    assert not refused.value.retriable
+
+
+@pytest.mark.parametrize("record", for_the_worker(), ids=lambda record: record.name)
+def test_schema_lets_through_what_only_a_worker_can_judge(record: Malformed) -> None:
+    read(record)
+
+
+def test_names_of_the_shared_records_are_unique() -> None:
+    names = [record.name for record in malformed() + for_the_worker()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"router_id": SECRET + "!", "request_id": "r", "prompt": SECRET},
+        {"router_id": "a", "request_id": SECRET + "\n", "prompt": SECRET},
+        {"router_id": "a", "request_id": "r", "prompt": [SECRET]},
+        {"router_id": "a", "request_id": "r", "context": [SECRET]},
+        {"router_id": "a", "request_id": "r", "context": [0.25, 0.1234567]},
+        {"router_id": "a", "request_id": "r", "prompt": "x", "allowed_models": [{SECRET: 1}]},
+        {"router_id": "a", "request_id": "r", "prompt": "x", "metadata": {SECRET: "x" * 70_000}},
+        {"router_id": "a", "request_id": "r", "prompt": "x", "metadata": {SECRET: 2**70}},
+        {"router_id": "a", "request_id": "r", "prompt": "x", "metadata": SECRET},
+    ],
+)
+def test_message_quotes_no_value_of_a_request(event: dict[str, object]) -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        decode(RequestSubmitted, json.dumps(event).encode())
+    assert SECRET not in str(refused.value)
+    assert "0.1234567" not in str(refused.value)
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize("models", [{SECRET: 1}, {SECRET + "\n": {}}, {SECRET: {"prior": {SECRET: 1}}}])
+def test_message_quotes_no_name_that_a_client_chose(models: dict[str, object]) -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        decode(RouterDeclared, json.dumps({"router_id": "a", "models": models}).encode())
+    assert SECRET not in str(refused.value)
+    assert str(refused.value).startswith("models.*")
+
+
+def test_message_names_the_field_and_the_kind_of_error() -> None:
+    with pytest.raises(MalformedEvent, match=r"^context\.1: float_type$"):
+        decode(RequestSubmitted, b'{"router_id":"a","request_id":"r","context":[1,"x"]}')
+
+
+def test_broken_json_is_not_quoted() -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        decode(RequestSubmitted, f'{{"prompt": "{SECRET}" {SECRET}'.encode())
+    assert refused.value.reason is Reason.MALFORMED_JSON
+    assert str(refused.value) == "json_invalid"
+
+
+@pytest.mark.parametrize("many", [b'"a"', b"[]", b"null", b'"\\n"'])
+def test_list_of_a_million_errors_is_reported_as_one(many: bytes) -> None:
+    raw = b'{"router_id":"a","request_id":"r","context":[' + b",".join([many] * 1_000_000) + b"]}"
+    with pytest.raises(MalformedEvent, match=r"^context\.0: float_type$"):
+        decode(RequestSubmitted, raw)
+
+
+def test_portfolio_with_many_bad_models_is_reported_by_its_first() -> None:
+    models = {f"m{i}": i for i in range(10_000)}
+    with pytest.raises(MalformedEvent, match=r"^models\.\*: model_type$"):
+        decode(RouterDeclared, json.dumps({"router_id": "a", "models": models}).encode())
