@@ -1,0 +1,103 @@
+"""The compose file: broker, Redis, topics and two workers come up, and a request is decided."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from streams.kafka.wire import free_ports
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = [0.1] * 25 + [1.0]
+ROUTER = {
+    "router_id": "chat",
+    "budget_usd_per_request": 6.62e-4,
+    "models": {
+        "small": {"input_price_per_m": 0.1, "output_price_per_m": 0.4},
+        "large": {"input_price_per_m": 3.0, "output_price_per_m": 15.0},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running compose project."""
+
+    project: str
+    bootstrap: str
+    web: tuple[int, int]
+    environment: dict[str, str]
+
+    def compose(self, *command: str, timeout: float = 250.0) -> str:
+        """Run `docker compose` on the project; the logs of all services are in the failure."""
+        base = ["docker", "compose", "-f", "docker/compose.yaml", "-p", self.project]
+        done = subprocess.run(
+            [*base, *command],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+        if done.returncode != 0:
+            logs = subprocess.run([*base, "logs", "--tail", "40"], cwd=ROOT, capture_output=True, text=True, check=False)
+            pytest.fail(f"{' '.join(command)}: {done.stderr[-2000:]}\n{logs.stdout[-6000:]}", pytrace=False)
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    ports = free_ports(3)
+    names = ("PB_KAFKA_PORT", "PB_WEB_PORT_1", "PB_WEB_PORT_2")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
+    environment |= dict(zip(names, map(str, ports), strict=True)) | {"PB_IMAGE": "paretobandit-streams:test"}
+    running = Service(f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment)
+    try:
+        running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")
+        yield running
+    finally:
+        running.compose("down", "-v", "--timeout", "5")
+
+
+async def decide(bootstrap: str, request_id: str) -> dict[str, object]:
+    """Send a request with a context, and return its decision."""
+    consumer = AIOKafkaConsumer("pb.routes", bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer, consumer:
+        request = {"router_id": "chat", "request_id": request_id, "context": CONTEXT}
+        await producer.send_and_wait("pb.requests", json.dumps(request).encode(), key=b"chat")
+        async with asyncio.timeout(60):
+            async for record in consumer:
+                decision: dict[str, object] = json.loads(record.value)
+                if decision["request_id"] == request_id:
+                    return decision
+    raise AssertionError("the consumer ended")
+
+
+def test_both_workers_are_ready_on_loopback(service: Service) -> None:
+    for port in service.web:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            assert answer.status == 200
+
+
+async def test_a_request_is_decided_whichever_worker_is_killed(service: Service) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=service.bootstrap) as producer:
+        await producer.send_and_wait("pb.routers", json.dumps(ROUTER).encode(), key=b"chat")
+    decision = await decide(service.bootstrap, "r1")
+    assert decision["model"] in ROUTER["models"]
+    assert decision["seq"] == 1
+    service.compose("kill", "worker-1")
+    assert (await decide(service.bootstrap, "r2"))["seq"] == 2
+    service.compose("up", "-d", "--wait", "worker-1")
+    service.compose("kill", "worker-2")
+    assert (await decide(service.bootstrap, "r3"))["seq"] == 3
