@@ -138,7 +138,7 @@ class Outbox:
         headers: Headers | None = None,
     ) -> None:
         """Hand one record over; its delivery is awaited by `delivered`."""
-        self._pending.append(await self._produce(topic, value, key, partition, headers))
+        self._pending.append(await self._produce(topic, value, key, partition, headers=headers))
 
     async def delivered(self) -> int:
         """Wait until Kafka has everything, and return how many records that were; a refused one raises."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, MutableMapping
 from enum import StrEnum
+from itertools import islice
 
 from router_state import learning, portfolio, scoring
 from router_state.config import RouterConfig, Vector
@@ -24,6 +25,7 @@ from router_state.state import RouterState
 
 MAX_COST_USD = 1000.0
 TIE = 1e-12
+KEEP_LAST = 128
 
 Records = MutableMapping[str, RequestRecord]
 
@@ -109,7 +111,7 @@ class Engine:
         mean, variance, ratio = projected
         bonus = scoring.bonuses(arms, variance, t=state.t, alpha=knobs.alpha, gamma=knobs.gamma, v_max=knobs.v_max)
         expected = [r * c for r, c in zip(ratio, arms.per_1k, strict=True)]
-        lambda_t = state.pacer.lambda_t if state.pacer is not None else 0.0
+        lambda_t = state.lambda_t
         weight = knobs.lambda_c + lambda_t
         penalty = [weight * c for c in arms.log_price]
         excluded, relaxed = self._exclude(allowed_models, max_price_per_1k, lambda_t)
@@ -301,6 +303,7 @@ class Engine:
         if model not in arms.names:  # its arm was dropped: nothing is left to learn for
             return 0.0
         k = arms.index(model)
+        state.touched.add(model)
         if label is not None:
             discount = math.exp(label.forgotten - arms.forgotten[k])
             learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
@@ -329,4 +332,27 @@ class Engine:
             record.expired = True
             self.records[request_id] = record
         self.state.expired += len(due)
+        return len(due)
+
+    def book_unmatched(self, cost_usd: float) -> None:
+        """Count a bill whose request never got a decision: money all the same, apart from `spend_usd`."""
+        self.state.unmatched_cost_usd += cost_usd
+
+    def forget(self, *, before: float) -> int:
+        """Forget requests decided before this time (seconds since the epoch), but never the last `KEEP_LAST`.
+
+        Their repeats become new requests, their late bills and rewards orphans. Arms that retired before then are dropped.
+
+        Returns:
+            How many requests were forgotten.
+        """
+        due = []
+        for request_id in islice(self.records, max(0, len(self.records) - KEEP_LAST)):
+            if self.records[request_id].decided_at >= before:
+                break
+            due.append(request_id)
+        for request_id in due:
+            self._close(request_id, self.records[request_id])
+            del self.records[request_id]
+        self.state.touched.update(portfolio.drop_retired(self.state, before=before))
         return len(due)

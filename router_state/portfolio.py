@@ -35,6 +35,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arms.reprice(k, declared.price)
     for name, model in joining.items():
         A, b = starts[name]
+        state.touched.add(name)
         arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
     set_budget(state, config.budget_usd_per_request)
     state.config = config

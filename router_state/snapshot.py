@@ -112,6 +112,14 @@ def pack_arm(arms: Arms, k: int) -> bytes:
     return _frame(b"".join(part.astype("<f8", copy=False).tobytes() for part in parts))
 
 
+def changed_pieces(state: RouterState) -> list[tuple[str, bytes | None]]:
+    """Return the array pieces that changed since the last call, by name; None for a piece that is gone."""
+    arms = state.arms
+    pieces = [(name, pack_arm(arms, arms.index(name)) if name in arms.names else None) for name in sorted(state.touched)]
+    state.touched.clear()
+    return pieces
+
+
 @lru_cache
 def _lower(d: int) -> npt.NDArray[np.intp]:
     """Return where the lower triangle lies in a flattened (d, d) matrix."""

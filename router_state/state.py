@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from router_state.alert import Alert
 from router_state.arms import Arms
 from router_state.config import RouterConfig
 from router_state.pacing import EmaPacer
@@ -22,6 +23,8 @@ class RouterState:
         rewards_applied: decisions that have a reward.
         spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
         committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of seq}.
+        alerts: raised since the caller last took them.
+        touched: names of the array pieces that changed since they were last packed.
     """
 
     config: RouterConfig
@@ -37,6 +40,8 @@ class RouterState:
     unmatched_cost_usd: float = 0.0
     pacer: EmaPacer | None = None
     open_commitments: dict[str, float] = field(default_factory=dict)
+    alerts: list[Alert] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:
@@ -47,3 +52,12 @@ class RouterState:
     def in_flight(self) -> int:
         """Decisions whose bill is awaited."""
         return len(self.open_commitments)
+
+    @property
+    def lambda_t(self) -> float:
+        """The dual variable as the next decision uses it; 0 without a budget."""
+        return 0.0 if self.pacer is None else self.pacer.lambda_t
+
+    def pacing_terms(self) -> dict[str, float]:
+        """Return what made λ_t, by the names of `pb.lambda`."""
+        return {} if self.pacer is None else {"cost_ema_usd": self.pacer.cost_ema_usd}

@@ -12,6 +12,7 @@ class Metrics:
         registry = self.registry = CollectorRegistry()
         self.events = Counter("pb_events_total", "Source events processed", ["topic"], registry=registry)
         self.dead_letters = Counter("pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry)
+        self.outcomes = Counter("pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry)
         self.retries = Counter("pb_retries_total", "Transient failures tried again", ["what"], registry=registry)
         self.commits = Histogram(
             "pb_commit_seconds", "Time until a batch's changes were durable", buckets=SECONDS, registry=registry
@@ -25,3 +26,8 @@ class Metrics:
         self.unacked = Gauge("pb_unacked_events", "Events fetched and not finished", registry=registry)
         self.committed = Gauge("pb_committed_offset", "Committed source offset", ["topic", "partition"], registry=registry)
         self.end = Gauge("pb_end_offset", "End of the source partition", ["topic", "partition"], registry=registry)
+
+    def count(self, what: str, amount: int = 1) -> None:
+        """Count an outcome of the agents."""
+        if amount:
+            self.outcomes.labels(outcome=what).inc(amount)

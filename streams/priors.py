@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streams.array_folder import Array, UnusableArrays, read_arrays, write_arrays
+from streams.array_folder import Array, UnusableArrays, checksum_arrays, read_arrays, write_arrays
 
 _NAME = "priors"
 
@@ -38,10 +38,20 @@ class Priors:
         """The length d of the contexts they were fitted on."""
         return int(self.b.shape[1])
 
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 by which a declaration refers to these priors."""
+        return checksum_arrays(self._arrays(), self._details())
+
     def save(self, folder: Path) -> str:
         """Write `priors.npz` and `priors.json` into `folder`; return the checksum."""
-        details = {"models": list(self.models), "projection": self.projection}
-        return write_arrays(folder, _NAME, {"A": self.A, "b": self.b}, details)
+        return write_arrays(folder, _NAME, self._arrays(), self._details())
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"A": self.A, "b": self.b}
+
+    def _details(self) -> dict[str, Any]:
+        return {"models": list(self.models), "projection": self.projection}
 
 
 def load_priors(folder: Path) -> Priors:

@@ -1,0 +1,100 @@
+"""Bills and rewards of requests: book them, or let them wait for a decision that they overtook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.intake import Taken
+from agents.parking import Parked
+from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
+from agents.service import Answers, Service
+from agents.shard import Shard
+from agents.wire import utc
+from router_state.config import Vector
+from router_state.engine import Engine, Outcome
+from router_state.errors import RouterStateError
+from schemas.costs import CostReported
+from schemas.event import decode
+from schemas.rewards import MAX_AHEAD, RewardObserved
+
+ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {CostReported: OrphanCost, RewardObserved: OrphanReward}
+
+
+def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | None = None) -> None:
+    """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes nothing."""
+    message, event = taken.message, taken.event
+    shard = service.shard(message.partition)
+    if shard.contains(message.topic, message.offset):
+        return
+    if isinstance(event, RewardObserved) and event.observed_at is not None and event.observed_at > utc(service.clock()) + MAX_AHEAD:
+        answers.refused.append((message, FromTheFuture("observed_at is more than 5 minutes ahead")))
+    elif shard.knows(event.router_id, event.request_id):
+        _apply(shard, event, parked_from(message, event, service), service, answers, x=x)
+    else:
+        _wait(shard, parked_from(message, event, service), service, answers)
+
+
+def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers) -> None:
+    """Apply what overtook a request that has just been decided, in the order in which it came."""
+    for parked in shard.parking.waiting_for(router_id, request_id):
+        shard.unpark(parked)
+        is_bill = parked.topic == service.topic["costs"]
+        event = decode(CostReported, parked.value) if is_bill else decode(RewardObserved, parked.value)
+        _apply(shard, event, parked, service, answers, x=None)
+
+
+def parked_from(message: Any, event: CostReported | RewardObserved, service: Service) -> Parked:
+    """Return a source event as it would wait for its request."""
+    error = ORPHANS[type(event)]
+    return Parked(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        value=message.value,
+        router_id=event.router_id,
+        request_id=event.request_id,
+        due=service.clock() + service.limits.orphan_wait,
+        reason=error.reason.value,
+        detail="no decision of this request appeared in time",
+    )
+
+
+def _apply(
+    shard: Shard, event: CostReported | RewardObserved, parked: Parked, service: Service, answers: Answers, *, x: Vector | None
+) -> None:
+    engine = shard.engine(event.router_id)
+    assert engine is not None
+    try:
+        outcome = _move(engine, event, service, x)
+    except RouterStateError as error:
+        service.refuse_later(parked, error, answers)
+        return
+    service.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{outcome.value}")
+    if outcome is not Outcome.DUPLICATE:
+        shard.touch(event.router_id)
+
+
+def _move(engine: Engine, event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Outcome:
+    if isinstance(event, RewardObserved):
+        rank = service.rank_of(event.source)
+        return engine.learn(event.request_id, reward=event.reward, source=event.source, rank=rank, revision=event.revision, x=x)
+    tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
+    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, revision=event.revision)
+
+
+def _wait(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
+    if len(shard.parking) < service.limits.parked_events:
+        shard.park(parked)
+        service.count("parked")
+    else:
+        give_up(shard, parked, service, answers)
+
+
+def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
+    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched."""
+    if parked.topic == service.topic["costs"] and (engine := shard.engine(parked.router_id)) is not None:
+        bill = decode(CostReported, parked.value)
+        engine.book_unmatched(bill.cost_usd or 0.0)
+        shard.touch(parked.router_id)
+    service.refuse_later(parked, service.refusal(parked), answers)

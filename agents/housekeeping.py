@@ -1,0 +1,78 @@
+"""What time does: waits that are up, bills that never come, requests that are forgotten, λ_t that is published."""
+
+from __future__ import annotations
+
+from agents import feedback
+from agents.route_requests import route_waiting
+from agents.service import Answers, Service
+from agents.shard import Shard
+from agents.wire import alert_raised, lambda_updated
+from schemas.event import encode
+
+ROUTERS_PER_SWEEP = 200
+
+
+async def after_recovery(service: Service) -> None:
+    """Finish what a crash interrupted: deliver refusals that were decided, answer requests whose router is known by now."""
+    answers = Answers()
+    for shard in service.shards.values():
+        answers.refused_later += [(parked, service.refusal(parked)) for parked in shard.parking if parked.refused]
+    await service.answer(answers)
+    await route_waiting([(number, router_id) for number, shard in service.shards.items() for router_id in shard], service)
+
+
+async def end_waits(service: Service) -> None:
+    """Refuse the parked events whose time is up."""
+    now = service.clock()
+    if not any(shard.parking.due(now) for shard in service.shards.values()):
+        return
+    answers = Answers()
+    async with service.batch():
+        for shard in service.shards.values():
+            for parked in shard.parking.due(now):
+                feedback.give_up(shard, parked, service, answers)
+    await service.answer(answers)
+
+
+async def sweep(service: Service, cursor: dict[int, int]) -> None:
+    """Expire commitments and forget old requests of the next few routers; `cursor` remembers where each shard's turn is."""
+    now = service.clock()
+    async with service.batch():
+        for number, shard in service.shards.items():
+            router_ids = list(shard)
+            start = cursor.get(number, 0) if cursor.get(number, 0) < len(router_ids) else 0
+            for router_id in router_ids[start : start + ROUTERS_PER_SWEEP]:
+                _sweep_router(shard, router_id, now, service)
+            cursor[number] = start + ROUTERS_PER_SWEEP
+
+
+def _sweep_router(shard: Shard, router_id: str, now: float, service: Service) -> None:
+    engine = shard.engine(router_id)
+    if engine is None:
+        return
+    expired = engine.expire(now=now)
+    forgotten = engine.forget(before=now - service.limits.context_ttl)
+    if expired or forgotten:
+        service.count("expired", expired)
+        service.count("forgotten", forgotten)
+        shard.touch(router_id)
+
+
+async def publish(service: Service) -> None:
+    """Publish λ_t of every router that has changed since the last time, and the alerts."""
+    if not (service.unpublished or service.alerts):
+        return
+    now, outbox = service.clock(), service.outbox()
+    async with service.states.writing():  # only what is durable
+        changed, service.unpublished = service.unpublished, set()
+        alerts, service.alerts = service.alerts, []
+        updates = [
+            (router_id, encode(lambda_updated(router_id, engine.state, now=now)))
+            for number, router_id in sorted(changed)
+            if number in service.shards and (engine := service.shards[number].engine(router_id)) is not None
+        ]
+    for router_id, value in updates:
+        await outbox.send(service.topic["lambda"], key=router_id.encode(), value=value)
+    for router_id, alert in alerts:
+        await outbox.send(service.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
+    await outbox.delivered()

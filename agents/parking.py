@@ -1,0 +1,117 @@
+"""Events that wait: a bill or a reward that overtook its request, a request whose router is not declared yet.
+
+A parked event is durable, because its source offset is committed long before its time is up. A refusal that depends on the state
+is parked as well until its dead letter is delivered, so that after a crash the same event is refused again and not decided.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import orjson
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """One waiting source event.
+
+    Attributes:
+        topic: the full name of its source topic; with `partition` and `offset` where it stands there.
+        request_id: what it waits for; None for a request that waits for its router.
+        due: seconds since the epoch; then it is refused with `reason`.
+        refused: its time is up, and only its dead letter is still to be delivered.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    router_id: str
+    request_id: str | None
+    due: float
+    reason: str
+    detail: str
+    refused: bool = False
+
+    @property
+    def part(self) -> str:
+        """Return the last part of its key in the table."""
+        return f"{self.topic}/{self.offset}"
+
+    def refuse(self, error: Exception) -> Parked:
+        """Return it as refused, for this reason."""
+        return replace(self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error))
+
+    def pack(self) -> bytes:
+        """Return it as bytes: version, length of the JSON head, the head, the key and value untouched."""
+        head = orjson.dumps(
+            [
+                self.topic,
+                self.partition,
+                self.offset,
+                self.router_id,
+                self.request_id,
+                self.due,
+                self.reason,
+                self.detail,
+                self.refused,
+            ]
+            + [None if part is None else len(part) for part in (self.key, self.value)]
+        )
+        return bytes((VERSION,)) + len(head).to_bytes(4, "little") + head + (self.key or b"") + (self.value or b"")
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Parked:
+        """Invert `pack`."""
+        end = 5 + int.from_bytes(data[1:5], "little")
+        *fields, key_size, value_size = orjson.loads(data[5:end])
+        topic, partition, offset, router_id, request_id, due, reason, detail, refused = fields
+        middle = end + (key_size or 0)
+        key = None if key_size is None else data[end:middle]
+        value = None if value_size is None else data[middle:]
+        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused)
+
+
+class Parking:
+    """An index of the parked events of one partition; the table holds them."""
+
+    def __init__(self, parked: Iterable[Parked] = ()) -> None:
+        self._events: dict[tuple[str, int], Parked] = {}
+        self._waiting: dict[tuple[str, str | None], list[Parked]] = defaultdict(list)
+        for event in sorted(parked, key=lambda p: (p.topic, p.offset)):
+            self.add(event)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[Parked]:
+        return iter(list(self._events.values()))
+
+    def add(self, event: Parked) -> None:
+        """Let an event wait, or keep a refused one until its dead letter is delivered."""
+        self.discard(event)
+        self._events[event.topic, event.offset] = event
+        if not event.refused:
+            self._waiting[event.router_id, event.request_id].append(event)
+
+    def discard(self, event: Parked) -> None:
+        """Forget an event; one that is not there changes nothing."""
+        found = self._events.pop((event.topic, event.offset), None)
+        if found is not None and not found.refused:
+            waiting = self._waiting[found.router_id, found.request_id]
+            waiting.remove(found)
+            if not waiting:
+                del self._waiting[found.router_id, found.request_id]
+
+    def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
+        """Return what waits for this request or, with None, what waits for this router, in order of offset."""
+        return list(self._waiting.get((router_id, request_id), ()))
+
+    def due(self, now: float) -> list[Parked]:
+        """Return the events whose time is up, in order of offset within their topic."""
+        return [event for event in self._events.values() if not event.refused and event.due <= now]

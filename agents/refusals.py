@@ -1,0 +1,86 @@
+"""What agents refuse beside what the schemas and the core refuse; every reason is on the wire."""
+
+from __future__ import annotations
+
+from schemas.reasons import Reason
+
+
+class Refusal(Exception):
+    """Base: an event that gets a dead letter."""
+
+    reason = Reason.INTERNAL_ERROR
+    retriable = False
+
+
+class UnknownRouter(Refusal):
+    """No router of this id was declared in time."""
+
+    reason = Reason.UNKNOWN_ROUTER
+
+
+class OrphanCost(Refusal):
+    """No decision of the bill's request appeared in time."""
+
+    reason = Reason.ORPHAN_COST
+
+
+class OrphanReward(Refusal):
+    """No decision of the reward's request appeared in time."""
+
+    reason = Reason.ORPHAN_REWARD
+
+
+class EncoderUnavailable(Refusal):
+    """A prompt came, and this worker runs without an encoder."""
+
+    reason = Reason.ENCODER_UNAVAILABLE
+
+
+class WrongDimensions(Refusal):
+    """The worker encodes prompts into another number of dimensions than the router has."""
+
+    reason = Reason.WRONG_CONTEXT
+
+
+class FromTheFuture(Refusal):
+    """`observed_at` is too far ahead of the worker's clock."""
+
+    reason = Reason.FROM_THE_FUTURE
+
+
+class StaleConfig(Refusal):
+    """The declaration was based on another one than is in force."""
+
+    reason = Reason.STALE_CONFIG
+
+
+class TooManyModels(Refusal):
+    """The portfolio is larger than a router's may be."""
+
+    reason = Reason.TOO_MANY_MODELS
+
+
+class TooManyRouters(Refusal):
+    """The worker holds as many routers as it may."""
+
+    reason = Reason.TOO_MANY_ROUTERS
+
+
+class TooManyInFlight(Refusal):
+    """As many of the router's requests are remembered as may be."""
+
+    reason = Reason.TOO_MANY_IN_FLIGHT
+
+
+class WrongPrior(Refusal):
+    """A prior can't be read, or does not fit the router."""
+
+    reason = Reason.WRONG_PRIOR
+
+
+class Refused(Refusal):
+    """An event that was refused before, whose dead letter is (again) to be delivered."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = next(known for known in Reason if known.value == reason)

@@ -1,0 +1,168 @@
+"""Answer requests: one decision or one dead letter each, whatever is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agents.feedback import apply_waiting
+from agents.intake import take_in
+from agents.parking import Parked
+from agents.refusals import EncoderUnavailable, TooManyInFlight, UnknownRouter, WrongDimensions
+from agents.service import Answers, Service
+from agents.wire import route_value
+from router_state.config import Vector
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from schemas.requests import RequestSubmitted
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with its context; None where it needs none or could not get one."""
+
+    message: Any
+    event: RequestSubmitted
+    x: Vector | None
+    parked: Parked | None = None
+
+
+async def route_requests(stream: Any, service: Service) -> None:
+    """Decide which model answers each request.
+
+    Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its context to `router_states`,
+    then `pb.routes`. The same request_id gets the same decision again, `repeat` true; an event that is delivered again after
+    a crash gets exactly the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a wait,
+    `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`, `no_affordable_model`, `cap_reached`,
+    `too_many_in_flight`.
+    """
+
+    async def step(messages: list[Any]) -> None:
+        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of)
+        prepared = await prepare([Prepared(t.message, t.event, None) for t in batch.taken], service)
+        answers = Answers(strays=batch.strays, refused=batch.refused)
+        async with service.batch():
+            for request in prepared:
+                decide(request, service, answers)
+            service.reached(messages)
+        await service.answer(answers)
+
+    await service.run(stream, step)
+
+
+async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
+    """Give every request that is to be decided its context; prompts are encoded together, off the event loop."""
+    prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
+    encoded: dict[int, Vector] = {}
+    if prompts and service.encode is not None:
+        contexts = await service.encode([requests[i].event.prompt or "" for i in prompts])
+        encoded = dict(zip(prompts, contexts, strict=True))
+    return [Prepared(r.message, r.event, encoded.get(i, _given(r.event)), r.parked) for i, r in enumerate(requests)]
+
+
+def _given(event: RequestSubmitted) -> Vector | None:
+    return None if event.context is None else np.array(event.context)
+
+
+def _needs_encoding(request: Prepared, service: Service) -> bool:
+    event, shard = request.event, service.shard(request.message.partition)
+    if event.context is not None or event.router_id not in shard:
+        return False
+    engine = shard.engine(event.router_id)
+    return engine is not None and engine.state.arms.d == service.dimensions and not shard.knows(event.router_id, event.request_id)
+
+
+def decide(request: Prepared, service: Service, answers: Answers) -> None:
+    """Answer one request, let it wait for its router, or refuse it; what waited for its decision is applied at once."""
+    message, event = request.message, request.event
+    shard = service.shard(message.partition)
+    engine = shard.engine(event.router_id)
+    known = engine.records.get(event.request_id) if engine is not None else None
+    if known is not None:
+        # Read again after a crash, or after its wait, it is still the first answer.
+        repeat = known.offset != message.offset
+        answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, known, repeat=repeat)))
+        _answered(request, answers)
+        return
+    if request.parked is None and shard.contains(message.topic, message.offset):
+        return
+    if engine is None:
+        _wait_for_router(request, service, answers)
+        return
+    try:
+        record = engine.decide(
+            event.request_id,
+            _context(request, engine, service),
+            now=service.clock(),
+            offset=message.offset,
+            allowed_models=event.allowed_models,
+            max_price_per_1k=event.max_price_per_1k,
+        )
+    except (RouterStateError, EncoderUnavailable, WrongDimensions, TooManyInFlight) as error:
+        service.refuse_later(_parked(request, service, error), error, answers)
+        return
+    shard.touch(event.router_id)
+    service.count(f"decided_{record.reason}")
+    answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, record, repeat=False)))
+    _answered(request, answers)
+    apply_waiting(shard, event.router_id, event.request_id, service, answers)
+
+
+def _answered(request: Prepared, answers: Answers) -> None:
+    if request.parked is not None:
+        answers.answered_later.append(request.parked)
+
+
+def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
+    if len(engine.records) >= service.limits.in_flight_per_router:
+        raise TooManyInFlight(f"{len(engine.records)} requests of this router are remembered; PB_IN_FLIGHT_PER_ROUTER is the limit")
+    if request.x is not None:
+        return request.x
+    if service.encode is None:
+        raise EncoderUnavailable("this worker runs without an encoder: send a context, or give it one (PB_ENCODER_BACKEND)")
+    raise WrongDimensions(f"prompts become {service.dimensions} dimensions on this worker; the router has {engine.state.arms.d}")
+
+
+def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
+    error = UnknownRouter("no router of this id was declared")
+    parked = _parked(request, service, error)
+    if len(service.shard(parked.partition).parking) < service.limits.parked_events:
+        service.shard(parked.partition).park(parked)
+    else:
+        service.refuse_later(parked, error, answers)
+
+
+def _parked(request: Prepared, service: Service, error: Any) -> Parked:
+    if request.parked is not None:
+        return request.parked
+    message = request.message
+    return Parked(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        value=message.value,
+        router_id=request.event.router_id,
+        request_id=None,
+        due=service.clock() + service.limits.unknown_router_wait,
+        reason=str(error.reason),
+        detail=str(error),
+    )
+
+
+async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
+    """Answer the requests that waited for routers which are declared now."""
+    waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
+    if not waiting:
+        return
+    batch = take_in(waiting, RequestSubmitted, partition_of=service.partition_of)
+    requests = [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken]
+    answers = Answers()
+    prepared = await prepare(requests, service)
+    async with service.batch():
+        for request in prepared:
+            decide(request, service, answers)
+    await service.answer(answers)

@@ -1,0 +1,200 @@
+"""What the agents of one worker share: the shards, one writer at a time, and the order in which a batch becomes final.
+
+A batch is final in four steps: its changes are committed to the table; what it answers is delivered; its source events are acked;
+refusals whose dead letters were delivered are forgotten with the next commit. A crash between any two of them repeats answers and
+dead letters, and changes nothing that was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from agents import intake
+from agents.boundary import GapGuard, Outbox, fatal
+from agents.contexts import Contexts
+from agents.dead_letters import DeadLetters
+from agents.parking import Parked
+from agents.refusals import Refused
+from agents.shard import Shard, Table
+from router_state.config import Prior
+from schemas.priors import ReferencedPrior
+
+
+class States(Protocol):
+    """The durable table of this worker, see `streams.tables.States`."""
+
+    def writing(self) -> AbstractAsyncContextManager[Any]: ...
+
+    def partition(self, number: int) -> Table: ...
+
+
+class Count(Protocol):
+    """Count an outcome for the metrics."""
+
+    def __call__(self, what: str, amount: int = 1) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one worker; see the settings of the same names."""
+
+    batch_size: int = 64
+    batch_within: float = 0.005
+    models_per_router: int = 64
+    routers_per_worker: int = 10_000
+    in_flight_per_router: int = 100_000
+    parked_events: int = 10_000
+    orphan_wait: float = 60.0
+    unknown_router_wait: float = 2.0
+    context_ttl: float = 7 * 86_400.0
+
+
+@dataclass(slots=True)
+class Service:
+    """Collaborators and state of the agents of one worker.
+
+    Attributes:
+        topic: full topic names by their short ones.
+        commit: makes everything durable that was changed inside `states.writing()`.
+        outbox: makes an empty outbox.
+        dead_letters: the dead letter writer of each source topic, by short name.
+        encode: prompts to contexts (n, d), off the event loop; None where the worker runs without an encoder.
+        dimensions: d of what `encode` returns; 0 without.
+        read_prior: reads a prior from the file that a declaration names.
+        contexts: where contexts wait for their rewards outside of the table, or None.
+        clock: seconds since the epoch.
+        rank_of: rank of a reward's source.
+        partition_of: partition of a router.
+    """
+
+    topic: Mapping[str, str]
+    states: States
+    commit: Callable[[], Awaitable[Any]]
+    outbox: Callable[[], Outbox]
+    dead_letters: Mapping[str, DeadLetters]
+    guard: GapGuard
+    encode: Callable[[list[str]], Awaitable[np.ndarray[Any, np.dtype[np.float64]]]] | None
+    dimensions: int
+    read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
+    contexts: Contexts | None
+    clock: Callable[[], float]
+    rank_of: Callable[[str], int]
+    partition_of: Callable[[str], int]
+    count: Count
+    limits: Limits = field(default_factory=Limits)
+    shards: dict[int, Shard] = field(default_factory=dict)
+    unpublished: set[tuple[int, str]] = field(default_factory=set)
+    alerts: list[tuple[str, Any]] = field(default_factory=list)
+    _delivered: list[Parked] = field(default_factory=list)
+
+    def shard(self, partition: int) -> Shard:
+        """Return the routers of an owned partition; they were unpacked when it was recovered."""
+        return self.shards[partition]
+
+    @property
+    def routers(self) -> int:
+        """How many routers this worker has."""
+        return sum(map(len, self.shards.values()))
+
+    def recovered(self, partitions: frozenset[int]) -> None:
+        """Index the routers of partitions that have just been recovered; call before any event flows."""
+        for number in partitions - self.shards.keys():
+            shard = self.shards[number] = Shard(self.states.partition(number))
+            self.unpublished.update((number, router_id) for router_id in shard)
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """Forget everything about partitions that are not this worker's any more."""
+        for number in partitions:
+            self.shards.pop(number, None)
+        self.unpublished = {item for item in self.unpublished if item[0] not in partitions}
+        self._delivered = [parked for parked in self._delivered if parked.partition not in partitions]
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[None]:
+        """Be the only writer; at the end everything that was changed is durable."""
+        async with self.states.writing():
+            delivered, self._delivered = self._delivered, []
+            for parked in delivered:
+                self.shards[parked.partition].unpark(parked)
+            yield
+            for number, shard in self.shards.items():
+                for router_id in shard.write():
+                    self.unpublished.add((number, router_id))
+                    self._collect_alerts(shard, router_id)
+            contexts = [item for shard in self.shards.values() for item in shard.take_contexts()]
+            if self.contexts is not None and contexts:
+                await self.contexts.put(contexts)
+            await self.commit()
+
+    def _collect_alerts(self, shard: Shard, router_id: str) -> None:
+        engine = shard.engine(router_id)
+        if engine is not None and engine.state.alerts:
+            self.alerts += [(router_id, alert) for alert in engine.state.alerts]
+            engine.state.alerts.clear()
+
+    def reached(self, messages: list[Any]) -> None:
+        """Note that the state contains these source events, and all before them, with the next commit."""
+        for message in messages:
+            self.shards[message.partition].reached(message.topic, message.offset)
+
+    def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
+        """Refuse an event by a decision that depends on the state: it stands, whatever the state is after a crash."""
+        refused = parked.refuse(error)
+        self.shards[parked.partition].park(refused)
+        answers.refused_later.append((refused, error))
+
+    def refusal(self, parked: Parked) -> Refused:
+        """Return the error with which a parked event is refused."""
+        return Refused(parked.reason, parked.detail)
+
+    async def answer(self, answers: Answers) -> None:
+        """Deliver what a batch has to say, all of it."""
+        outbox = self.outbox()
+        for stray in answers.strays:
+            message = stray.message
+            key = stray.event.router_id.encode()
+            await outbox.send(message.topic, key=key, value=message.value, headers=intake.forwarded(message))
+        for router_id, value in answers.routes:
+            await outbox.send(self.topic["routes"], key=router_id.encode(), value=value)
+        for message, error in answers.refused:
+            await self.dead_letters[self._short(message.topic)].send(outbox, message, error)
+        for parked, error in answers.refused_later:
+            await self.dead_letters[self._short(parked.topic)].send(outbox, parked, error)
+        await outbox.delivered()
+        self._delivered += [parked for parked, _ in answers.refused_later] + answers.answered_later
+
+    def _short(self, topic: str) -> str:
+        return next(name for name, full in self.topic.items() if full == topic)
+
+    async def run(self, stream: Any, step: Callable[[list[Any]], Awaitable[None]]) -> None:
+        """Feed an agent's stream to its step, a batch at a time; whatever escapes ends the process."""
+        async for events in stream.noack_take(self.limits.batch_size, within=self.limits.batch_within):
+            with fatal():
+                await self.guard.check(events)
+                await step([event.message for event in events])
+                for event in events:
+                    await stream.ack(event)
+
+
+@dataclass(slots=True)
+class Answers:
+    """What a batch has to deliver after its changes are durable.
+
+    Attributes:
+        routes: (router_id, value) for `pb.routes`.
+        strays: events of other partitions, to be sent on.
+        refused: (message, error): refusals that will be the same whenever the event is read.
+        refused_later: (parked event, error): refusals that are kept until they are delivered.
+        answered_later: parked requests that have their decision, kept until it is delivered.
+    """
+
+    routes: list[tuple[str, bytes]] = field(default_factory=list)
+    strays: list[Any] = field(default_factory=list)
+    refused: list[tuple[Any, Exception]] = field(default_factory=list)
+    refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
+    answered_later: list[Parked] = field(default_factory=list)

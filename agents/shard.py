@@ -1,0 +1,232 @@
+"""One partition's routers: engines over the durable table, unpacked when first needed, written back once a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Protocol
+
+import numpy as np
+import orjson
+
+from agents import keys
+from agents.contexts import Ref
+from agents.parking import Parked, Parking
+from router_state import snapshot
+from router_state.config import RouterConfig, Vector
+from router_state.engine import Engine
+from router_state.record import RequestRecord
+
+
+class Table(Protocol):
+    """The records of one partition, see `streams.tables.Partition`."""
+
+    number: int
+    records: dict[bytes, bytes]
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+
+class Requests(MutableMapping[str, RequestRecord]):
+    """A router's requests as the engine sees them; what it assigns is packed when the batch is written."""
+
+    def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
+        self._table = table
+        self._router_id = router_id
+        self._request_ids = request_ids
+        self._changed: dict[str, RequestRecord] = {}
+
+    def __contains__(self, request_id: object) -> bool:
+        return request_id in self._request_ids
+
+    def get(self, request_id: str, default: RequestRecord | None = None) -> RequestRecord | None:  # type: ignore[override]
+        """Return a request's record, its context included where the table holds it."""
+        return self[request_id] if request_id in self._request_ids else default
+
+    def __getitem__(self, request_id: str) -> RequestRecord:
+        changed = self._changed.get(request_id)
+        if changed is not None:
+            return changed
+        packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
+        if packed is None:
+            raise KeyError(request_id)
+        record = snapshot.unpack_record(packed)
+        context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
+        if context is not None:
+            record.x = np.frombuffer(context, "<f8")
+        return record
+
+    def __setitem__(self, request_id: str, record: RequestRecord) -> None:
+        self._changed[request_id] = record
+        self._request_ids.setdefault(request_id)
+
+    def __delitem__(self, request_id: str) -> None:
+        del self._request_ids[request_id]
+        self._changed.pop(request_id, None)
+        self._table.delete(keys.key(keys.REQUEST, self._router_id, request_id))
+        self._table.delete(keys.key(keys.CONTEXT, self._router_id, request_id))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._request_ids)
+
+    def __len__(self) -> int:
+        return len(self._request_ids)
+
+    def write(self) -> list[tuple[Ref, Vector]]:
+        """Put what changed into the table; a context is written once, with its decision, and returned."""
+        contexts: list[tuple[Ref, Vector]] = []
+        for request_id, record in self._changed.items():
+            at = keys.key(keys.REQUEST, self._router_id, request_id)
+            if record.x is not None and self._table.get(at) is None:
+                self._table.put(keys.key(keys.CONTEXT, self._router_id, request_id), record.x.astype("<f8", copy=False).tobytes())
+                contexts.append(((self._router_id, request_id), record.x))
+            self._table.put(at, snapshot.pack_record(record))
+        self._changed.clear()
+        return contexts
+
+
+class Shard:
+    """The routers of one partition.
+
+    A batch changes engines and parked events, then calls `write` once; the caller commits the table.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.number = table.number
+        self._engines: dict[str, Engine] = {}
+        self._request_ids: dict[str, dict[str, None]] = {}
+        self._written_config: dict[str, int] = {}
+        self._touched: set[str] = set()
+        self._new_contexts: list[tuple[Ref, Vector]] = []
+        self.watermarks: dict[str, int] = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
+        self._contained = dict(self.watermarks)
+        parked: list[Parked] = []
+        for raw in table.records:
+            kind = raw[:1]
+            if kind == keys.HEAD:
+                self._request_ids.setdefault(keys.split(raw)[1], {})
+            elif kind == keys.REQUEST:
+                _, router_id, request_id = keys.split(raw)
+                self._request_ids.setdefault(router_id, {})[request_id] = None
+            elif kind == keys.PARKED:
+                parked.append(Parked.unpack(table.records[raw]))
+        self.parking = Parking(parked)
+
+    def __contains__(self, router_id: object) -> bool:
+        return router_id in self._request_ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._request_ids))
+
+    def __len__(self) -> int:
+        return len(self._request_ids)
+
+    def contains(self, topic: str, offset: int) -> bool:
+        """Tell whether the state already contains this source event."""
+        return bool(self._contained.get(topic, -1) >= offset)
+
+    def reached(self, topic: str, offset: int) -> None:
+        """Note that everything of a source topic up to this offset is contained with the next commit."""
+        if offset > self.watermarks.get(topic, -1):
+            self.watermarks[topic] = offset
+
+    def knows(self, router_id: str, request_id: str) -> bool:
+        """Tell whether a request has its decision."""
+        return request_id in self._request_ids.get(router_id, ())
+
+    def engine(self, router_id: str) -> Engine | None:
+        """Return a declared router's engine, unpacked on first use."""
+        engine = self._engines.get(router_id)
+        if engine is None and router_id in self._request_ids:
+            engine = self._engines[router_id] = self._unpack(router_id)
+        return engine
+
+    def touch(self, router_id: str) -> None:
+        """Note that a router's state has changed in this batch."""
+        self._touched.add(router_id)
+
+    def start(self, router_id: str, config: RouterConfig) -> Engine:
+        """Add a router that was just declared."""
+        request_ids: dict[str, None] = {}
+        engine = Engine.start(config, Requests(self.table, router_id, request_ids))
+        self._request_ids[router_id] = request_ids
+        self._engines[router_id] = engine
+        self.touch(router_id)
+        return engine
+
+    def drop(self, router_id: str) -> None:
+        """Forget a router with all that it holds."""
+        engine = self.engine(router_id)
+        if engine is None:
+            return
+        for request_id in list(engine.records):
+            del engine.records[request_id]
+        for name in engine.state.arms.names:
+            self.table.delete(keys.key(keys.ARM, router_id, name))
+        for kind in (keys.HEAD, keys.CONFIG):
+            self.table.delete(keys.key(kind, router_id))
+        self._engines.pop(router_id, None)
+        self._request_ids.pop(router_id, None)
+        self._written_config.pop(router_id, None)
+        self._touched.discard(router_id)
+
+    def park(self, event: Parked) -> None:
+        """Let an event wait, durably."""
+        self.parking.add(event)
+        self.table.put(keys.key(keys.PARKED, event.router_id, event.part), event.pack())
+
+    def unpark(self, event: Parked) -> None:
+        """Forget a parked event."""
+        self.parking.discard(event)
+        self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
+
+    def take_contexts(self) -> list[tuple[Ref, Vector]]:
+        """Return the contexts that were written since the last call, for a store outside of the table."""
+        taken, self._new_contexts = self._new_contexts, []
+        return taken
+
+    def write(self) -> set[str]:
+        """Put everything that changed into the table; return the routers concerned."""
+        touched, self._touched = self._touched, set()
+        for router_id in touched:
+            self._write_router(router_id, self._engines[router_id])
+        if self.watermarks != self._contained:
+            self.table.put(keys.WATERMARKS, orjson.dumps(self.watermarks))
+            self._contained = dict(self.watermarks)
+        return touched
+
+    def _write_router(self, router_id: str, engine: Engine) -> None:
+        state = engine.state
+        if self._written_config.get(router_id) != state.config.offset:
+            self.table.put(keys.key(keys.CONFIG, router_id), snapshot.pack_config(state.config))
+            self._written_config[router_id] = state.config.offset
+        for piece, packed in snapshot.changed_pieces(state):
+            at = keys.key(keys.ARM, router_id, piece)
+            if packed is None:
+                self.table.delete(at)
+            else:
+                self.table.put(at, packed)
+        self.table.put(keys.key(keys.HEAD, router_id), snapshot.pack_head(state))
+        assert isinstance(engine.records, Requests)
+        self._new_contexts += engine.records.write()
+
+    def _unpack(self, router_id: str) -> Engine:
+        def piece(name: str) -> bytes:
+            return self.table.get(keys.key(keys.ARM, router_id, name)) or b""
+
+        requests = Requests(self.table, router_id, self._request_ids[router_id])
+        ordered = sorted(((request_id, requests[request_id]) for request_id in requests), key=lambda item: item[1].seq)
+        self._request_ids[router_id].clear()
+        self._request_ids[router_id].update(dict.fromkeys(request_id for request_id, _ in ordered))
+        state = snapshot.unpack(
+            self.table.get(keys.key(keys.CONFIG, router_id)) or b"",
+            self.table.get(keys.key(keys.HEAD, router_id)) or b"",
+            piece,
+            {request_id: r.decided_at for request_id, r in ordered if r.bill is None and not r.expired},
+        )
+        self._written_config[router_id] = state.config.offset
+        return Engine(state, requests)

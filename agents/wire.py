@@ -1,0 +1,147 @@
+"""Between what is on the wire and what the core speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import orjson
+
+from router_state.alert import Alert
+from router_state.config import Cap, ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.record import Candidates, RequestRecord
+from router_state.state import RouterState
+from schemas.alerts import AlertKind, AlertRaised
+from schemas.lambdas import LambdaUpdated
+from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
+from schemas.routers import ModelDeclared, RouterDeclared
+
+KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
+PERIODS = {"hour": 3600.0, "day": 86_400.0}
+
+
+def utc(seconds: float) -> datetime:
+    """Return seconds since the epoch as an aware time."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _rfc3339(seconds: float) -> str:
+    return utc(seconds).isoformat().replace("+00:00", "Z")
+
+
+def config_of(declared: RouterDeclared, *, offset: int, references: Mapping[str, Prior]) -> RouterConfig:
+    """Return a declaration as the core's configuration.
+
+    Args:
+        offset: where in `pb.routers` it was read.
+        references: priors that were read from the files which the declaration names, by model.
+
+    Raises:
+        InvalidConfig: the knobs contradict each other.
+    """
+    knobs = {name: getattr(declared, name) for name in KNOBS}
+    caps = () if declared.caps is None else tuple(
+        Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")
+        for period in PERIODS
+        if (cap := getattr(declared.caps, period)) is not None
+    )  # fmt: skip
+    return RouterConfig(
+        models={name: _model(model, references.get(name)) for name, model in declared.models.items()},
+        budget_usd_per_request=declared.budget_usd_per_request,
+        dimensions=declared.dimensions,
+        profile=declared.profile,
+        knobs=knobs_for(declared.profile, knobs),
+        caps=caps,
+        offset=offset,
+    )
+
+
+def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
+    price = Price(declared.input_price_per_m, declared.output_price_per_m)
+    match declared.prior:
+        case None:
+            prior = None
+        case InlinePrior(A=A, b=b, n_eff=n_eff):
+            prior = Prior(A=np.array(A), b=np.array(b), n_eff=n_eff)
+        case LikePrior(like=like, n_eff=n_eff):
+            prior = Prior(like=like, n_eff=n_eff)
+        case ReferencedPrior():
+            prior = referenced
+    return ModelConfig(price, prior, declared.onboarding_pulls)
+
+
+def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:
+    """Return the value of a `pb.routes` record; candidates are left out once the record has dropped them."""
+    value: dict[str, Any] = {
+        "router_id": router_id,
+        "request_id": request_id,
+        "model": record.model,
+        "seq": record.seq,
+        "reason": record.reason,
+        "propensity": record.propensity,
+    }
+    if record.candidates is not None:
+        value["candidates"] = _candidates(record.candidates)
+    value |= {
+        "expected_reward": record.expected_reward,
+        "expected_cost_usd": record.expected_cost_usd,
+        "lambda_t": record.lambda_t,
+        "config_offset": record.config_offset,
+        "decided_at": _rfc3339(record.decided_at),
+        "repeat": repeat,
+    }
+    return orjson.dumps(value)
+
+
+def _candidates(seen: Candidates) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": model,
+            "mean": seen.mean[k],
+            "bonus": seen.bonus[k],
+            "penalty": seen.penalty[k],
+            "score": seen.score(k),
+            "expected_cost_usd": seen.expected_cost_usd[k],
+            "excluded": seen.excluded[k],
+        }
+        for k, model in enumerate(seen.models)
+    ]
+
+
+def lambda_updated(router_id: str, state: RouterState, *, now: float) -> LambdaUpdated:
+    """Return the router's pacing state as it is published on `pb.lambda`."""
+    terms: dict[str, Any] = state.pacing_terms()
+    return LambdaUpdated(
+        router_id=router_id,
+        seq=state.seq,
+        lambda_t=state.lambda_t,
+        budget_usd_per_request=state.config.budget_usd_per_request,
+        spend_usd=state.spend_usd,
+        committed_usd=state.committed_usd,
+        in_flight=state.in_flight,
+        decided=state.seq,
+        settled=state.settled,
+        expired=state.expired,
+        rewards_applied=state.rewards_applied,
+        unmatched_cost_usd=state.unmatched_cost_usd,
+        config_offset=state.config.offset,
+        observed_at=utc(now),
+        **terms,
+    )
+
+
+def alert_raised(router_id: str, alert: Alert) -> AlertRaised:
+    """Return an alert as it is published on `pb.alerts`."""
+    return AlertRaised(
+        router_id=router_id,
+        kind=AlertKind(alert.kind),
+        model=alert.model,
+        signal=alert.signal,  # type: ignore[arg-type]
+        direction=alert.direction,  # type: ignore[arg-type]
+        size=alert.size,
+        since=utc(alert.since),
+        evidence=dict(alert.evidence),
+        observed_at=utc(alert.observed_at),
+    )

@@ -1,0 +1,165 @@
+"""Compose a worker: the Faust app, the agents, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from aiokafka.partitioner import murmur2
+
+from agents import housekeeping
+from agents.boundary import fatal
+from agents.declare_routers import declare_routers
+from agents.learn_from_rewards import learn_from_rewards
+from agents.pace_spend import pace_spend
+from agents.refusals import WrongPrior
+from agents.route_requests import route_requests
+from agents.service import Limits, Service
+from router_state.config import Matrix, Prior
+from schemas.priors import ReferencedPrior
+from streams.app import App, build_app
+from streams.array_folder import UnusableArrays
+from streams.encoder import Encoder, load_encoder
+from streams.priors import load_priors
+from streams.projection import Projection
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+SOURCES = {
+    "routers": declare_routers,
+    "requests": route_requests,
+    "costs": pace_spend,
+    "rewards": learn_from_rewards,
+}
+TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
+PUBLISH_EVERY = 0.2
+END_WAITS_EVERY = 0.5
+SWEEP_EVERY = 5.0
+
+
+class PromptEncoder:
+    """Encode prompts on a thread of its own; the model is loaded when the first prompt comes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._encoder: Encoder | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+        path = settings.projection_path
+        self.dimensions = (Projection.identity() if path is None else Projection.load(path)).dimensions
+
+    async def __call__(self, prompts: list[str]) -> Matrix:
+        """Return contexts, shape (n, d)."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encode, prompts)
+
+    def _encode(self, prompts: list[str]) -> Matrix:
+        if self._encoder is None:
+            started, settings = time.monotonic(), self._settings
+            self._encoder = load_encoder(
+                backend="reference" if settings.encoder_backend == "reference" else "onnx",
+                path=settings.encoder_path,
+                weights=settings.encoder_weights,
+                projection=settings.projection_path,
+                threads=settings.encoder_threads,
+            )
+            log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
+        return self._encoder.encode(prompts)
+
+
+def build_worker(settings: Settings) -> App:
+    """Build a worker that serves every router of the partitions it is given; opens nothing."""
+    app = build_app(settings)
+    service = build_service(app)
+    _register(app, service)
+    return app
+
+
+def build_service(app: App) -> Service:
+    """Hand the agents what they share."""
+    settings = app.settings
+    encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
+    return Service(
+        topic={name: settings.topic(name) for name in TOPICS},
+        states=app.states,
+        commit=app.commit_states,
+        outbox=app.outbox,
+        dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
+        guard=app.guard,
+        encode=encode,
+        dimensions=0 if encode is None else encode.dimensions,
+        read_prior=prior_reader(settings.priors_path),
+        contexts=None,
+        clock=time.time,
+        rank_of=settings.source_rank,
+        partition_of=partitioner(settings.partitions),
+        count=app.metrics.count,
+        limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+    )
+
+
+def partitioner(partitions: int) -> Callable[[str], int]:
+    """Return the function that gives a router's partition, as Java clients and aiokafka choose it."""
+
+    def partition_of(router_id: str) -> int:
+        return int((murmur2(router_id.encode()) & 0x7FFFFFFF) % partitions)
+
+    return partition_of
+
+
+def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[Prior]]:
+    """Return the function that reads a referenced prior, `NAME#MODEL`, from a folder that `pbstream fit` wrote.
+
+    Args:
+        folder: holds those folders by NAME; None refuses all references.
+    """
+
+    async def read_prior(reference: ReferencedPrior) -> Prior:
+        name, _, model = reference.ref.partition("#")
+        if folder is None or Path(name).name != name:
+            raise WrongPrior("references need PB_PRIORS_PATH, and the form NAME#MODEL of a folder in it")
+        try:
+            priors = await asyncio.to_thread(load_priors, folder / name)
+        except UnusableArrays as error:
+            raise WrongPrior(f"the prior can't be read: {type(error).__name__}") from None
+        if priors.checksum != reference.sha256:
+            raise WrongPrior("the prior has another checksum than declared")
+        if model not in priors.models:
+            raise WrongPrior("the folder has no prior of this model")
+        k = priors.models.index(model)
+        return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff)
+
+    return read_prior
+
+
+def _register(app: App, service: Service) -> None:
+    app.states.on_lost(service.lost)
+    app.states.on_recovered(service.recovered)
+    for name, agent in SOURCES.items():
+        app.agent(app.raw_topic(name), name=agent.__name__)(_bound(agent, service))
+    cursor: dict[int, int] = {}
+    for seconds, duty in (
+        (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
+        (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
+        (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),
+    ):
+        app.timer(seconds)(_fatal(duty))
+
+
+def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -> Callable[[Any], Awaitable[None]]:
+    async def bound(stream: Any) -> None:
+        await agent(stream, service)
+
+    return bound
+
+
+def _fatal(duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    async def bounded() -> None:
+        with fatal():
+            await duty()
+
+    return bounded
