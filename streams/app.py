@@ -9,6 +9,7 @@ from typing import Any
 import faust
 import mode
 
+from agents import keys
 from agents.boundary import GapGuard, Outbox, leave
 from agents.dead_letters import DeadLetters
 from streams.changelog import RecordBatches, StateTable
@@ -72,7 +73,7 @@ class App(faust.App):  # type: ignore[misc]
         self.settings = settings
         self.metrics = Metrics()
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes)
-        self.states = States(self._batches.publish)
+        self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
         self._probe = LogProbe(settings)
         self.guard = GapGuard(self._start_at, self._probe.holds_records)

@@ -61,6 +61,8 @@ class Partition:
     writable: bool = False
     #: Keys whose last record on the log is a stale owner's.
     repairs: set[bytes] = field(default_factory=set)
+    #: First bytes of keys that are on the log only: another store holds them.
+    log_only: bytes = b""
 
     def get(self, key: bytes) -> bytes | None:
         """Return a record's value, or None."""
@@ -69,12 +71,14 @@ class Partition:
     def put(self, key: bytes, value: bytes) -> None:
         """Set a record, durable with the next commit."""
         self._may_change(key)
-        self.records[key] = self.dirty[key] = value
+        self.dirty[key] = value
+        if key[:1] not in self.log_only:
+            self.records[key] = value
 
     def delete(self, key: bytes) -> None:
         """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
         self._may_change(key)
-        if self.records.pop(key, None) is not None:
+        if self.records.pop(key, None) is not None or key[:1] in self.log_only:
             self.dirty[key] = None
 
     def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
@@ -86,6 +90,8 @@ class Partition:
         if offset <= self.offset:
             return
         self.offset = offset
+        if key[:1] in self.log_only:
+            return
         if epoch < self.epoch:
             self.repairs.add(key)
             return
@@ -121,10 +127,12 @@ class States:
 
     Args:
         publish: write changes of a partition under an epoch as one record batch; returns its first record's offset.
+        log_only: first bytes of keys that are written to the log and not kept in memory.
     """
 
-    def __init__(self, publish: Publish) -> None:
+    def __init__(self, publish: Publish, log_only: bytes = b"") -> None:
         self._publish = publish
+        self._log_only = log_only
         self._partitions: dict[int, Partition] = {}
         self._writing = asyncio.Lock()
         self._broken: BaseException | None = None
@@ -204,7 +212,7 @@ class States:
                 self._broken = PartitionLost(f"partition {number} was lost in the middle of a batch")
                 raise self._broken
         for number in assigned - self.owned:
-            self._partitions[number] = Partition(number)
+            self._partitions[number] = Partition(number, log_only=self._log_only)
         if lost:
             await _call(self._on_lost, lost)
 

@@ -24,6 +24,7 @@ from router_state.config import Matrix, Prior
 from schemas.priors import ReferencedPrior
 from streams.app import App, build_app
 from streams.array_folder import UnusableArrays
+from streams.contexts import RedisContexts, changelog_contexts, connect
 from streams.encoder import Encoder, load_encoder
 from streams.priors import load_priors
 from streams.projection import Projection
@@ -93,12 +94,27 @@ def build_service(app: App) -> Service:
         encode=encode,
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
-        contexts=None,
+        contexts=_redis_contexts(app),
         clock=time.time,
         rank_of=settings.source_rank,
         partition_of=partitioner(settings.partitions),
         count=app.metrics.count,
         limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+    )
+
+
+def _redis_contexts(app: App) -> RedisContexts | None:
+    settings = app.settings
+    if settings.redis_url is None:
+        return None
+    return RedisContexts(
+        connect(settings.redis_url.get_secret_value()),
+        prefix=settings.prefix,
+        ttl=settings.context_ttl,
+        retry_for=settings.retry_for,
+        refill=changelog_contexts(settings),
+        partition_of=partitioner(settings.partitions),
+        on_retry=app.metrics.retries.labels(what="redis").inc,
     )
 
 
