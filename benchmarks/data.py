@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from router_state.config import Price
 from streams.array_folder import Array
 from streams.atomic_file import replacing
 from streams.cache_folder import cache_folder
@@ -31,19 +32,6 @@ EXTENDED_VARIABLE = "PB_DATA"
 
 class MissingData(Exception):
     """The benchmark's data is not installed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """List prices in US dollars per million tokens, named as in a declared router."""
-
-    input_price_per_m: float
-    output_price_per_m: float
-
-    @property
-    def per_1k(self) -> float:
-        """The mean of both, in US dollars per thousand tokens."""
-        return (self.input_price_per_m + self.output_price_per_m) / 2000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,9 +24,13 @@ class EncoderError(Exception):
 
 
 class UnusablePrompt(EncoderError):
-    """A prompt has nothing to encode, or its context is not finite."""
+    """A prompt has nothing to encode, is not valid Unicode, or its context is not finite; `position` says which."""
 
     reason = "unusable_prompt"
+
+    def __init__(self, problem: str, *, position: int) -> None:
+        super().__init__(f"prompt {position} {problem}")
+        self.position = position
 
 
 class SentenceEncoder(Protocol):
@@ -77,18 +81,26 @@ class Encoder:
         A prompt's context does not depend on the prompts beside it. Text after 256 tokens has no influence.
 
         Raises:
-            UnusablePrompt: a prompt is empty or blank, or its context is not finite; the message has its position.
+            UnusablePrompt: a prompt is empty, blank or no valid Unicode, or its context is not finite.
         """
         for position, prompt in enumerate(prompts):
-            if not prompt.strip():
-                raise UnusablePrompt(f"prompt {position} is empty")
+            _check(prompt, position)
         if not prompts:
             return np.empty((0, self.dimensions))
         contexts = self._projection.project(self._sentences.embed(prompts, progress=progress))
         finite = np.isfinite(contexts).all(axis=1)
         if not finite.all():
-            raise UnusablePrompt(f"the context of prompt {int(np.argmin(finite))} is not finite")
+            raise UnusablePrompt("has a context that is not finite", position=int(np.argmin(finite)))
         return contexts
+
+
+def _check(prompt: str, position: int) -> None:
+    if not prompt.strip():
+        raise UnusablePrompt("is blank", position=position)
+    try:
+        prompt.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UnusablePrompt("is not valid Unicode", position=position) from error
 
 
 def load_encoder(

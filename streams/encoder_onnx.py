@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.array_folder import Array
-from streams.encoder import EncoderError, Progress, UnusablePrompt
+from streams.encoder import EncoderError, Progress
 from streams.encoder_export import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
 
 # Enough text for 256 tokens of nearly every prompt; the rest is read only if it was not.
@@ -42,11 +42,7 @@ class OnnxEncoder:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="encoder")
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
-        """Embed prompts, shape (n, e), rows of length 1.
-
-        Raises:
-            UnusablePrompt: a prompt is not valid Unicode.
-        """
+        """Embed prompts, shape (n, e), rows of length 1."""
         embeddings = np.empty((len(prompts), self.width))
         # A lone prompt stays in this thread: the session's own threads share its work.
         results = map(self._embed_one, prompts) if len(prompts) == 1 else self._pool.map(self._embed_one, prompts)
@@ -65,10 +61,7 @@ class OnnxEncoder:
         """Return the first `max_tokens` token ids without reading a long prompt to its end."""
         characters = _FIRST_CHARACTERS
         while True:
-            try:
-                encoding = self._tokenizer.encode(prompt[:characters])
-            except (TypeError, UnicodeError) as error:
-                raise UnusablePrompt("a prompt is not valid Unicode") from error
+            encoding = self._tokenizer.encode(prompt[:characters])
             # A cut only changes the last word: without it, what was kept is final.
             if characters >= len(prompt) or _kept_before_last_word(encoding):
                 ids: list[int] = encoding.ids
