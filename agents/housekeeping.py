@@ -12,8 +12,11 @@ from schemas.event import encode
 ROUTERS_PER_SWEEP = 200
 
 
-async def after_recovery(service: Service) -> None:
-    """Finish what a crash interrupted: deliver refusals that were decided, answer requests whose router is known by now."""
+async def resume(service: Service) -> None:
+    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known by now."""
+    if not service.interrupted:
+        return
+    service.interrupted = False
     answers = Answers()
     for shard in service.shards.values():
         answers.refused_later += [(parked, service.refusal(parked)) for parked in shard.parking if parked.refused]

@@ -90,6 +90,7 @@ class Service:
     shards: dict[int, Shard] = field(default_factory=dict)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
     alerts: list[tuple[str, Any]] = field(default_factory=list)
+    interrupted: bool = False
     _delivered: list[Parked] = field(default_factory=list)
 
     def shard(self, partition: int) -> Shard:
@@ -106,6 +107,7 @@ class Service:
         for number in partitions - self.shards.keys():
             shard = self.shards[number] = Shard(self.states.partition(number))
             self.unpublished.update((number, router_id) for router_id in shard)
+            self.interrupted = True
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""

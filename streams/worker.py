@@ -160,6 +160,7 @@ def _register(app: App, service: Service) -> None:
     cursor: dict[int, int] = {}
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
+        (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
         (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),
     ):
