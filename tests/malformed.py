@@ -216,6 +216,9 @@ def _rewards(router_id: str) -> list[Malformed]:
         bad("time_as_digits", Reason.INVALID_FIELD, observed_at="1767607200"),
         bad("time_is_a_date", Reason.INVALID_FIELD, observed_at="2026-01-05"),
         bad("time_not_in_the_calendar", Reason.INVALID_FIELD, observed_at="2026-02-30T10:00:00Z"),
+        bad("time_is_a_week", Reason.INVALID_FIELD, observed_at="2026-W02-1T10:00:00Z"),
+        bad("time_without_dashes", Reason.INVALID_FIELD, observed_at="20260105T100000Z"),
+        bad("time_without_seconds", Reason.INVALID_FIELD, observed_at="2026-01-05T10:00Z"),
         bad("time_empty", Reason.INVALID_FIELD, observed_at=""),
     ]
 
@@ -254,6 +257,7 @@ def _routers(router_id: str) -> list[Malformed]:
         bad("prior_of_no_form", Reason.WRONG_PRIOR, **model(prior={"n_eff": 5.0})),
         bad("prior_of_2_dimensions", Reason.WRONG_PRIOR, **model(prior={"A": identity, "b": [0.5, 0.5]})),
         bad("prior_not_square", Reason.WRONG_PRIOR, dimensions=2, **model(prior={"A": [[1.0]], "b": [0.5, 0.5]})),
+        bad("prior_ragged", Reason.WRONG_PRIOR, dimensions=2, **model(prior={"A": [[1, 0], [0]], "b": [1, 1]})),
         bad("prior_like_itself", Reason.WRONG_PRIOR, **model(prior={"like": "m"})),
         bad("prior_checksum_cut", Reason.WRONG_PRIOR, **model(prior={"ref": "warm-up.npz", "sha256": "abc"})),
         bad("prior_n_eff_zero", Reason.WRONG_PRIOR, **model(prior={"like": "x", "n_eff": 0})),

@@ -82,10 +82,10 @@ def test_unknown_fields_are_ignored_and_not_written(event: type[Event], value: d
 
 @pytest.mark.parametrize(("event", "value"), EXAMPLES)
 def test_optional_fields_may_be_null_and_are_not_written_then(event: type[Event], value: dict[str, Any]) -> None:
-    absent = [name for name in event.model_fields if name not in value]
-    nulled = decode(event, raw({**value, **{name: None for name in absent if event.model_fields[name].default is None}}))
-    assert nulled == decode(event, raw(value))
-    assert json.loads(encode(nulled)).keys() == json.loads(encode(decode(event, raw(value)))).keys()
+    nulls = {name: None for name, field in event.model_fields.items() if name not in value and field.default is None}
+    decoded = decode(event, raw({**value, **nulls}))
+    assert decoded == decode(event, raw(value))
+    assert nulls.keys().isdisjoint(json.loads(encode(decoded)))
 
 
 @pytest.mark.parametrize(("event", "value"), EXAMPLES)
@@ -126,7 +126,7 @@ def test_cost_may_be_zero_and_at_most_1000() -> None:
 
 def test_prompt_may_speak_of_nan_and_infinity() -> None:
     prompt = 'Is "NaN" equal to -Infinity? {"x": NaN}'
-    assert decode(RequestSubmitted, raw({**REQUEST, "prompt": prompt, "x": 10**500})).prompt == prompt
+    assert decode(RequestSubmitted, raw({**REQUEST, "prompt": prompt, "x": 10**4299})).prompt == prompt
 
 
 def test_prompt_of_exactly_1_mib_is_accepted() -> None:
@@ -211,7 +211,7 @@ def test_condition_of_a_declaration_is_read() -> None:
     assert based_on([]) is None
 
 
-@pytest.mark.parametrize("value", [b"", b"-1", b"1.5", b"\xff", b"9" * 17, "²".encode()])
+@pytest.mark.parametrize("value", [b"", b"-1", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()])
 def test_condition_that_is_no_offset_is_refused(value: bytes) -> None:
     with pytest.raises(MalformedEvent) as refused:
         based_on([("pb.based_on", value)])
