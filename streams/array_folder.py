@@ -72,7 +72,7 @@ def read_arrays(folder: Path, name: str) -> StoredArrays:
     """
     try:
         header = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
+        with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {key: np.asarray(stored[key], dtype=np.float64) for key in stored.files}
         version, checksum, details = header["version"], header["checksum"], header["details"]
     except FileNotFoundError as missing:
