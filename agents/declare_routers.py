@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from agents.intake import headers_of
-from agents.refusals import StaleConfig, TooManyModels, TooManyRouters, WrongPrior
+from agents.intake import WrongPartition, check_size, headers_of, is_at_home
+from agents.parking import Parked
+from agents.portions import arm_bytes, portions
+from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
 from agents.route_requests import route_waiting
 from agents.service import Answers, Service
 from agents.wire import config_of
@@ -16,7 +19,22 @@ from schemas.headers import based_on
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared, decode_router
 
-Declaration = tuple[Any, str, RouterDeclared | None, dict[str, Prior], int | None]
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One declaration as read. `declared` None: the router is gone; `refusal`: what is already known to be wrong with it."""
+
+    message: Any
+    router_id: str
+    declared: RouterDeclared | None
+    condition: int | None
+    priors: dict[str, Prior]
+    refusal: Refusal | None = None
+
+    @property
+    def weight(self) -> int:
+        """Bound the bytes of the state that it starts."""
+        return 0 if self.declared is None else len(self.declared.models) * arm_bytes(self.declared.dimensions)
 
 
 async def declare_routers(stream: Any, service: Service) -> None:
@@ -24,18 +42,17 @@ async def declare_routers(stream: Any, service: Service) -> None:
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
     shows the offset in force. A declaration that is read again changes nothing. Dead letters: everything of `RouterDeclared`,
-    `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `invalid_config`.
+    `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `invalid_config`.
     """
 
     async def step(messages: list[Any]) -> None:
         answers = Answers()
         declarations = [d for message in messages if (d := await _read(message, service, answers)) is not None]
         declared: list[tuple[int, str]] = []
-        async with service.batch():
-            for declaration in declarations:
-                if _apply(declaration, service, answers):
-                    declared.append((declaration[0].partition, declaration[1]))
-            service.reached(messages)
+        for portion in portions(declarations, lambda declaration: declaration.weight, room=service.room):
+            async with service.batch():
+                declared += [(d.message.partition, d.router_id) for d in portion if _apply(d, service, answers)]
+                service.reached([d.message for d in portion])
         await service.answer(answers)
         await route_waiting(declared, service)
 
@@ -47,13 +64,18 @@ async def _read(message: Any, service: Service, answers: Answers) -> Declaration
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
-        if declared is not None and len(declared.models) > service.limits.models_per_router:
-            raise TooManyModels(f"{len(declared.models)} models; PB_MODELS_PER_ROUTER allows {service.limits.models_per_router}")
-        priors = await _priors(declared, service)
-    except (MalformedEvent, TooManyModels, WrongPrior) as error:
+        check_size(message, service.room)
+        if not is_at_home(message, router_id, partition_of=service.partition_of):
+            answers.strays.append((message, router_id))
+            return None
+    except (MalformedEvent, WrongPartition) as error:
         answers.refused.append((message, error))
         return None
-    return message, router_id, declared, priors, condition
+    try:
+        priors = await _priors(declared, service)
+    except WrongPrior as error:
+        return Declaration(message, router_id, declared, condition, {}, error)
+    return Declaration(message, router_id, declared, condition, priors)
 
 
 async def _priors(declared: RouterDeclared | None, service: Service) -> dict[str, Prior]:
@@ -65,19 +87,17 @@ async def _priors(declared: RouterDeclared | None, service: Service) -> dict[str
 
 def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
     """Put one declaration in force and tell whether it was."""
-    message, router_id, declared, priors, condition = declaration
+    message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):
         return False
     engine = shard.engine(router_id)
-    in_force = None if engine is None else engine.state.config.offset
     try:
-        if condition is not None and condition != in_force:
-            raise StaleConfig(f"based on offset {condition}; in force is {in_force}")
+        _check(declaration, None if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
             return False
-        config = config_of(declared, offset=message.offset, references=priors)
+        config = config_of(declared, offset=message.offset, references=declaration.priors)
         if engine is not None:
             engine.configure(config, now=service.clock())
             shard.touch(router_id)
@@ -85,7 +105,23 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
         else:
             shard.start(router_id, config)
-    except (InvalidConfig, StaleConfig, TooManyRouters) as error:
-        answers.refused.append((message, error))
+    except (InvalidConfig, Refusal) as error:
+        service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
         return False
     return True
+
+
+def _check(declaration: Declaration, in_force: int | None, service: Service) -> None:
+    """Raise the Refusal that a declaration deserves."""
+    condition, declared, limits = declaration.condition, declaration.declared, service.limits
+    if condition is not None and condition != in_force:
+        raise StaleConfig(f"based on offset {condition}; in force is {in_force}")
+    if declared is not None and len(declared.models) > limits.models_per_router:
+        raise TooManyModels(f"{len(declared.models)} models; PB_MODELS_PER_ROUTER allows {limits.models_per_router}")
+    if declaration.weight > limits.changelog_batch_bytes:
+        raise TooManyModels(
+            f"{len(declared.models) if declared else 0} models of this dimension need {declaration.weight} bytes; "
+            f"PB_CHANGELOG_BATCH_BYTES allows {limits.changelog_batch_bytes}"
+        )
+    if declaration.refusal is not None:
+        raise declaration.refusal

@@ -27,7 +27,8 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     if shard.contains(message.topic, message.offset):
         return
     if isinstance(event, RewardObserved) and event.observed_at is not None and event.observed_at > utc(service.clock()) + MAX_AHEAD:
-        answers.refused.append((message, FromTheFuture("observed_at is more than 5 minutes ahead")))
+        error = FromTheFuture("observed_at is more than 5 minutes ahead")
+        service.refuse_later(Parked.of(message, error, router_id=event.router_id), error, answers)
     elif shard.knows(event.router_id, event.request_id):
         _apply(shard, event, parked_from(message, event, service), service, answers, x=x)
     else:
@@ -45,19 +46,9 @@ def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Servic
 
 def parked_from(message: Any, event: CostReported | RewardObserved, service: Service) -> Parked:
     """Return a source event as it would wait for its request."""
-    error = ORPHANS[type(event)]
-    return Parked(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        key=message.key,
-        value=message.value,
-        router_id=event.router_id,
-        request_id=event.request_id,
-        due=service.clock() + service.limits.orphan_wait,
-        reason=error.reason.value,
-        detail="no decision of this request appeared in time",
-    )
+    error = ORPHANS[type(event)]("no decision of this request appeared in time")
+    due = service.clock() + service.limits.orphan_wait
+    return Parked.of(message, error, router_id=event.router_id, request_id=event.request_id, due=due)
 
 
 def _apply(
@@ -92,9 +83,19 @@ def _wait(shard: Shard, parked: Parked, service: Service, answers: Answers) -> N
 
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
-    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched."""
-    if parked.topic == service.topic["costs"] and (engine := shard.engine(parked.router_id)) is not None:
-        bill = decode(CostReported, parked.value)
-        engine.book_unmatched(bill.cost_usd or 0.0)
-        shard.touch(parked.router_id)
-    service.refuse_later(parked, service.refusal(parked), answers)
+    """Refuse an event whose time is up; of all bills that wait for the same request, one is booked as unmatched."""
+    orphans = [parked]
+    if parked.topic == service.topic["costs"]:
+        waiting = shard.parking.waiting_for(parked.router_id, parked.request_id)
+        orphans += [other for other in waiting if other.topic == parked.topic and other.offset != parked.offset]
+        if (engine := shard.engine(parked.router_id)) is not None:
+            engine.book_unmatched(_unmatched_usd(orphans))
+            shard.touch(parked.router_id)
+    for orphan in orphans:
+        service.refuse_later(orphan, service.refusal(orphan), answers)
+
+
+def _unmatched_usd(orphans: list[Parked]) -> float:
+    """Return what the bill of highest revision says, of several with it the first; tokens have no price without a decision."""
+    bills = [decode(CostReported, orphan.value) for orphan in sorted(orphans, key=lambda orphan: orphan.offset)]
+    return max(bills, key=lambda bill: bill.revision).cost_usd or 0.0

@@ -13,7 +13,7 @@ ROUTERS_PER_SWEEP = 200
 
 
 async def resume(service: Service) -> None:
-    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known by now."""
+    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known."""
     if not service.interrupted:
         return
     service.interrupted = False
@@ -33,7 +33,9 @@ async def end_waits(service: Service) -> None:
     async with service.batch():
         for shard in service.shards.values():
             for parked in shard.parking.due(now):
-                feedback.give_up(shard, parked, service, answers)
+                # A bill may have been refused with another one; a request whose router is known by now is being answered.
+                if shard.parking.is_waiting(parked) and (parked.request_id is not None or parked.router_id not in shard):
+                    feedback.give_up(shard, parked, service, answers)
     await service.answer(answers)
 
 

@@ -30,36 +30,48 @@ class Taken(Generic[E]):
 
 @dataclass(slots=True)
 class Intake(Generic[E]):
-    """What one batch brought: events in order, strays to forward, and refusals (message, error)."""
+    """What one batch brought: events in order, strays to forward (message, router_id), and refusals (message, error)."""
 
     taken: list[Taken[E]]
-    strays: list[Taken[E]]
+    strays: list[tuple[Any, str]]
     refused: list[tuple[Any, Exception]]
 
 
-def take_in(messages: Iterable[Any], schema: type[E], *, partition_of: Callable[[str], int]) -> Intake[E]:
+def take_in(messages: Iterable[Any], schema: type[E], *, partition_of: Callable[[str], int], max_bytes: int) -> Intake[E]:
     """Sort a batch of source messages.
 
     Args:
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
+        max_bytes: the largest value that can be kept while it waits.
     """
     intake: Intake[E] = Intake([], [], [])
     for message in messages:
         try:
             event = decode_keyed(schema, key=message.key, value=message.value)
-        except MalformedEvent as error:
+            check_size(message, max_bytes)
+            if is_at_home(message, event.router_id, partition_of=partition_of):
+                intake.taken.append(Taken(message, event))
+            else:
+                intake.strays.append((message, event.router_id))
+        except (MalformedEvent, WrongPartition) as error:
             intake.refused.append((message, error))
-            continue
-        if partition_of(event.router_id) == message.partition:
-            intake.taken.append(Taken(message, event))
-        elif is_forwarded(headers_of(message)):
-            intake.refused.append(
-                (message, WrongPartition("forwarded, and not on its router's partition: partition counts differ"))
-            )
-        else:
-            intake.strays.append(Taken(message, event))
     return intake
+
+
+def check_size(message: Any, max_bytes: int) -> None:
+    """Raise MalformedEvent for a value that could not be kept while it waits."""
+    if message.value is not None and len(message.value) > max_bytes:
+        raise MalformedEvent(Reason.MALFORMED_EVENT, f"the value has {len(message.value)} bytes; {max_bytes} is the limit")
+
+
+def is_at_home(message: Any, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on and is still not."""
+    if partition_of(router_id) == message.partition:
+        return True
+    if is_forwarded(headers_of(message)):
+        raise WrongPartition("forwarded, and not on its router's partition: partition counts differ")
+    return False
 
 
 def headers_of(message: Any) -> list[tuple[str, bytes]]:

@@ -20,7 +20,7 @@ async def learn_from_rewards(stream: Any, service: Service) -> None:
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, RewardObserved, partition_of=service.partition_of)
+        batch = take_in(messages, RewardObserved, partition_of=service.partition_of, max_bytes=service.room)
         contexts = await _contexts(batch.taken, service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():

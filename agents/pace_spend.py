@@ -19,7 +19,7 @@ async def pace_spend(stream: Any, service: Service) -> None:
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, CostReported, partition_of=service.partition_of)
+        batch = take_in(messages, CostReported, partition_of=service.partition_of, max_bytes=service.room)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for taken in batch.taken:

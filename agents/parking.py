@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import orjson
 
@@ -37,6 +38,22 @@ class Parked:
     reason: str
     detail: str
     refused: bool = False
+
+    @classmethod
+    def of(cls, message: Any, error: Exception, *, router_id: str, request_id: str | None = None, due: float = 0.0) -> Self:
+        """Return a source message as it waits, to be refused with `error` when its time is up."""
+        return cls(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            key=message.key,
+            value=message.value,
+            router_id=router_id,
+            request_id=request_id,
+            due=due,
+            reason=str(getattr(error, "reason", "")),
+            detail=str(error),
+        )
 
     @property
     def part(self) -> str:
@@ -91,6 +108,11 @@ class Parking:
 
     def __iter__(self) -> Iterator[Parked]:
         return iter(list(self._events.values()))
+
+    def is_waiting(self, event: Parked) -> bool:
+        """Tell whether an event still waits: it was neither forgotten nor refused."""
+        found = self._events.get((event.topic, event.offset))
+        return found is not None and not found.refused
 
     def add(self, event: Parked) -> None:
         """Let an event wait, or keep a refused one until its dead letter is delivered."""

@@ -41,11 +41,11 @@ async def route_requests(stream: Any, service: Service) -> None:
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of)
+        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
         prepared = await prepare([Prepared(t.message, t.event, None) for t in batch.taken], service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
-            for request in prepared:
+            for request in await prepare(prepared, service):  # again: a router may have been declared meanwhile
                 decide(request, service, answers)
             service.reached(messages)
         await service.answer(answers)
@@ -60,7 +60,12 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     if prompts and service.encode is not None:
         contexts = await service.encode([requests[i].event.prompt or "" for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
-    return [Prepared(r.message, r.event, encoded.get(i, _given(r.event)), r.parked) for i, r in enumerate(requests)]
+    return [
+        request
+        if request.x is not None
+        else Prepared(request.message, request.event, encoded.get(i, _given(request.event)), request.parked)
+        for i, request in enumerate(requests)
+    ]
 
 
 def _given(event: RequestSubmitted) -> Vector | None:
@@ -69,7 +74,7 @@ def _given(event: RequestSubmitted) -> Vector | None:
 
 def _needs_encoding(request: Prepared, service: Service) -> bool:
     event, shard = request.event, service.shard(request.message.partition)
-    if event.context is not None or event.router_id not in shard:
+    if request.x is not None or event.context is not None or event.router_id not in shard:
         return False
     engine = shard.engine(event.router_id)
     return engine is not None and engine.state.arms.d == service.dimensions and not shard.knows(event.router_id, event.request_id)
@@ -81,13 +86,14 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     shard = service.shard(message.partition)
     engine = shard.engine(event.router_id)
     known = engine.records.get(event.request_id) if engine is not None else None
-    if known is not None:
+    contained = request.parked is None and shard.contains(message.topic, message.offset)
+    if known is not None and not (contained and known.offset > message.offset):
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
         answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, known, repeat=repeat)))
         _answered(request, answers)
         return
-    if request.parked is None and shard.contains(message.topic, message.offset):
+    if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
     if engine is None:
         _wait_for_router(request, service, answers)
@@ -138,19 +144,8 @@ def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> N
 def _parked(request: Prepared, service: Service, error: Any) -> Parked:
     if request.parked is not None:
         return request.parked
-    message = request.message
-    return Parked(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        key=message.key,
-        value=message.value,
-        router_id=request.event.router_id,
-        request_id=None,
-        due=service.clock() + service.limits.unknown_router_wait,
-        reason=str(error.reason),
-        detail=str(error),
-    )
+    due = service.clock() + service.limits.unknown_router_wait
+    return Parked.of(request.message, error, router_id=request.event.router_id, due=due)
 
 
 async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
@@ -158,11 +153,12 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
     waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
     if not waiting:
         return
-    batch = take_in(waiting, RequestSubmitted, partition_of=service.partition_of)
+    batch = take_in(waiting, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
     requests = [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken]
     answers = Answers()
     prepared = await prepare(requests, service)
     async with service.batch():
-        for request in prepared:
-            decide(request, service, answers)
+        for request in await prepare(prepared, service):
+            if service.shard(request.message.partition).parking.is_waiting(request.message):
+                decide(request, service, answers)
     await service.answer(answers)

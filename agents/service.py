@@ -19,6 +19,7 @@ from agents.boundary import GapGuard, Outbox, fatal
 from agents.contexts import Contexts
 from agents.dead_letters import DeadLetters
 from agents.parking import Parked
+from agents.portions import arm_bytes, portions
 from agents.refusals import Refused
 from agents.shard import Shard, Table
 from router_state.config import Prior
@@ -52,6 +53,7 @@ class Limits:
     orphan_wait: float = 60.0
     unknown_router_wait: float = 2.0
     context_ttl: float = 7 * 86_400.0
+    changelog_batch_bytes: int = 16 * 2**20
 
 
 @dataclass(slots=True)
@@ -98,6 +100,11 @@ class Service:
         return self.shards[partition]
 
     @property
+    def room(self) -> int:
+        """How many bytes of changes one batch aims at; the rest of a record batch is for what is small and many."""
+        return self.limits.changelog_batch_bytes // 2
+
+    @property
     def routers(self) -> int:
         """How many routers this worker has."""
         return sum(map(len, self.shards.values()))
@@ -122,7 +129,8 @@ class Service:
         async with self.states.writing():
             delivered, self._delivered = self._delivered, []
             for parked in delivered:
-                self.shards[parked.partition].unpark(parked)
+                if parked.partition in self.shards:
+                    self.shards[parked.partition].unpark(parked)
             yield
             for number, shard in self.shards.items():
                 for router_id in shard.write():
@@ -157,10 +165,8 @@ class Service:
     async def answer(self, answers: Answers) -> None:
         """Deliver what a batch has to say, all of it."""
         outbox = self.outbox()
-        for stray in answers.strays:
-            message = stray.message
-            key = stray.event.router_id.encode()
-            await outbox.send(message.topic, key=key, value=message.value, headers=intake.forwarded(message))
+        for message, router_id in answers.strays:
+            await outbox.send(message.topic, key=router_id.encode(), value=message.value, headers=intake.forwarded(message))
         for router_id, value in answers.routes:
             await outbox.send(self.topic["routes"], key=router_id.encode(), value=value)
         for message, error in answers.refused:
@@ -170,6 +176,12 @@ class Service:
         await outbox.delivered()
         self._delivered += [parked for parked, _ in answers.refused_later] + answers.answered_later
 
+    def _weight(self, message: Any) -> int:
+        """Bound the bytes that an event may add to a commit: itself, if it has to wait, and the arm that it moves."""
+        router_id = (message.key or b"").decode(errors="replace")
+        engine = self.shards[message.partition].engine(router_id)
+        return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
+
     def _short(self, topic: str) -> str:
         return next(name for name, full in self.topic.items() if full == topic)
 
@@ -178,7 +190,8 @@ class Service:
         async for events in stream.noack_take(self.limits.batch_size, within=self.limits.batch_within):
             with fatal():
                 await self.guard.check(events)
-                await step([event.message for event in events])
+                for portion in portions((event.message for event in events), self._weight, room=self.room):
+                    await step(portion)
                 for event in events:
                     await stream.ack(event)
 
@@ -189,14 +202,14 @@ class Answers:
 
     Attributes:
         routes: (router_id, value) for `pb.routes`.
-        strays: events of other partitions, to be sent on.
+        strays: (message, router_id): events of other partitions, to be sent on.
         refused: (message, error): refusals that will be the same whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
     """
 
     routes: list[tuple[str, bytes]] = field(default_factory=list)
-    strays: list[Any] = field(default_factory=list)
+    strays: list[tuple[Any, str]] = field(default_factory=list)
     refused: list[tuple[Any, Exception]] = field(default_factory=list)
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)

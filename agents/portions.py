@@ -1,0 +1,33 @@
+"""Cut batches to a size: what one commit changes must fit into one record batch of the changelog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def portions(items: Iterable[T], weight: Callable[[T], int], *, room: int) -> Iterator[list[T]]:
+    """Yield the items in order, in lists that weigh at most `room`; one that weighs more stands alone.
+
+    Example:
+        >>> list(portions([3, 3, 3, 9, 1], int, room=6))
+        [[3, 3], [3], [9], [1]]
+    """
+    portion: list[T] = []
+    left = room
+    for item in items:
+        size = weight(item)
+        if portion and size > left:
+            yield portion
+            portion, left = [], room
+        portion.append(item)
+        left -= size
+    if portion:
+        yield portion
+
+
+def arm_bytes(d: int) -> int:
+    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and vectors of 64-bit floats."""
+    return 12 * d * (d + 4)
