@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.intake import WrongPartition, check_size, headers_of, is_at_home
@@ -97,7 +97,10 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         if declared is None:
             shard.drop(router_id)
             return False
-        config = config_of(declared, offset=message.offset, references=declaration.priors)
+        config = replace(
+            config_of(declared, offset=message.offset, references=declaration.priors),
+            applied=service.positions(message.partition),
+        )
         if engine is not None:
             engine.configure(config, now=service.clock())
             shard.touch(router_id)

@@ -17,6 +17,7 @@ from agents.wire import route_value
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.record import Applied
 from schemas.requests import RequestSubmitted
 
 
@@ -110,6 +111,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     except (RouterStateError, EncoderUnavailable, WrongDimensions, TooManyInFlight) as error:
         service.refuse_later(_parked(request, service, error), error, answers)
         return
+    record.applied = Applied(*service.positions(message.partition), engine.state.expired, *engine.state.config.applied)
     shard.touch(event.router_id)
     service.count(f"decided_{record.reason}")
     answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, record, repeat=False)))

@@ -152,6 +152,11 @@ class Service:
         for message in messages:
             self.shards[message.partition].reached(message.topic, message.offset)
 
+    def positions(self, partition: int) -> tuple[int, int]:
+        """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains; −1 before the first."""
+        watermarks = self.shards[partition].watermarks
+        return watermarks.get(self.topic["costs"], -1), watermarks.get(self.topic["rewards"], -1)
+
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
         """Refuse an event by a decision that depends on the state: it stands, whatever the state is after a crash."""
         refused = parked.refuse(error)

@@ -82,6 +82,8 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
         "reason": record.reason,
         "propensity": record.propensity,
     }
+    if record.applied is not None:
+        value["applied"] = record.applied._asdict()
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates)
     value |= {

@@ -140,7 +140,10 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
 
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
-    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of this configuration."""
+    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of this configuration.
+
+    `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in force (−1: none).
+    """
 
     models: Mapping[str, ModelConfig]
     budget_usd_per_request: float | None = None
@@ -149,6 +152,7 @@ class RouterConfig:
     knobs: Knobs = LIVE
     caps: tuple[Cap, ...] = field(default=())
     offset: int = 0
+    applied: tuple[int, int] = (-1, -1)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

@@ -40,6 +40,20 @@ class Label(NamedTuple):
     forgotten: float
 
 
+class Applied(NamedTuple):
+    """What the state contained when it decided: with the events themselves, enough to decide again.
+
+    Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and the same two offsets when the
+    declaration in force had come in force.
+    """
+
+    costs: int
+    rewards: int
+    expired: int
+    declared_costs: int
+    declared_rewards: int
+
+
 @dataclass(slots=True)
 class RequestRecord:
     """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where another store keeps the context.
@@ -63,3 +77,4 @@ class RequestRecord:
     bill: Bill | None = None
     label: Label | None = None
     expired: bool = False
+    applied: Applied | None = None

@@ -19,7 +19,7 @@ from router_state.arms import Arms
 from router_state.config import Cap, Knobs, Matrix, ModelConfig, Price, RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.pacing import EmaPacer
-from router_state.record import Bill, Candidates, Label, RequestRecord
+from router_state.record import Applied, Bill, Candidates, Label, RequestRecord
 from router_state.state import RouterState
 
 VERSION = 1
@@ -67,6 +67,7 @@ def pack_config(config: RouterConfig) -> bytes:
                 "knobs": asdict(config.knobs),
                 "caps": [asdict(cap) for cap in config.caps],
                 "offset": config.offset,
+                "applied": config.applied,
             }
         )
     )
@@ -83,6 +84,7 @@ def unpack_config(data: bytes) -> RouterConfig:
         knobs=Knobs(**body["knobs"]),
         caps=tuple(Cap(**cap) for cap in body["caps"]),
         offset=body["offset"],
+        applied=tuple(body["applied"]),
     )
 
 
@@ -191,6 +193,7 @@ def pack_record(record: RequestRecord) -> bytes:
                 record.bill,
                 record.label,
                 record.expired,
+                record.applied,
             ],
             default=tuple,
         )
@@ -199,7 +202,7 @@ def pack_record(record: RequestRecord) -> bytes:
 
 def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
-    *scalars, price, candidates, bill, label, expired = _loads(data)
+    *scalars, price, candidates, bill, label, expired, applied = _loads(data)
     return RequestRecord(
         **dict(zip(RECORD_SCALARS, scalars, strict=True)),
         price=Price(*price),
@@ -208,4 +211,5 @@ def unpack_record(data: bytes) -> RequestRecord:
         bill=None if bill is None else Bill(*bill),
         label=None if label is None else Label(*label),
         expired=expired,
+        applied=None if applied is None else Applied(*applied),
     )

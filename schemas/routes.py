@@ -10,11 +10,13 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
-from schemas.fields import Count, Label, ModelName, NonNegative, RequestId, UtcTime
+from schemas.fields import LARGEST_INT, Count, Label, ModelName, NonNegative, RequestId, UtcTime
 from schemas.reasons import Reason
 
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
+
+Offset = Annotated[int, Field(ge=-1, le=LARGEST_INT, description="Last offset of the topic, on the router's partition; -1: none")]
 
 
 class RouteReason(StrEnum):
@@ -37,6 +39,16 @@ class Candidate(Content):
     score: float
     expected_cost_usd: NonNegative
     excluded: Label | None = Field(description="Why this model could not be chosen; null: it could")
+
+
+class Applied(Content):
+    """Say what the router's state contained when it decided; with the topics, enough to decide again."""
+
+    costs: Offset
+    rewards: Offset
+    expired: Annotated[Count, Field(description="Commitments whose bill had not come in time")]
+    declared_costs: Annotated[Offset, Field(description="As `costs`, when the declaration in force had come in force")]
+    declared_rewards: Annotated[Offset, Field(description="As `rewards`, when the declaration in force had come in force")]
 
 
 class RouteDecided(Event):
@@ -77,6 +89,7 @@ class RouteDecided(Event):
                 "lambda_t": 0.1,
                 "config_offset": 0,
                 "decided_at": "2026-11-21T09:30:00.125Z",
+                "applied": {"costs": 41, "rewards": -1, "expired": 0, "declared_costs": -1, "declared_rewards": -1},
                 "repeat": False,
             },
             {
@@ -108,4 +121,5 @@ class RouteDecided(Event):
     lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]
     config_offset: Annotated[Count, Field(description="Offset of the declaration in force")]
     decided_at: UtcTime
+    applied: Applied | None = optional("What the state contained when it decided")
     repeat: Annotated[bool, Field(description="True: an answer that was given before, given again")]

@@ -72,6 +72,11 @@ class PromptEncoder:
         return self._encoder.encode(prompts)
 
 
+def now() -> float:
+    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets the very same number."""
+    return round(time.time(), 6)
+
+
 def build_worker(settings: Settings) -> App:
     """Build a worker that serves every router of the partitions it is given; opens nothing."""
     app = build_app(settings)
@@ -95,7 +100,7 @@ def build_service(app: App) -> Service:
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
         contexts=_redis_contexts(app),
-        clock=time.time,
+        clock=now,
         rank_of=settings.source_rank,
         partition_of=partitioner(settings.partitions),
         count=app.metrics.count,
