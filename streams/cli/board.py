@@ -1,0 +1,91 @@
+"""What a live view shows: one router's numbers, folded from the records that pass by."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from schemas import AlertRaised, CostReported, DeadLetter, LambdaUpdated, RewardObserved, RouteDecided
+
+RATE_SECONDS = 5.0
+RECENT = 500
+ALERTS_KEPT = 4
+
+Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaised | DeadLetter
+
+
+@dataclass(slots=True)
+class Board:
+    """Numbers of one router since the view began; `state` is the worker's own account.
+
+    Attributes:
+        shares: decisions by model among the last 500.
+        lambda_history: λ_t of the last 500 states.
+        reward_sum, reward_count: rewards that were reported.
+        dead_letters: refused events by reason.
+    """
+
+    router_id: str
+    state: LambdaUpdated | None = None
+    decided: int = 0
+    repeats: int = 0
+    billed: int = 0
+    reward_sum: float = 0.0
+    reward_count: int = 0
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    alerts: deque[AlertRaised] = field(default_factory=lambda: deque(maxlen=ALERTS_KEPT))
+    alert_count: int = 0
+    lambda_history: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _times: deque[float] = field(default_factory=deque)
+
+    def observe(self, event: Seen, *, at: float) -> None:
+        """Take one record into account; `at` is when it was seen, in seconds of any steady clock."""
+        match event:
+            case RouteDecided(repeat=True):
+                self.repeats += 1
+            case RouteDecided():
+                self.decided += 1
+                self._recent.append(event.model)
+                self._times.append(at)
+            case CostReported():
+                self.billed += 1
+            case RewardObserved():
+                self.reward_sum += event.reward
+                self.reward_count += 1
+            case LambdaUpdated():
+                if self.state is None or event.observed_at >= self.state.observed_at:
+                    self.state = event
+                    self.lambda_history.append(event.lambda_t)
+            case AlertRaised():
+                self.alerts.append(event)
+                self.alert_count += 1
+            case DeadLetter():
+                self.dead_letters[event.reason] += 1
+
+    def rate(self, now: float) -> float:
+        """Return decisions per second over the last five seconds."""
+        while self._times and self._times[0] < now - RATE_SECONDS:
+            self._times.popleft()
+        if not self._times:
+            return 0.0
+        return len(self._times) / max(now - self._times[0], 0.2)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return each model's share of the last decisions."""
+        counts = Counter(self._recent)
+        return {model: count / len(self._recent) for model, count in sorted(counts.items())}
+
+    @property
+    def mean_reward(self) -> float | None:
+        """Return the mean of the rewards that were reported, or None before the first."""
+        return self.reward_sum / self.reward_count if self.reward_count else None
+
+    @property
+    def spend_per_budget(self) -> float | None:
+        """Return the mean bill ÷ budget, by the worker's account; None without a budget or a bill."""
+        state = self.state
+        if state is None or not state.settled or not state.budget_usd_per_request:
+            return None
+        return state.spend_usd / state.settled / state.budget_usd_per_request

@@ -1,0 +1,76 @@
+"""The command `pbstream`: its groups, and the sentence that every failure ends in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streams.cli.budget import budget
+from streams.cli.demo import demo
+from streams.cli.encoder import encoder
+from streams.cli.explain import explain
+from streams.cli.failures import in_a_sentence
+from streams.cli.feedback import cost, reward
+from streams.cli.fit import fit
+from streams.cli.models import models
+from streams.cli.request import request
+from streams.cli.routers import routers
+from streams.cli.service import broker, worker
+from streams.cli.session import Session
+from streams.cli.topics import topics
+from streams.cli.watch import watch
+
+
+class Commands(click.Group):
+    """Commands in the order of a first use; known failures leave as one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            sentence = in_a_sentence(error)
+            if sentence is None:
+                raise
+            raise sentence from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="paretobandit-streams")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092.")
+@click.option("--prefix", metavar="TEXT", help='What topic names begin with; default: PB_PREFIX, else "pb.".')
+@click.pass_context
+def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
+    """Route every prompt to the model that gives the most quality for the money, live on Kafka.
+
+    See it work, without any setting:
+
+    \b
+      pbstream demo
+
+    Run it yourself, in three terminals:
+
+    \b
+      pbstream broker                       # or any Kafka: export PB_BOOTSTRAP=host:9092
+      pbstream topics create && pbstream worker
+      pbstream watch
+
+    \b
+      pbstream models add small --input-price 0.1 --output-price 0.1
+      pbstream models add large --input-price 1.25 --output-price 10
+      pbstream budget set 0.001
+      pbstream request "Why is the sky blue?"
+
+    Settings are environment variables with the prefix PB_. Exit codes: 0 done; 1 it failed, the last line says why and what to
+    do; 2 the command or a setting is wrong.
+    """
+    ctx.obj = Session(bootstrap=bootstrap, prefix=prefix)
+
+
+for command in (
+    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, fit, encoder,
+):  # fmt: skip
+    main.add_command(command)

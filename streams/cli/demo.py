@@ -1,0 +1,71 @@
+"""`pbstream demo`: see the whole service work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streams.cli.failures import Failure
+from streams.cli.output import console, print_json
+from streams.cli.service import stop_on_sigterm
+
+SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
+
+
+@click.command()
+@click.option("--requests", type=click.IntRange(1, 1824), help="How many of the 1,824 held-out prompts; default: all.")
+@click.option("--shock", type=click.Choice(SHOCKS), default="none", show_default=True, help="What happens after the first third.")
+@click.option(
+    "--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Requests without a bill, at most."
+)
+@click.option("--budget", type=click.FloatRange(0, 1000, min_open=True), default=6.62e-4, show_default=True, help="$ per request.")
+@click.option("--profile", type=click.Choice(["live", "paper"]), default="live", show_default=True, help="Which policy decides.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the prompts' order and the delays.")
+@click.option("--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="For the results; default: runs/demo-<time>.")
+@click.option("--json", "as_json", is_flag=True, help="End with the figures as JSON on stdout; all else goes to stderr.")
+def demo(
+    requests: int | None,
+    shock: str,
+    in_flight: int,
+    budget: float,
+    profile: str,
+    seed: int,
+    keep: bool,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Play the paper's benchmark through a real worker on a real Kafka broker.
+
+    1,824 judged prompts go through the encoder to three models; each bill comes back when some 30 more requests have been
+    decided, each reward some 100 later. It ends with a table, plots and a page in runs/, and leaves nothing running.
+
+    \b
+      pbstream demo
+      pbstream demo --requests 300 --shock price-cut
+      pbstream demo --shock model-failure --budget 3e-4
+      pbstream demo --requests 300 --keep
+    """
+    try:
+        from streams.demo.show import Options, show
+    except ModuleNotFoundError as missing:
+        raise Failure(
+            f"the demo needs {missing.name}: run `make demo` in a clone, or install the extras demo and reference."
+        ) from missing
+    stop_on_sigterm()
+    options = Options(
+        requests=requests,
+        shock=shock,
+        in_flight=in_flight,
+        seed=seed,
+        profile=profile,
+        budget_usd=budget,
+        keep=keep,
+        folder=folder,
+    )
+    report = show(options, out=console(stderr=as_json))
+    if as_json:
+        print_json(report.figures())
+    if report.play.refused:
+        raise Failure(f"{len(report.play.refused)} requests were refused; pb.dlq had the reasons, demo.json counts them.")

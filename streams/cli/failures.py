@@ -1,0 +1,92 @@
+"""What can go wrong, each in one sentence that says what to do."""
+
+from __future__ import annotations
+
+import click
+
+
+class Failure(click.ClickException):
+    """A command could not do what it was asked for (exit code 1)."""
+
+
+class NoAnswer(Failure):
+    """Nothing came back in time."""
+
+    def __init__(self, seconds: float, *, web_port: int, waited_for: str = "answered") -> None:
+        super().__init__(
+            f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running? "
+            f"If it is, http://127.0.0.1:{web_port}/readyz says why it is not ready."
+        )
+
+
+class NoBroker(Failure):
+    """No Kafka at the address in use."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(
+            f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or set PB_BOOTSTRAP to one that runs."
+        )
+
+
+class NoTopics(Failure):
+    """The service's topics are not there."""
+
+    def __init__(self, missing: list[str], bootstrap: str) -> None:
+        what = f"topic {missing[0]} does" if len(missing) == 1 else f"topics {', '.join(missing)} do"
+        super().__init__(f"{what} not exist on {bootstrap}: run `pbstream topics create` (PB_PREFIX chooses other names).")
+
+
+class NoRouter(Failure):
+    """The router was never declared, or is gone."""
+
+    def __init__(self, router_id: str) -> None:
+        super().__init__(
+            f"router {router_id!r} is not declared: add its first model with "
+            f"`pbstream models add NAME --input-price USD --output-price USD --router {router_id}`; "
+            "`pbstream routers list` shows those that are."
+        )
+
+
+class BadSetting(click.ClickException):
+    """A setting is wrong (exit code 2)."""
+
+    exit_code = 2
+
+
+REMEDIES = {
+    "unknown_router": "declare it: `pbstream models add NAME --input-price USD --output-price USD`",
+    "empty_portfolio": "give the router a model: `pbstream models add NAME --input-price USD --output-price USD`",
+    "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
+    "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",
+    "wrong_context": "a context has as many numbers as the router has dimensions, the last one 1.0",
+    "encoder_unavailable": "send a --context, or give the worker an encoder (PB_ENCODER_BACKEND, PB_ENCODER_PATH)",
+    "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
+    "stale_config": "somebody else changes this router at the same time; try again",
+    "empty_prompt": "a prompt needs at least one character that is not white space",
+    "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
+}
+
+
+class Refused(Failure):
+    """The worker refused the event; its dead letter says why."""
+
+    def __init__(self, what: str, reason: str, message: str) -> None:
+        why = f" ({message})" if message else ""
+        remedy = f": {REMEDIES[reason]}" if reason in REMEDIES else ""
+        super().__init__(f"{what} was refused, {reason}{why}{remedy}.")
+        self.reason = reason
+
+
+def in_a_sentence(error: Exception) -> click.ClickException | None:
+    """Return a known failure as what click prints and exits with; None for a defect, which keeps its trace."""
+    if isinstance(error, click.ClickException):
+        return None
+    kind = type(error).__name__
+    if kind == "BadSettings":
+        return BadSetting(str(error))
+    known = {"TopicsNotReady", "KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
+    if known & {base.__name__ for base in type(error).__mro__}:
+        return Failure(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        return Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return None

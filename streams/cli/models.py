@@ -1,0 +1,213 @@
+"""`pbstream models`: who is in the portfolio, at which prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from schemas import LambdaUpdated
+from streams.cli.bus import open_bus
+from streams.cli.declarations import TOPICS, Document, Edit, read_router, write_router
+from streams.cli.failures import Failure, NoRouter
+from streams.cli.output import console, print_json, table
+from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+
+PRICE = click.FloatRange(min=0, max=1e6)
+input_price = click.option("--input-price", type=PRICE, required=True, metavar="USD", help="List price per million input tokens.")
+output_price = click.option(
+    "--output-price", type=PRICE, required=True, metavar="USD", help="List price per million output tokens."
+)
+
+
+@click.group()
+def models() -> None:
+    """Add, reprice, remove and list the models of a router.
+
+    \b
+      pbstream models add mistral-large --input-price 0.5 --output-price 1.5
+      pbstream models reprice mistral-large --input-price 0.4 --output-price 1.2
+      pbstream models list
+
+    Each change is one conditional write of the whole router, and returns when a worker has put it in force.
+    """
+
+
+def changes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a change."""
+    for option in (json_option, timeout_option, router_option):
+        function = option(function)
+    return function
+
+
+@models.command()
+@click.argument("name")
+@input_price
+@output_price
+@click.option("--prior", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A folder that `pbstream fit` wrote.")
+@click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
+@click.option("--n-eff", type=click.FloatRange(min=0, min_open=True), help="How many observations the prior counts for.")
+@click.option(
+    "--onboarding-pulls", type=click.IntRange(0, 10_000), help="Requests sent to it as it joins; default: 20 without a prior."
+)
+@click.option("--dimensions", type=click.IntRange(2), help="Of a router that this creates; default 26.")
+@click.option("--profile", type=click.Choice(["live", "paper"]), help="Of a router that this creates; default live.")
+@changes
+@pass_session
+def add(
+    session: Session,
+    name: str,
+    input_price: float,
+    output_price: float,
+    prior: Path | None,
+    like: str | None,
+    n_eff: float | None,
+    onboarding_pulls: int | None,
+    dimensions: int | None,
+    profile: str | None,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Add a model; the first one creates the router.
+
+    Without a prior it gets its first requests whatever its score (onboarding), so that something is learned of it.
+
+    \b
+      pbstream models add small --input-price 0.1 --output-price 0.1
+      pbstream models add large --input-price 1.25 --output-price 10 --prior fitted/ --n-eff 500
+      pbstream models add large-v2 --input-price 1 --output-price 8 --like large
+    """
+    if prior is not None and like is not None:
+        raise click.UsageError("--prior and --like exclude each other: a model starts from one of them.")
+    if n_eff is not None and prior is None and like is None:
+        raise click.UsageError("--n-eff says how much a prior counts: give --prior or --like as well.")
+    model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
+    if prior is not None:
+        model["prior"] = _from_folder(prior, name)
+    if like is not None:
+        model["prior"] = {"like": like}
+    if n_eff is not None:
+        model["prior"]["n_eff"] = n_eff
+    if onboarding_pulls is not None:
+        model["onboarding_pulls"] = onboarding_pulls
+    created = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
+
+    def edit(document: Document) -> Document:
+        if name in document["models"]:
+            raise Failure(f"{name!r} is in router {router_id!r} already: change its prices with `pbstream models reprice`.")
+        if document["models"] and any(document.get(key, value) != value for key, value in created.items()):
+            raise Failure(f"router {router_id!r} exists with other --dimensions or --profile, which are chosen when it is created.")
+        return {**document, **created, "models": {**document["models"], name: model}}
+
+    state = _change(session, router_id, edit, timeout=timeout, create=True)
+    _report(f"{name} joined router {router_id}.", state, as_json)
+
+
+@models.command()
+@click.argument("name")
+@input_price
+@output_price
+@changes
+@pass_session
+def reprice(
+    session: Session, name: str, input_price: float, output_price: float, router_id: str, timeout: float, as_json: bool
+) -> None:
+    """Change a model's list prices from the next decision on; what was learned of it stays.
+
+    \b
+      pbstream models reprice large --input-price 0.6 --output-price 5
+    """
+
+    def edit(document: Document) -> Document:
+        model = _existing(document, name, router_id)
+        prices = {"input_price_per_m": input_price, "output_price_per_m": output_price}
+        return {**document, "models": {**document["models"], name: {**model, **prices}}}
+
+    state = _change(session, router_id, edit, timeout=timeout)
+    _report(f"{name} costs ${input_price:g} in, ${output_price:g} out per million tokens now.", state, as_json)
+
+
+@models.command()
+@click.argument("name")
+@changes
+@pass_session
+def remove(session: Session, name: str, router_id: str, timeout: float, as_json: bool) -> None:
+    """Retire a model: no new requests go to it; bills and rewards in flight still count.
+
+    \b
+      pbstream models remove large
+    """
+
+    def edit(document: Document) -> Document:
+        _existing(document, name, router_id)
+        return {**document, "models": {key: model for key, model in document["models"].items() if key != name}}
+
+    state = _change(session, router_id, edit, timeout=timeout)
+    _report(f"{name} left router {router_id}.", state, as_json)
+
+
+@models.command("list")
+@router_option
+@json_option
+@pass_session
+def list_models(session: Session, router_id: str, as_json: bool) -> None:
+    """Show the portfolio in force.
+
+    \b
+      pbstream models list --json
+    """
+
+    async def read() -> Document:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            declared = await read_router(bus, router_id)
+        if declared is None:
+            raise NoRouter(router_id)
+        return declared.document
+
+    document = run(read())
+    if as_json:
+        print_json(document["models"])
+        return
+    shown = table("model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}")
+    for name, model in document["models"].items():
+        pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
+        shown.add_row(name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", _prior(model), str(pulls))
+    console().print(shown)
+
+
+def _from_folder(folder: Path, model: str) -> Document:
+    from streams.priors import load_priors, prior_for_wire
+
+    return prior_for_wire(load_priors(folder), model)
+
+
+def _prior(model: Document) -> str:
+    prior = model.get("prior") or {}
+    kind = f"like {prior['like']}" if "like" in prior else "file" if "ref" in prior else "inline" if prior else "none"
+    return f"{kind}, n_eff {prior['n_eff']:g}" if prior.get("n_eff") else kind
+
+
+def _existing(document: Document, name: str, router_id: str) -> Document:
+    model: Document | None = document["models"].get(name)
+    if model is None:
+        known = ", ".join(document["models"]) or "none"
+        raise Failure(f"{name!r} is not in router {router_id!r}; its models: {known}.")
+    return model
+
+
+def _change(session: Session, router_id: str, edit: Edit, *, timeout: float, create: bool = False) -> LambdaUpdated:
+    async def write() -> LambdaUpdated:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            return await write_router(bus, router_id, edit, seconds=timeout, create=create)
+
+    return run(write())
+
+
+def _report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(f"{sentence} In force at offset {state.config_offset}.")

@@ -1,0 +1,40 @@
+"""How commands print: tables as wide as they need where nobody looks, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+PIPE_WIDTH = 160
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return where tables go; a pipe has no width of its own, so it gets enough."""
+    out = Console(highlight=False, stderr=stderr)
+    return out if out.is_terminal else Console(highlight=False, stderr=stderr, width=PIPE_WIDTH)
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """Return an empty table: first column to the left, the others, which hold numbers, to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold")
+    for at, column in enumerate(columns):
+        made.add_column(column, justify="left" if at == 0 else "right")
+    return made
+
+
+def usd(amount: float | None) -> str:
+    """Write dollars: four digits that count, plain from a cent on."""
+    if amount is None:
+        return "–"
+    return f"${amount:,.2f}" if abs(amount) >= 100 else f"${amount:.4g}"
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))

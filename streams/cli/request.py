@@ -1,0 +1,112 @@
+"""`pbstream request`: one prompt in, one explained decision out."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+from uuid import uuid4
+
+import click
+import orjson
+
+from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
+from streams.cli.bus import open_bus
+from streams.cli.decision import explain_decision
+from streams.cli.declarations import refusal_of
+from streams.cli.failures import Refused
+from streams.cli.output import console, print_json
+from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+
+TOPICS = ("requests", "routes", "dlq")
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@click.option("--context", type=click.File("r"), metavar="FILE", help="Instead of a prompt: a JSON array of numbers; - is stdin.")
+@click.option("--allowed", multiple=True, metavar="MODEL", help="Only this model, and others so named.")
+@click.option("--max-price", type=click.FloatRange(min=0), metavar="USD", help="Dollars per 1,000 tokens; dearer models are out.")
+@click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def request(
+    session: Session,
+    prompt: str | None,
+    context: IO[str] | None,
+    allowed: tuple[str, ...],
+    max_price: float | None,
+    request_id: str | None,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Ask which model shall answer a prompt, and why.
+
+    A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs no encoder.
+
+    \b
+      pbstream request "Prove that there are infinitely many primes."
+      pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
+      echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
+    """
+    if (prompt is None) == (context is None):
+        raise click.UsageError('give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"')
+    event = _event(router_id, request_id or uuid4().hex[:12], prompt, context, allowed, max_price)
+
+    async def ask() -> RouteDecided:
+        async with open_bus(session.settings, *TOPICS) as bus, bus.follow("routes", "dlq", router_id=router_id) as records:
+            placed = await bus.send("requests", event)
+
+            def answered(name: str, record: Any) -> RouteDecided | Refused | None:
+                if name == "dlq":
+                    return refusal_of(record, placed, "the request")
+                decision = decode(RouteDecided, record.value)
+                ours = (decision.router_id, decision.request_id) == (event.router_id, event.request_id)
+                return decision if ours else None
+
+            answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+    decision = run(ask())
+    if as_json:
+        print_json(decision)
+        return
+    console().print(explain_decision(decision))
+    click.echo(f"\nWhat it cost:      pbstream cost {decision.request_id} USD")
+    click.echo(f"How good it was:   pbstream reward {decision.request_id} 0.9")
+
+
+def _event(
+    router_id: str,
+    request_id: str,
+    prompt: str | None,
+    context: IO[str] | None,
+    allowed: tuple[str, ...],
+    max_price: float | None,
+) -> RequestSubmitted:
+    fields: dict[str, Any] = {"router_id": router_id, "request_id": request_id}
+    if prompt is not None:
+        fields["prompt"] = prompt
+    if context is not None:
+        fields["context"] = _numbers(context)
+    if allowed:
+        fields["allowed_models"] = allowed
+    if max_price is not None:
+        fields["max_price_per_1k"] = max_price
+    try:
+        return decode(RequestSubmitted, orjson.dumps(fields))
+    except MalformedEvent as error:
+        raise Refused("the request", error.reason.value, error.message) from error
+
+
+def _numbers(file: IO[str]) -> list[float]:
+    try:
+        numbers = json.load(file)
+        if isinstance(numbers, list):
+            return [float(number) for number in numbers]
+    except (ValueError, TypeError):
+        pass
+    raise click.BadParameter(f"{file.name} holds no JSON array of numbers, for example [0.3, -0.1, 1.0]", param_hint="--context")

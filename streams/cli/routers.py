@@ -1,0 +1,98 @@
+"""`pbstream routers`: which routers there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from streams.cli.bus import Bus, open_bus
+from streams.cli.declarations import TOPICS
+from streams.cli.failures import NoRouter
+from streams.cli.output import console, print_json, table, usd
+from streams.cli.session import Session, json_option, pass_session, router_option, run
+
+
+@click.group()
+def routers() -> None:
+    """List the routers that are declared, or let one go.
+
+    \b
+      pbstream routers list
+    """
+
+
+@routers.command("list")
+@json_option
+@pass_session
+def list_routers(session: Session, as_json: bool) -> None:
+    """Show every declared router with its models, budget, decisions and spend."""
+
+    async def read() -> list[dict[str, Any]]:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            return await _all(bus)
+
+    rows = run(read())
+    if as_json:
+        print_json(rows)
+        return
+    shown = table("router", "models", "budget/request", "decided", "spend", "λ_t")
+    for row in rows:
+        decided = "–" if row["decided"] is None else f"{row['decided']:,}"
+        dual = "–" if row["lambda_t"] is None else f"{row['lambda_t']:.4g}"
+        shown.add_row(
+            row["router_id"], str(row["models"]), usd(row["budget_usd_per_request"]), decided, usd(row["spend_usd"]), dual
+        )
+    console().print(shown)
+
+
+@routers.command()
+@router_option
+@click.confirmation_option(prompt="Its learned state is deleted. Go on?")
+@pass_session
+def remove(session: Session, router_id: str) -> None:
+    """Let a router go, with everything it has learned.
+
+    \b
+      pbstream routers remove --router old --yes
+    """
+
+    async def write() -> None:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            latest = await bus.latest("routers", router_id)
+            if latest is None or latest.value is None:
+                raise NoRouter(router_id)
+            await bus.send_bytes("routers", router_id, None)
+
+    run(write())
+    click.echo(f"Router {router_id} is gone as soon as its worker reads this.")
+
+
+async def _all(bus: Bus) -> list[dict[str, Any]]:
+    states: dict[str, LambdaUpdated] = {}
+    async for record in bus.backwards("lambda", None):
+        if record.value is not None:
+            state = decode(LambdaUpdated, record.value)
+            states.setdefault(state.router_id, state)
+    rows: dict[str, dict[str, Any] | None] = {}
+    async for record in bus.backwards("routers", None):
+        try:
+            router_id, declared = decode_router(key=record.key, value=record.value)
+        except MalformedEvent:
+            continue
+        if router_id not in rows:
+            at = states.get(router_id)
+            rows[router_id] = None if declared is None else _row(declared, at)
+    return sorted((row for row in rows.values() if row), key=lambda row: str(row["router_id"]))
+
+
+def _row(declared: RouterDeclared, state: LambdaUpdated | None) -> dict[str, Any]:
+    return {
+        "router_id": declared.router_id,
+        "models": len(declared.models),
+        "budget_usd_per_request": declared.budget_usd_per_request,
+        "decided": state.decided if state else None,
+        "spend_usd": state.spend_usd if state else None,
+        "lambda_t": state.lambda_t if state else None,
+    }

@@ -1,0 +1,84 @@
+"""`pbstream broker` and `pbstream worker`: the processes that stay."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from streams.cli.session import Session, pass_session
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Where it listens, on loopback.")
+@click.option(
+    "--data", type=click.Path(file_okay=False, path_type=Path), help="Keep its data in this folder; default: a temporary one."
+)
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Three survive the loss of one.")
+def broker(port: int, data: Path | None, brokers: str) -> None:
+    """Start a real Kafka on this machine and stay until Ctrl-C.
+
+    It needs Java 17, and Maven once, which fetches Kafka's jars (45 MB).
+
+    \b
+      pbstream broker
+      pbstream broker --port 19092 --data ~/kafka-data
+    """
+    from streams.broker import LocalKafka
+
+    stop_on_sigterm()
+    with LocalKafka(int(brokers), data, port=port) as kafka:
+        click.echo(f"export PB_BOOTSTRAP={kafka.bootstrap}")
+        click.echo("Kafka is ready. In other terminals: the line above, then `pbstream topics create`. Ctrl-C stops it.", err=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            click.echo("Stopping Kafka ...", err=True)
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM stop the command in order, as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+@click.command()
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What is logged to stderr.")
+@pass_session
+def worker(session: Session, log_level: str) -> None:
+    """Run one worker until SIGTERM or Ctrl-C.
+
+    Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web port of its own (PB_WEB_PORT)
+    and, for short pauses at a restart, a name that stays (PB_INSTANCE_ID).
+
+    \b
+      pbstream worker
+      PB_INSTANCE_ID=worker-1 PB_WEB_PORT=8081 pbstream worker
+
+    http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
+    """
+    from streams.app import serve
+    from streams.worker import build_worker
+
+    settings = session.settings
+    logging.basicConfig(
+        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
+    )
+    for chatty in ("aiokafka", "mode", "faust"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLevelName(log_level.upper())))
+
+    async def work() -> None:
+        await serve(build_worker(settings))
+
+    asyncio.run(work())

@@ -1,0 +1,70 @@
+"""What every command shares: settings read once, the router it speaks of, and the options that recur."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import click
+
+from schemas.fields import RouterId
+from streams.settings import Settings, load_settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+@dataclass(slots=False)
+class Session:
+    """The command line's own settings; they win over the environment."""
+
+    bootstrap: str | None = None
+    prefix: str | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Read the settings when a command first needs them, so that help works without."""
+        return load_settings(bootstrap=self.bootstrap, prefix=self.prefix)
+
+
+pass_session = click.make_pass_decorator(Session)
+
+
+def _valid_router(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return str(TypeAdapter(RouterId).validate_python(value))
+    except ValidationError:
+        raise click.BadParameter(f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -") from None
+
+
+router_option: Callable[[F], F] = click.option(
+    "--router",
+    "router_id",
+    envvar="PB_ROUTER",
+    default="default",
+    show_default=True,
+    callback=_valid_router,
+    metavar="ID",
+    help="Which router; also PB_ROUTER.",
+)
+json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+timeout_option: Callable[[F], F] = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the worker.",
+)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work; the Kafka client's own log lines stay away, failures are raised anyway."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    return asyncio.run(work)

@@ -1,0 +1,1 @@
+"""The demo: a benchmark played against a real worker on a real broker."""

@@ -1,0 +1,161 @@
+"""What remains of a play: a table, a plot, a page, and the figures as JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from streams.cli.output import table, usd
+from streams.demo.player import Play
+from streams.demo.plot import inline_svg, save_png
+from streams.demo.scenario import Scenario
+from streams.demo.series import Series, series_of
+from streams.demo.yardsticks import Yardstick, yardsticks
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }}
+td, th {{ padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right; }}
+td:first-child, th:first-child {{ text-align: left; }}
+tr.ours {{ font-weight: bold; background: #f2f6fb; }}
+svg {{ width: 100%; height: auto; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{summary}</p>
+{table}
+{plot}
+{alerts}
+<script type="application/json" id="figures">{figures}</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A play, measured."""
+
+    scenario: Scenario
+    play: Play
+    profile: str
+    shock: str
+
+    @property
+    def ours(self) -> Yardstick:
+        """Return what the router reached on the requests that it answered."""
+        outcomes = self.play.outcomes
+        rewards, costs = [one.reward for one in outcomes], [one.cost_usd for one in outcomes]
+        return Yardstick(f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs)))
+
+    @property
+    def cost_per_budget(self) -> float | None:
+        """Return mean cost ÷ budget."""
+        budget = self.scenario.budget_usd
+        return None if budget is None else self.ours.cost_usd / budget
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return each model's share of all decisions."""
+        counts = Counter(outcome.decision.model for outcome in self.play.outcomes)
+        return {model: counts[model] / len(self.play.outcomes) for model in self.scenario.models}
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return the table: name, mean reward, cost ÷ budget, cost per request; ours first."""
+        budget = self.scenario.budget_usd
+        return [
+            (one.name, f"{one.reward:.3f}", "–" if budget is None else f"{one.cost_usd / budget:.2f}", usd(one.cost_usd))
+            for one in (self.ours, *yardsticks(self.scenario))
+        ]
+
+    def table(self) -> Table:
+        """Return the table for a terminal."""
+        shown = table("", "mean reward", "cost ÷ budget", "cost per request", title=self.title)
+        for at, row in enumerate(self.rows()):
+            shown.add_row(*row, style="bold" if at == 0 else "")
+        return shown
+
+    @property
+    def title(self) -> str:
+        """Return what was played, in one line."""
+        budget = self.scenario.budget_usd
+        what = f"{len(self.scenario):,} prompts, budget {usd(budget)} per request, profile {self.profile}"
+        return what if self.shock == "none" else f"{what}, {self.shock}"
+
+    @property
+    def summary(self) -> str:
+        """Return how it went, in two sentences."""
+        play, state = self.play, self.play.state
+        answered, applied = play.seconds
+        shares = ", ".join(f"{model.rpartition('/')[2]} {share:.0%}" for model, share in self.shares.items())
+        return (
+            f"{len(play.outcomes):,} of {len(self.scenario):,} requests were decided in {answered:.1f} s "
+            f"({len(play.outcomes) / answered:.0f}/s); all bills and rewards were applied {applied - answered:.1f} s later. "
+            f"Spend in the service's books: {usd(state.spend_usd)}; shares: {shares}."
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures for programs."""
+        play, ours = self.play, self.ours
+        return {
+            "requests": len(self.scenario),
+            "decided": len(play.outcomes),
+            "refused": dict(Counter(play.refused.values())),
+            "dead_letters": len(play.dead_letters),
+            "alerts": [alert.model_dump(mode="json") for alert in play.alerts],
+            "profile": self.profile,
+            "shock": self.shock,
+            "budget_usd_per_request": self.scenario.budget_usd,
+            "cost_per_budget": self.cost_per_budget,
+            "mean_reward": ours.reward,
+            "mean_cost_usd": ours.cost_usd,
+            "spend_usd": play.state.spend_usd,
+            "shares": self.shares,
+            "yardsticks": {one.name: {"reward": one.reward, "cost_usd": one.cost_usd} for one in yardsticks(self.scenario)},
+            "seconds": play.seconds[0],
+            "decisions_per_second": len(play.outcomes) / play.seconds[0],
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write demo.png, demo.html and demo.json into the folder."""
+        series, figures = series_of(self.scenario, self.play), self.figures()
+        (folder / "demo.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        save_png(series, folder / "demo.png", title=self.title)
+        (folder / "demo.html").write_text(self._page(series, figures), encoding="utf-8")
+
+    def _page(self, series: Series, figures: dict[str, Any]) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("", "mean reward", "cost ÷ budget", "cost per request"))
+        rows = "".join(
+            f"<tr{' class=ours' if at == 0 else ''}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
+            for at, row in enumerate(self.rows())
+        )
+        alerts = "".join(f"<li>{html.escape(_sentence(alert))}</li>" for alert in self.play.alerts)
+        curves = {"lambda_t": series.lambda_t.tolist(), "cost_per_budget": series.spend_per_budget.tolist()}
+        data = json.dumps({**figures, "curves": curves}).replace("<", "\\u003c")
+        return PAGE.format(
+            title=html.escape(self.title),
+            summary=html.escape(self.summary),
+            table=f"<table><tr>{head}</tr>{rows}</table>",
+            plot=inline_svg(series, title=""),
+            alerts=f"<h2>Alerts</h2><ul>{alerts}</ul>" if alerts else "",
+            figures=data,
+        )
+
+
+def _sentence(alert: Any) -> str:
+    whom = alert.model or "the router"
+    return f"{alert.kind.value}: {whom}, {alert.signal or 'spend'} {alert.direction}, size {alert.size:+.3g}"

@@ -1,0 +1,62 @@
+"""A play as curves over its requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from streams.demo.player import Play
+from streams.demo.scenario import Matrix, Scenario
+
+WINDOW = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Curves by decision, n long.
+
+    Args:
+        lambda_t: the dual variable as used.
+        spend_per_budget: mean cost so far ÷ budget; empty without a budget.
+        window_per_budget: the same over the last 100 decisions.
+        shares: (n, K) of the last 100 decisions.
+        reward: mean of the last 100.
+        events: (position, label).
+    """
+
+    models: tuple[str, ...]
+    lambda_t: Matrix
+    spend_per_budget: Matrix
+    window_per_budget: Matrix
+    shares: Matrix
+    reward: Matrix
+    events: tuple[tuple[int, str], ...]
+
+
+def series_of(scenario: Scenario, play: Play) -> Series:
+    """Return the curves of a play with at least one answer."""
+    outcomes = play.outcomes
+    chosen = np.array([scenario.models.index(outcome.decision.model) for outcome in outcomes])
+    picked = (chosen[:, None] == np.arange(len(scenario.models))).astype(np.float64)
+    cost = np.array([outcome.cost_usd for outcome in outcomes])
+    budget = scenario.budget_usd
+    so_far = np.cumsum(cost) / np.arange(1, len(cost) + 1)
+    return Series(
+        models=scenario.models,
+        lambda_t=np.array([outcome.decision.lambda_t for outcome in outcomes]),
+        spend_per_budget=np.empty(0) if budget is None else so_far / budget,
+        window_per_budget=np.empty(0) if budget is None else _rolling(cost) / budget,
+        shares=np.stack([_rolling(picked[:, k]) for k in range(picked.shape[1])], axis=1),
+        reward=_rolling(np.array([outcome.reward for outcome in outcomes])),
+        events=scenario.events,
+    )
+
+
+def _rolling(values: npt.NDArray[np.float64]) -> Matrix:
+    """Return the mean of the last 100 values at each place; of fewer at the start."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - WINDOW, 0)
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)

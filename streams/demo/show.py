@@ -1,0 +1,165 @@
+"""Run the whole demo: a broker, topics, one worker, the paper's portfolio, the benchmark, a report."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+
+from streams.broker import Broker, choose_broker
+from streams.cli import screen
+from streams.cli.board import Board
+from streams.demo.player import Play, Player
+from streams.demo.portfolio import held_out_prompts, paper_router, save_projection
+from streams.demo.report import Report
+from streams.demo.scenario import Scenario
+from streams.demo.shocks import SHOCKS
+from streams.demo.stage import delete_topics, require_alive, running_worker
+from streams.demo.traffic import Traffic
+from streams.encoder_cache import exported_folder
+from streams.kafka.wire import free_ports
+from streams.settings import Settings, load_settings
+from streams.topics import create_topics
+
+ROUTER_ID = "default"
+REDRAW_EVERY = 0.12
+LINE_EVERY = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a demo plays; `requests` None: all of them."""
+
+    requests: int | None = None
+    shock: str = "none"
+    in_flight: int = 100
+    seed: int = 0
+    profile: str = "live"
+    budget_usd: float = 6.62e-4
+    keep: bool = False
+    folder: Path | None = None
+
+
+def show(options: Options, *, out: Console) -> Report:
+    """Run the demo, leave its results in a folder, stop everything that was started, and return the report.
+
+    Raises:
+        KafkaUnavailable: no broker can be had.
+        EncoderError: the encoder cannot be exported.
+        MissingData: the benchmark is not installed.
+        Failure: the worker ended, or stopped answering.
+    """
+    folder = options.folder or Path("runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
+    folder.mkdir(parents=True, exist_ok=True)
+    scenario = compose(options)
+    encoder = _encoder(out)
+    with ExitStack() as stack:
+        started = time.monotonic()
+        broker = stack.enter_context(choose_broker(say=out.print))
+        out.print(f"Broker   {broker.bootstrap} ({broker.kind}, {time.monotonic() - started:.1f} s)")
+        settings = _own_settings(broker)
+        asyncio.run(create_topics(settings))
+        if broker.kind == "env":
+            stack.callback(lambda: asyncio.run(delete_topics(settings)))
+        save_projection(folder / "projection")
+        log, started = folder / "worker.log", time.monotonic()
+        environment = {
+            "PB_ENCODER_BACKEND": "onnx",
+            "PB_ENCODER_PATH": str(encoder),
+            "PB_ENCODER_THREADS": "2",
+            "PB_PROJECTION_PATH": str(folder / "projection"),
+        }
+        process = stack.enter_context(running_worker(settings, environment=environment, log=log))
+        out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
+        report = Report(scenario, _play(scenario, settings, options, process, log, out), options.profile, options.shock)
+        report.save(folder)
+        _tell(report, folder, out)
+        if options.keep:
+            _stay(settings, out)
+    return report
+
+
+def compose(options: Options) -> Scenario:
+    """Return the scenario that the options describe."""
+    declared = paper_router(router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile)
+    prompts = held_out_prompts(declared)
+    sampled = prompts.sampled(options.requests or len(prompts), rng=np.random.default_rng(options.seed))
+    return SHOCKS[options.shock](sampled)
+
+
+def _own_settings(broker: Broker) -> Settings:
+    name = f"demo-{datetime.now():%H%M%S}-{uuid4().hex[:6]}"
+    return load_settings(bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+
+
+def _encoder(out: Console) -> Path:
+    started = time.monotonic()
+    with out.status("Encoder: looking for all-MiniLM-L6-v2 as int8; exporting it takes about 20 s, once ..."):
+        folder = exported_folder()
+    out.print(f"Encoder  {folder.name} ({time.monotonic() - started:.1f} s)")
+    return folder
+
+
+def _play(
+    scenario: Scenario, settings: Settings, options: Options, process: subprocess.Popen[bytes], log: Path, out: Console
+) -> Play:
+    traffic = Traffic(scenario, in_flight=options.in_flight, seed=options.seed)
+    total = len(scenario)
+
+    def playing(draw: Callable[[Board], None], every: float) -> Play:
+        last = float("-inf")
+
+        def look(board: Board) -> None:
+            nonlocal last
+            require_alive(process, log)
+            if time.monotonic() - last >= every:
+                last = time.monotonic()
+                draw(board)
+
+        return asyncio.run(Player(settings, traffic, look=look).play())
+
+    if not out.is_terminal:
+        return playing(lambda board: out.print(screen.line(board, now=time.monotonic(), total=total)), LINE_EVERY)
+    with Live(console=out, refresh_per_second=10, transient=True) as live:
+        footer = "Bills come some 30 decisions later, rewards some 100. Ctrl-C stops everything."
+        return playing(
+            lambda board: live.update(screen.draw(board, now=time.monotonic(), total=total, footer=footer)), REDRAW_EVERY
+        )
+
+
+def _tell(report: Report, folder: Path, out: Console) -> None:
+    out.print()
+    out.print(report.table())
+    out.print(report.summary)
+    for alert in report.play.alerts:
+        out.print(f"Alert: {alert.kind.value} {alert.model or ''} {alert.signal or ''} {alert.direction}, size {alert.size:+.3g}")
+    if report.play.dead_letters:
+        out.print(f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in {folder / 'demo.json'}[/red]")
+    out.print(f"\nPlots    {folder / 'demo.png'}, {folder / 'demo.html'}")
+    out.print('\nNext     make demo ARGS="--shock price-cut"        (or price-rise, model-failure, new-model)')
+    out.print('         make demo ARGS="--budget 2.3e-4"          (another budget)')
+    out.print('         make demo ARGS="--profile paper"          (the paper\'s policy, with the same delays)')
+    out.print('         make demo ARGS="--requests 300 --keep"    (and then, beside it: pbstream watch, request, explain)')
+
+
+def _stay(settings: Settings, out: Console) -> None:
+    out.print("\nBroker and worker go on until Ctrl-C. In another terminal:\n")
+    out.print(f"  export PB_BOOTSTRAP={settings.bootstrap} PB_PREFIX={settings.prefix} PB_APP_ID={settings.app_id}")
+    for command in ("watch", "explain r-00001", 'request "Why is the sky blue?"', "budget set 3e-4", "models list"):
+        out.print(f"  pbstream {command}")
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("Stopping ...", err=True)
