@@ -26,7 +26,7 @@ from streams.demo.portfolio import held_out_prompts, paper_router, save_projecti
 from streams.demo.report import Report
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
-from streams.demo.stage import delete_topics, require_alive, running_worker
+from streams.demo.stage import beside, delete_topics, running_worker
 from streams.demo.traffic import Traffic
 from streams.encoder_cache import exported_folder
 from streams.kafka.wire import free_ports
@@ -123,12 +123,11 @@ def _play(
 
         def look(board: Board) -> None:
             nonlocal last
-            require_alive(process, log)
             if time.monotonic() - last >= every:
                 last = time.monotonic()
                 draw(board)
 
-        return asyncio.run(Player(settings, traffic, look=look).play())
+        return asyncio.run(beside(process, Player(settings, traffic, look=look).play(), log=log))
 
     if not out.is_terminal:
         return playing(lambda board: out.print(screen.line(board, now=time.monotonic(), total=total)), LINE_EVERY)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -19,6 +21,7 @@ from streams.kafka.child import spawn
 from streams.settings import Settings
 from streams.topics import topic_specs
 
+T = TypeVar("T")
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
 LAST_LINES = 12
@@ -52,8 +55,22 @@ def running_worker(settings: Settings, *, environment: Mapping[str, str], log: P
             process.wait()
 
 
-def require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Raise a Failure with the end of its log if the worker has ended."""
+async def beside(process: subprocess.Popen[bytes], work: Coroutine[Any, Any, T], *, log: Path) -> T:
+    """Do `work` for as long as the worker lives.
+
+    Raises:
+        Failure: the worker ended first; with the end of its log.
+    """
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait([task], timeout=0.3))[0]:
+            _require_alive(process, log)
+        return await task
+    finally:
+        task.cancel()
+
+
+def _require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
     if process.poll() is not None:
         raise Failure(f"the worker ended with code {process.returncode}; the end of {log}:\n{_last_words(log)}")
 
@@ -61,7 +78,7 @@ def require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
 def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     deadline, why = time.monotonic() + READY_SECONDS, "it does not listen"
     while time.monotonic() < deadline:
-        require_alive(process, log)
+        _require_alive(process, log)
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1.0):
                 return
