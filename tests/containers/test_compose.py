@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from streams.encoder_cache import exported_folder
 from streams.kafka.wire import free_ports
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = [0.1] * 25 + [1.0]
-ROUTER = {
+ROUTER: dict[str, Any] = {
     "router_id": "chat",
     "budget_usd_per_request": 6.62e-4,
     "models": {
@@ -63,6 +66,9 @@ def service() -> Iterator[Service]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
     environment |= dict(zip(names, map(str, ports), strict=True)) | {"PB_IMAGE": "paretobandit-streams:test"}
     running = Service(f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment)
+    encoder = ROOT / "build" / "encoder"
+    if not encoder.exists():
+        shutil.copytree(exported_folder(), encoder)
     try:
         running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")
         yield running
@@ -70,16 +76,21 @@ def service() -> Iterator[Service]:
         running.compose("down", "-v", "--timeout", "5")
 
 
-async def decide(bootstrap: str, request_id: str) -> dict[str, object]:
-    """Send a request with a context, and return its decision."""
+async def declare(bootstrap: str, router: dict[str, Any]) -> None:
+    """Declare a router."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait("pb.routers", json.dumps(router).encode(), key=router["router_id"].encode())
+
+
+async def decide(bootstrap: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request, and return its decision."""
     consumer = AIOKafkaConsumer("pb.routes", bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer, consumer:
-        request = {"router_id": "chat", "request_id": request_id, "context": CONTEXT}
-        await producer.send_and_wait("pb.requests", json.dumps(request).encode(), key=b"chat")
+        await producer.send_and_wait("pb.requests", json.dumps(request).encode(), key=request["router_id"].encode())
         async with asyncio.timeout(60):
             async for record in consumer:
-                decision: dict[str, object] = json.loads(record.value)
-                if decision["request_id"] == request_id:
+                decision: dict[str, Any] = json.loads(record.value)
+                if decision["request_id"] == request["request_id"]:
                     return decision
     raise AssertionError("the consumer ended")
 
@@ -90,14 +101,20 @@ def test_both_workers_are_ready_on_loopback(service: Service) -> None:
             assert answer.status == 200
 
 
-async def test_a_request_is_decided_whichever_worker_is_killed(service: Service) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=service.bootstrap) as producer:
-        await producer.send_and_wait("pb.routers", json.dumps(ROUTER).encode(), key=b"chat")
-    decision = await decide(service.bootstrap, "r1")
-    assert decision["model"] in ROUTER["models"]
-    assert decision["seq"] == 1
+async def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
+    # Without a fitted projection the context is the embedding itself, 384 long, and the bias.
+    await declare(service.bootstrap, ROUTER | {"router_id": "prompts", "dimensions": 385})
+    request = {"router_id": "prompts", "request_id": "p1", "prompt": "Why is the sky blue?"}
+    assert (await decide(service.bootstrap, request))["model"] in ROUTER["models"]
+
+
+async def test_a_request_is_decided_whichever_worker_is_killed_or_replaced(service: Service) -> None:
+    await declare(service.bootstrap, ROUTER)
+    request = {"router_id": "chat", "context": CONTEXT}
+    assert (await decide(service.bootstrap, request | {"request_id": "r1"}))["seq"] == 1
     service.compose("kill", "worker-1")
-    assert (await decide(service.bootstrap, "r2"))["seq"] == 2
-    service.compose("up", "-d", "--wait", "worker-1")
+    assert (await decide(service.bootstrap, request | {"request_id": "r2"}))["seq"] == 2
+    # As after an upgrade: another container takes the dead worker's place in the group.
+    service.compose("up", "-d", "--no-deps", "--force-recreate", "--wait", "worker-1")
     service.compose("kill", "worker-2")
-    assert (await decide(service.bootstrap, "r3"))["seq"] == 3
+    assert (await decide(service.bootstrap, request | {"request_id": "r3"}))["seq"] == 3
