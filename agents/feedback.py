@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from agents.intake import Taken
@@ -32,7 +33,7 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     elif shard.knows(event.router_id, event.request_id):
         _apply(shard, event, parked_from(message, event, service), service, answers, x=x)
     else:
-        _wait(shard, parked_from(message, event, service), service, answers)
+        _wait(shard, parked_from(message, event, service), event, service, answers)
 
 
 def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers) -> None:
@@ -74,7 +75,17 @@ def _move(engine: Engine, event: CostReported | RewardObserved, service: Service
     return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, revision=event.revision)
 
 
-def _wait(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
+def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, service: Service, answers: Answers) -> None:
+    if isinstance(event, CostReported):
+        # One bill waits for a request, the one of highest revision, so that an orphan's money is booked once.
+        for other in shard.parking.waiting_for(parked.router_id, parked.request_id):
+            if other.topic == parked.topic:
+                if decode(CostReported, other.value).revision >= event.revision:
+                    service.count("bill_duplicate")
+                    return
+                shard.unpark(other)
+                service.count("bill_revised")
+                parked = replace(parked, due=other.due)
     if len(shard.parking) < service.limits.parked_events:
         shard.park(parked)
         service.count("parked")
@@ -83,19 +94,8 @@ def _wait(shard: Shard, parked: Parked, service: Service, answers: Answers) -> N
 
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
-    """Refuse an event whose time is up; of all bills that wait for the same request, one is booked as unmatched."""
-    orphans = [parked]
-    if parked.topic == service.topic["costs"]:
-        waiting = shard.parking.waiting_for(parked.router_id, parked.request_id)
-        orphans += [other for other in waiting if other.topic == parked.topic and other.offset != parked.offset]
-        if (engine := shard.engine(parked.router_id)) is not None:
-            engine.book_unmatched(_unmatched_usd(orphans))
-            shard.touch(parked.router_id)
-    for orphan in orphans:
-        service.refuse_later(orphan, service.refusal(orphan), answers)
-
-
-def _unmatched_usd(orphans: list[Parked]) -> float:
-    """Return what the bill of highest revision says, of several with it the first; tokens have no price without a decision."""
-    bills = [decode(CostReported, orphan.value) for orphan in sorted(orphans, key=lambda orphan: orphan.offset)]
-    return max(bills, key=lambda bill: bill.revision).cost_usd or 0.0
+    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched, tokens have no price there."""
+    if parked.topic == service.topic["costs"] and (engine := shard.engine(parked.router_id)) is not None:
+        engine.book_unmatched(decode(CostReported, parked.value).cost_usd or 0.0)
+        shard.touch(parked.router_id)
+    service.refuse_later(parked, service.refusal(parked), answers)

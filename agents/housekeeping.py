@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from agents import feedback
+from agents.parking import Parked
+from agents.portions import portions
 from agents.route_requests import route_waiting
 from agents.service import Answers, Service
 from agents.shard import Shard
@@ -27,16 +29,20 @@ async def resume(service: Service) -> None:
 async def end_waits(service: Service) -> None:
     """Refuse the parked events whose time is up."""
     now = service.clock()
-    if not any(shard.parking.due(now) for shard in service.shards.values()):
-        return
-    answers = Answers()
-    async with service.batch():
-        for shard in service.shards.values():
-            for parked in shard.parking.due(now):
-                # A bill may have been refused with another one; a request whose router is known by now is being answered.
-                if shard.parking.is_waiting(parked) and (parked.request_id is not None or parked.router_id not in shard):
+    due = [parked for shard in service.shards.values() for parked in shard.parking.due(now)]
+    for portion in portions(due, lambda parked: len(parked.value or b""), room=service.room):
+        answers = Answers()
+        async with service.batch():
+            for parked in portion:
+                shard = service.shards.get(parked.partition)
+                if shard is not None and _is_hopeless(parked, shard):
                     feedback.give_up(shard, parked, service, answers)
-    await service.answer(answers)
+        await service.answer(answers)
+
+
+def _is_hopeless(parked: Parked, shard: Shard) -> bool:
+    """Tell whether nothing will come of an event; a request whose router is known by now is being answered."""
+    return shard.parking.is_waiting(parked) and (parked.request_id is not None or parked.router_id not in shard)
 
 
 async def sweep(service: Service, cursor: dict[int, int]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.parking import Parked
+from agents.portions import portions
 from agents.refusals import EncoderUnavailable, TooManyInFlight, UnknownRouter, WrongDimensions
 from agents.service import Answers, Service
 from agents.wire import route_value
@@ -153,14 +154,12 @@ def _parked(request: Prepared, service: Service, error: Any) -> Parked:
 async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
     """Answer the requests that waited for routers which are declared now."""
     waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
-    if not waiting:
-        return
-    batch = take_in(waiting, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
-    requests = [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken]
-    answers = Answers()
-    prepared = await prepare(requests, service)
-    async with service.batch():
-        for request in await prepare(prepared, service):
-            if service.shard(request.message.partition).parking.is_waiting(request.message):
-                decide(request, service, answers)
-    await service.answer(answers)
+    for portion in portions(waiting, lambda parked: 1, room=service.limits.batch_size):
+        batch = take_in(portion, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
+        prepared = await prepare([Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service)
+        answers = Answers()
+        async with service.batch():
+            for request in await prepare(prepared, service):
+                if service.shard(request.message.partition).parking.is_waiting(request.message):
+                    decide(request, service, answers)
+        await service.answer(answers)

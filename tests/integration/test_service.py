@@ -1,0 +1,238 @@
+"""The service end to end: real workers, killed and restarted, on a real broker."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import keys
+from router_state import invariants
+from tests.integration.service import RunningService, cost, request, reward, router, running_service
+from tests.malformed import for_the_worker, malformed
+
+HOME = "acme.chat"
+
+
+@pytest.fixture
+async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    """Run one worker, with short waits."""
+    async with running_service(kafka, tmp_path, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="2") as running:
+        await running.ready(running.worker())
+        yield running
+
+
+async def test_request_is_decided_paid_and_learned_from(service: RunningService) -> None:
+    declared = await service.send("routers", router(HOME))
+    await service.send("requests", request(HOME, "r-1", seed=1))
+    await service.until(lambda: service.route("r-1"), "a decision")
+    route = service.route("r-1")
+    assert route and route["seq"] == 1 and not route["repeat"] and route["config_offset"] == declared.offset
+    assert {candidate["model"] for candidate in route["candidates"]} == {"llama", "mistral", "gemini"}
+    assert all(c["score"] == pytest.approx(c["mean"] + c["bonus"] - c["penalty"]) for c in route["candidates"])
+    await service.until(lambda: service.lambda_of(HOME).get("in_flight") == 1, "a commitment")
+    assert service.lambda_of(HOME)["committed_usd"] == pytest.approx(route["expected_cost_usd"])
+
+    before = await service.engine(HOME)
+    await service.send("costs", cost(HOME, "r-1", 0.004))
+    await service.send("rewards", reward(HOME, "r-1", 0.9))
+    await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == 1, "a reward")
+    await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "a bill")
+    after = await service.engine(HOME)
+    invariants.check(after.state, after.records)
+    shown = service.lambda_of(HOME)
+    assert (shown["spend_usd"], shown["committed_usd"], shown["in_flight"]) == (0.004, 0.0, 0)
+    arm = after.state.arms.index(route["model"])
+    assert not np.array_equal(before.state.arms.theta[arm], after.state.arms.theta[arm])
+    assert shown["lambda_t"] == after.state.lambda_t
+
+
+async def test_dear_bills_raise_lambda(service: RunningService) -> None:
+    await service.send("routers", router(HOME, profile="paper"))
+    for number in range(20):
+        await service.send("requests", request(HOME, f"r-{number}", seed=number))
+        await service.send("costs", cost(HOME, f"r-{number}", 0.01))
+    await service.until(lambda: service.lambda_of(HOME).get("settled") == 20, "twenty bills")
+    assert service.lambda_of(HOME)["lambda_t"] > 0.0
+    assert service.lambda_of(HOME)["spend_usd"] == pytest.approx(0.2)
+
+
+async def test_same_request_again_gets_the_same_answer(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    for seed in (1, 2):
+        await service.send("requests", request(HOME, "again", seed=seed))
+        await service.send("requests", request(HOME, f"other-{seed}", seed=seed))
+    await service.send("requests", request(HOME, "again", seed=3, allowed_models=["no such model"]))
+    await service.until(lambda: len(service.routes()) == 5, "five answers")
+    first, *repeats = [route for route in service.routes() if route["request_id"] == "again"]
+    assert not first["repeat"] and [route["repeat"] for route in repeats] == [True, True]
+    same = ("model", "seq", "lambda_t", "decided_at", "reason", "propensity", "expected_cost_usd", "config_offset")
+    assert all(route[name] == first[name] for route in repeats for name in same)
+    assert sorted(route["seq"] for route in service.routes() if not route["repeat"]) == [1, 2, 3]
+
+
+async def test_bill_and_reward_may_overtake_their_request(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    await service.until(lambda: service.lambda_of(HOME), "the router")
+    await service.send("rewards", reward(HOME, "late", 0.7))
+    await service.send("costs", cost(HOME, "late", 0.002))
+    await service.send("requests", request(HOME, "late"))
+    await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "the bill")
+    shown = service.lambda_of(HOME)
+    assert (shown["rewards_applied"], shown["spend_usd"], shown["unmatched_cost_usd"]) == (1, 0.002, 0.0)
+    assert not service.dead_letters()
+
+
+async def test_orphans_are_dead_lettered_and_their_money_is_counted_once(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    await service.until(lambda: service.lambda_of(HOME), "the router")
+    await service.send("costs", cost(HOME, "nobody", 0.002))
+    await service.send("costs", cost(HOME, "nobody", 0.002))
+    await service.send("costs", cost(HOME, "nobody", 0.003, revision=1))
+    await service.send("costs", cost(HOME, "else", 0.01))
+    await service.send("rewards", reward(HOME, "nobody", 0.7))
+    await service.until(lambda: len(service.dead_letters()) == 3, "three dead letters")
+    assert service.reasons() == {"orphan_cost": 2, "orphan_reward": 1}
+    await service.until(lambda: service.lambda_of(HOME)["unmatched_cost_usd"] > 0.012, "the money")
+    assert service.lambda_of(HOME)["unmatched_cost_usd"] == pytest.approx(0.013)
+    assert service.lambda_of(HOME)["spend_usd"] == 0.0
+
+
+async def test_request_waits_for_its_router(service: RunningService) -> None:
+    await service.send("requests", request(HOME, "early"))
+    await service.send("requests", request("nobody", "never"))
+    await service.send("requests", request(HOME, "early-too"))
+    await service.send("routers", router(HOME))
+    await service.until(lambda: len(service.routes()) == 2, "two decisions")
+    assert [(route["request_id"], route["seq"]) for route in service.routes()] == [("early", 1), ("early-too", 2)]
+    await service.until(service.dead_letters, "a dead letter")
+    assert service.reasons() == {"unknown_router": 1}
+    await service.send("requests", request(HOME, "after"))
+    await service.until(lambda: service.route("after"), "the next decision")
+    assert len(service.routes()) == 3 and len(service.dead_letters()) == 1
+
+
+def _with_context(value: bytes | None) -> bytes | None:
+    event: dict[str, Any] = json.loads(value or b"{}")
+    if "prompt" in event and "context" not in event:
+        event |= {"context": [0.0] * 25 + [1.0]}
+    return json.dumps(event).encode()
+
+
+async def test_every_malformed_event_is_dead_lettered_untouched(service: RunningService) -> None:
+    await service.send("routers", router(HOME, dimensions=26))
+    await service.until(lambda: service.lambda_of(HOME), "the router")
+    sent = {}
+    for bad in malformed(HOME):
+        known = HOME if bad.key is None else None
+        partition = None if known is None else service.partition_of(known)
+        at = await service.send(bad.topic, bad.value, key=bad.key, partition=partition)
+        sent[bad.topic, at.partition, at.offset] = (bad.name, bad.reason, bad.key, bad.value)
+    for bad in for_the_worker(HOME):
+        value = _with_context(bad.value) if bad.topic == "requests" else bad.value
+        at = await service.send(bad.topic, value, key=bad.key)
+        sent[bad.topic, at.partition, at.offset] = (bad.name, bad.reason, bad.key, value)
+    good = {"router_id": HOME, "request_id": "good", "context": [0.0] * 25 + [1.0]}
+    await service.send("requests", good)
+    await service.until(lambda: len(service.dead_letters()) >= len(sent), "all dead letters")
+    await service.until(lambda: service.route("good"), "the next good event")
+    letters = service.dead_letters()
+    assert letters.keys() == sent.keys()
+    for at, (name, reason, key, value) in sent.items():
+        letter, record = letters[at]
+        assert (name, letter.reason) == (name, reason.value)
+        assert (name, record.key, record.value) == (name, key, value)
+    assert len(service.routes()) == 1
+    assert service.workers[0].running
+
+
+async def test_strays_reach_their_partition_once(service: RunningService) -> None:
+    wrong = (service.partition_of(HOME) + 1) % service.settings.partitions
+    await service.send("routers", router(HOME), partition=wrong)
+    await service.until(lambda: service.lambda_of(HOME), "the router")
+    await service.send("requests", request(HOME, "astray"), partition=wrong, key=None)
+    await service.until(lambda: service.route("astray"), "the decision")
+    await service.send("costs", cost(HOME, "astray", 0.001), partition=wrong)
+    await service.send("rewards", reward(HOME, "astray", 0.5), partition=wrong)
+    await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "the bill")
+    await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == 1, "the reward")
+    await service.send("requests", request(HOME, "twice"), partition=wrong, headers=[("pb.forwarded", b"1")])
+    await service.until(service.dead_letters, "a dead letter")
+    assert service.reasons() == {"wrong_partition": 1}
+
+
+async def test_conditional_declaration_is_refused_when_it_is_stale(service: RunningService) -> None:
+    first = await service.send("routers", router(HOME))
+    second = await service.send(
+        "routers", router(HOME, budget_usd_per_request=1e-3), headers=[("pb.based_on", b"%d" % first.offset)]
+    )
+    await service.until(lambda: service.lambda_of(HOME).get("config_offset") == second.offset, "the second declaration")
+    await service.send("routers", router(HOME, budget_usd_per_request=5.0), headers=[("pb.based_on", b"%d" % first.offset)])
+    await service.until(service.dead_letters, "a dead letter")
+    assert service.reasons() == {"stale_config": 1}
+    assert service.lambda_of(HOME)["budget_usd_per_request"] == 1e-3
+
+
+async def test_removed_router_is_gone_and_starts_anew_when_declared_again(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    await service.send("requests", request(HOME, "r-1"))
+    await service.until(lambda: service.route("r-1"), "a decision")
+    await service.send("routers", None, key=HOME.encode())
+    await service.send("requests", request(HOME, "r-2"))
+    await service.until(service.dead_letters, "a dead letter")
+    assert service.reasons() == {"unknown_router": 1}
+    kept = {key[:1] for key in (await service.partitions())[service.partition_of(HOME)].records if HOME.encode() in key}
+    assert kept <= {keys.PARKED}
+    await service.send("routers", router(HOME))
+    await service.send("requests", request(HOME, "r-1"))
+    await service.until(lambda: len(service.routes()) == 2, "a new decision")
+    assert [(route["seq"], route["repeat"]) for route in service.routes()] == [(1, False), (1, False)]
+
+
+async def test_revisions_move_the_state_by_the_difference(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    await service.send("requests", request(HOME, "r-1", seed=4))
+    await service.send("requests", request(HOME, "mark", seed=5))
+    await service.until(lambda: service.route("mark"), "a decision")
+    for event in (cost(HOME, "r-1", 0.01, revision=2), cost(HOME, "r-1", 0.5, revision=1), cost(HOME, "r-1", 0.7, revision=2)):
+        await service.send("costs", event)
+    await service.send("costs", cost(HOME, "r-1", 0.02, revision=3))
+    judged = [("metric", 0.1, 0), ("judge", 0.2, 0), ("user", 0.9, 7), ("judge", 0.3, 0), ("judge", 0.4, 1), ("human", 0.8, 0)]
+    for source, value, revision in judged:
+        await service.send("rewards", reward(HOME, "r-1", value, source=source, revision=revision))
+    for send in (("costs", cost(HOME, "mark", 0.001)), ("rewards", reward(HOME, "mark", 0.5))):
+        await service.send(*send)
+    await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == 2, "both rewards")
+    await service.until(lambda: service.lambda_of(HOME).get("settled") == 2, "both bills")
+    engine = await service.engine(HOME)
+    assert service.lambda_of(HOME)["spend_usd"] == pytest.approx(0.021)
+    record = engine.records["r-1"]
+    assert record.label is not None and record.bill is not None
+    assert (record.label.reward, record.label.source, record.bill.cost_usd, record.bill.revision) == (0.8, "human", 0.02, 3)
+    invariants.check(engine.state, engine.records)
+
+
+async def test_refusals_never_outgrow_a_commit(service: RunningService) -> None:
+    large = "x" * 900_000
+    for number in range(40):
+        await service.send("requests", {"router_id": "nobody", "request_id": f"r-{number}", "prompt": large})
+    await service.send("requests", {"router_id": "nobody", "request_id": "huge", "prompt": "x", "junk": "x" * 15_000_000})
+    await service.until(lambda: len(service.dead_letters()) == 41, "all dead letters")
+    assert service.reasons() == {"unknown_router": 40, "malformed_event": 1}
+    assert service.workers[0].running
+
+
+async def test_graceful_restart_repeats_nothing(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    for number in range(50):
+        await service.post("requests", request(HOME, f"r-{number}", seed=number))
+    await service.until(lambda: len(service.routes()) == 50, "fifty decisions")
+    service.workers[0].terminate()
+    await service.until(lambda: not service.workers[0].running, "an orderly end", poll=False)
+    assert service.workers[0].process.returncode == 0
+    await service.ready(service.worker())
+    await service.send("requests", request(HOME, "after"))
+    await service.until(lambda: service.route("after"), "the next decision")
+    assert sorted(route["seq"] for route in service.routes()) == list(range(1, 52))
