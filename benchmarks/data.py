@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,6 +72,13 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
     Raises:
         MissingData: the wheel or a file of `folder` is missing.
     """
+    benchmark = load_rows(split, folder=folder, limit=limit)
+    contexts = wheel_projection().project(embed_cached(benchmark.prompts, encoder=encoder))
+    return replace(benchmark, contexts=contexts)
+
+
+def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = None) -> Benchmark:
+    """Load one split without encoding anything: its contexts have shape (n, 0). Arguments as in `load_benchmark`."""
     models = _read_models(wheel_folder() / "config/models.json")
     path = wheel_folder() / _FILES[split]
     if folder is not None:
@@ -79,12 +86,11 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
         models = {name: listed[name] for name in dict.fromkeys((*models, *listed))}
         path = folder / f"{split}_k4.jsonl"
     rows = _read_rows(path)[:limit]
-    prompts = [str(row["prompt"]) for row in rows]
     return Benchmark(
         models=tuple(models),
         prices=tuple(models.values()),
-        prompts=tuple(prompts),
-        contexts=wheel_projection().project(embed_cached(prompts, encoder=encoder)),
+        prompts=tuple(str(row["prompt"]) for row in rows),
+        contexts=np.empty((len(rows), 0)),
         rewards=np.array([[row["arms"][model]["reward"] for model in models] for row in rows], dtype=np.float64),
         costs=np.array([[row["arms"][model]["cost"] for model in models] for row in rows], dtype=np.float64),
         sources=tuple(str(row["source"]) for row in rows),
