@@ -14,6 +14,7 @@ from aiokafka.partitioner import murmur2
 
 from agents import housekeeping
 from agents.boundary import fatal
+from agents.contexts import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
@@ -24,7 +25,6 @@ from router_state.config import Matrix, Prior
 from schemas.priors import ReferencedPrior
 from streams.app import App, build_app
 from streams.array_folder import UnusableArrays
-from streams.contexts import RedisContexts, changelog_contexts, connect
 from streams.encoder import Encoder, load_encoder
 from streams.priors import load_priors
 from streams.projection import Projection
@@ -108,10 +108,13 @@ def build_service(app: App) -> Service:
     )
 
 
-def _redis_contexts(app: App) -> RedisContexts | None:
+def _redis_contexts(app: App) -> Contexts | None:
     settings = app.settings
     if settings.redis_url is None:
         return None
+    # The client library takes memory that a worker without Redis does not need.
+    from streams.contexts import RedisContexts, changelog_contexts, connect
+
     return RedisContexts(
         connect(settings.redis_url.get_secret_value()),
         prefix=settings.prefix,
