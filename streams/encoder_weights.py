@@ -53,7 +53,7 @@ def _from_hub(name: str) -> Path:
         raise EncoderError(f"the encoder's weights {name} are not on this machine: {_REMEDY}") from absent
     try:
         return Path(snapshot_download(name, allow_patterns=["*.json", "model.safetensors", "1_Pooling/*"]))
-    except Exception as failed:  # the hub's client raises its own, requests' and OS errors alike
+    except (OSError, ValueError) as failed:
         raise EncoderError(f"the encoder's weights {name} cannot be downloaded ({failed}): {_REMEDY}") from failed
 
 

@@ -23,10 +23,11 @@ class HashedSentences:
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         rows = [np.frombuffer(hashlib.sha256(prompt.encode()).digest(), dtype=np.uint8)[:12] for prompt in prompts]
-        embeddings = np.array(rows, dtype=np.float64)
+        embeddings: Array = np.array(rows, dtype=np.float64)
         if progress is not None:
             progress(len(prompts))
-        return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+        embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+        return embeddings
 
 
 def write_lines(path: Path, rows: Sequence[Any]) -> Path:
