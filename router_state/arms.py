@@ -1,8 +1,9 @@
-"""The arms of a router: ridge statistics of every model, stacked so that one product scores them all.
+"""The arms of a router: what is known of every model, stacked so that one product scores them all.
 
-An arm's statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of
-its decays since its ridge was last whole as one scalar, `decay`: A = decay·A_hat, b = decay·b_hat, A⁻¹ = A_hat⁻¹/decay, and
-θ = A⁻¹b does not see it at all. What is left of the ridge is ridge·decay.
+Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A itself inverts it again. An arm's
+statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of its decays
+since its ridge was last whole as one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of
+the ridge is ridge·decay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import Any
 import numpy as np
 
 from router_state.config import Matrix, Price, Vector
+from router_state.cost_model import MIN_PRICE_PER_1K, CostModel
+from router_state.drift import Suspicion, Watch
 
+WIDE = 64
+TAILS = 8
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
 
 
@@ -23,59 +28,100 @@ def log_price(per_1k: float) -> float:
     return float(min(1.0, max(0.0, position)))
 
 
+class Work:
+    """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
+
+    __slots__ = ("column", "grid", "half", "outer", "row", "rows", "tail", "u", "y")
+
+    def __init__(self, K: int, d: int) -> None:
+        self.rows = np.empty(K * (d + 2))
+        grid = self.rows.reshape(K, d + 2)
+        self.grid, self.tail = grid[:, :d], grid[:, d:]
+        self.y = np.empty(d + 2)
+        self.u, self.column, self.row = self.y[:d], self.y[:, None], self.y[None, :d]
+        self.outer = np.empty((d + 2, d))
+        self.half = self.outer[:d]
+
+
 class Arms:
     """K arms of dimension d; row k of every attribute is the arm `names[k]`.
 
     Attributes:
-        A_hat: undecayed design matrices, shape (K, d, d).
         stack: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, the cost coefficients w in row d + 1.
-        b_hat: undecayed responses, shape (K, d).
+        tails: from `WIDE` dimensions on, shape (K, 8, d): the last few rows v of which vvᵀ is still to be taken off A_hat⁻¹,
+            `pending[k]` of them; one product takes eight off at the price of one.
         decay: see the module, in (0, 1].
         forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then − forgotten now).
         last_update, last_played: on the router's clock.
         pulls_left: onboarding pulls still to make.
         retired_at: since when it takes no new traffic (bills and rewards in flight still settle), or None.
-        price: list price in force, and derived from it `per_1k` and `log_price`.
+        costs: what is known of its bills.
+        watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found, or None.
+        price: list price in force.
+
+    Derived: of the prices `per_1k`, `log_price` and `list_price` (what ratios are of, never 0); `row` {name: k}; `open`, a None
+    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding` or a
+    `suspect`.
     """
 
     __slots__ = (
-        "A_hat", "A_hat_inv", "b_hat", "d", "decay", "flat", "forgotten", "last_played", "last_update", "log_price", "names",
-        "per_1k", "price", "pulls_left", "retired_at", "stack", "theta", "w",
+        "A_hat_inv", "block", "costs", "d", "decay", "flat", "forgotten", "highest_per_1k", "last_played", "last_update",
+        "list_price", "log_price", "names", "onboarding", "open", "pending", "per_1k", "price", "pulls_left", "retired_at", "row",
+        "stack", "suspect", "suspicion", "tails", "theta", "w", "watch", "work",
     )  # fmt: skip
 
     def __init__(self, d: int) -> None:
         self.d = d
         self.names: tuple[str, ...] = ()
-        self.A_hat: Matrix = np.empty((0, d, d))
-        self.b_hat: Matrix = np.empty((0, d))
         self.decay: list[float] = []
         self.forgotten: list[float] = []
         self.last_update: list[int] = []
         self.last_played: list[int] = []
         self.pulls_left: list[int] = []
+        self.pending: list[int] = []
         self.retired_at: list[float | None] = []
+        self.costs: list[CostModel] = []
+        self.watch: list[Watch] = []
+        self.suspicion: list[Suspicion | None] = []
         self.price: list[Price] = []
-        self._use(np.empty((0, d + 2, d)))
-        self._derive_prices()
+        self._use(np.empty((0, d + 2, d)), np.empty((0, TAILS if d >= WIDE else 0, d)))
+        self.derive()
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def _use(self, stack: Matrix) -> None:
+    def _use(self, stack: Matrix, tails: Matrix) -> None:
         """Adopt a stack and cut the views that the hot path uses."""
-        self.stack = stack
-        self.flat = stack.reshape(-1, self.d)
-        self.A_hat_inv = [stack[k, : self.d] for k in range(len(stack))]
-        self.theta = [stack[k, self.d] for k in range(len(stack))]
-        self.w = [stack[k, self.d + 1] for k in range(len(stack))]
+        d, K = self.d, len(stack)
+        self.stack, self.tails = stack, tails
+        self.flat = stack.reshape(-1, d)
+        self.block = list(stack)
+        self.A_hat_inv = [stack[k, :d] for k in range(K)]
+        self.theta = [stack[k, d] for k in range(K)]
+        self.w = [stack[k, d + 1] for k in range(K)]
+        self.work = Work(K, d)
 
-    def _derive_prices(self) -> None:
+    def derive(self) -> None:
+        """Derive what the hot path reads from what was just changed."""
         self.per_1k = [price.per_1k for price in self.price]
+        self.list_price = [max(c, MIN_PRICE_PER_1K) for c in self.per_1k]
         self.log_price = [log_price(c) for c in self.per_1k]
+        self.row = {name: k for k, name in enumerate(self.names)}
+        taking = [c for c, at in zip(self.per_1k, self.retired_at, strict=True) if at is None]
+        self.open: list[str | None] | None = [None] * len(taking) if taking and len(taking) == len(self.names) else None
+        self.highest_per_1k = max(taking, default=0.0)
+        self.onboarding = any(self.pulls_left)
+        self.suspect = any(suspicion is not None for suspicion in self.suspicion)
 
     def index(self, model: str) -> int:
         """Return the row of a model. Raises ValueError if there is none."""
         return self.names.index(model)
+
+    def _columns(self) -> Sequence[list[Any]]:
+        return (
+            self.decay, self.forgotten, self.last_update, self.last_played, self.pulls_left, self.pending, self.retired_at,
+            self.costs, self.watch, self.suspicion, self.price,
+        )  # fmt: skip
 
     def add(self, model: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> None:
         """Append an arm with statistics A (d, d) and b (d,), known at clock `now_t`."""
@@ -83,58 +129,63 @@ class Arms:
         row[0, : self.d] = symmetric_inverse(A)
         row[0, self.d] = row[0, : self.d] @ b
         self.names += (model,)
-        self.A_hat = np.concatenate([self.A_hat, A[None]])
-        self.b_hat = np.concatenate([self.b_hat, b[None]])
-        self.decay.append(1.0)
-        self.forgotten.append(0.0)
-        self.last_update.append(now_t)
-        self.last_played.append(now_t)
-        self.pulls_left.append(pulls)
-        self.retired_at.append(None)
-        self.price.append(price)
-        self._use(np.concatenate([self.stack, row]))
-        self._derive_prices()
+        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, None, CostModel.start(self.d), Watch(), None, price)
+        for column, value in zip(self._columns(), fresh, strict=True):
+            column.append(value)
+        self._use(np.concatenate([self.stack, row]), np.concatenate([self.tails, np.zeros((1, *self.tails.shape[1:]))]))
+        self.derive()
 
     def remove(self, k: int) -> None:
         """Drop row k; the rows after it move up."""
         self.names = self.names[:k] + self.names[k + 1 :]
-        self.A_hat = np.delete(self.A_hat, k, axis=0)
-        self.b_hat = np.delete(self.b_hat, k, axis=0)
-        columns: Sequence[list[int] | list[float] | list[float | None] | list[Price]] = (
-            self.decay, self.forgotten, self.last_update, self.last_played, self.pulls_left, self.retired_at, self.price,
-        )  # fmt: skip
-        for column in columns:
+        for column in self._columns():
             del column[k]
-        self._use(np.delete(self.stack, k, axis=0))
-        self._derive_prices()
+        self._use(np.delete(self.stack, k, axis=0), np.delete(self.tails, k, axis=0))
+        self.derive()
 
     def restore(self, names: tuple[str, ...], *, prices: list[Price], scalars: Mapping[str, list[Any]]) -> None:
         """Make room for arms whose arrays are about to be filled in, with these scalars by attribute name."""
         K, d = len(names), self.d
         self.names, self.price = names, prices
+        self.costs = [CostModel.start(d) for _ in names]
+        self.watch = [Watch() for _ in names]
+        self.suspicion = [None] * K
         for name, values in scalars.items():
             setattr(self, name, values)
-        self.A_hat, self.b_hat = np.zeros((K, d, d)), np.zeros((K, d))
-        self._use(np.zeros((K, d + 2, d)))
-        self._derive_prices()
+        self._use(np.zeros((K, d + 2, d)), np.zeros((K, *self.tails.shape[1:])))
+        self.derive()
 
     def reprice(self, k: int, price: Price) -> None:
-        """Put a new list price in force for row k."""
+        """Put a new list price in force for row k; what bills say of the tokens per request stays."""
+        if self.price[k].per_1k == 0.0 and price.per_1k > 0.0:  # bills of a free model say nothing of its tokens
+            self.costs[k] = CostModel.start(self.d)
+            self.w[k][:] = 0.0
         self.price[k] = price
-        self._derive_prices()
+        self.derive()
+
+    def flush(self, k: int) -> None:
+        """Take the pending rows of arm k off its inverse."""
+        n = self.pending[k]
+        if n:
+            V = self.tails[k, :n]
+            inverse = self.A_hat_inv[k]
+            np.dot(V.T, V, self.work.half)
+            np.subtract(inverse, self.work.half, inverse)
+            self.pending[k] = 0
 
     def A(self, k: int) -> Matrix:
         """Return the decayed design matrix of row k, shape (d, d)."""
-        A: Matrix = self.A_hat[k] * self.decay[k]
-        return A
+        return symmetric_inverse(self.A_inv(k))
 
     def A_inv(self, k: int) -> Matrix:
         """Return the inverse of the decayed design matrix of row k, shape (d, d)."""
-        return self.A_hat_inv[k] / self.decay[k]
+        V = self.tails[k, : self.pending[k]]
+        A_inv: Matrix = (self.A_hat_inv[k] - V.T @ V) / self.decay[k]
+        return A_inv
 
     def b(self, k: int) -> Vector:
         """Return the decayed response of row k, shape (d,)."""
-        b: Vector = self.b_hat[k] * self.decay[k]
+        b: Vector = self.A(k) @ self.theta[k]
         return b
 
 

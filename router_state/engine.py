@@ -5,27 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, MutableMapping
 from enum import StrEnum
-from itertools import islice
 
-from router_state import learning, portfolio, scoring
+from router_state import accounts, capping, choosing, eligibility, learning, portfolio, scoring, suspecting
 from router_state.config import RouterConfig, Vector
-from router_state.errors import (
-    ContextLost,
-    CostOutOfRange,
-    EmptyPortfolio,
-    NoAffordableModel,
-    NoAllowedModel,
-    NonFiniteInput,
-    RewardOutOfRange,
-    UnknownRequest,
-)
-from router_state.pacing import price_ceiling
-from router_state.record import Bill, Candidates, Label, RequestRecord
+from router_state.dual import DualPacer
+from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest
+from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
-
-MAX_COST_USD = 1000.0
-TIE = 1e-12
-KEEP_LAST = 128
 
 Records = MutableMapping[str, RequestRecord]
 
@@ -93,111 +79,50 @@ class Engine:
         known = self.records.get(request_id)
         if known is not None:
             return known
-        scoring.check_context(x, d=self.state.arms.d)
-        return self._decide(request_id, x, scoring.project(self.state.arms, x), now, offset, allowed_models, max_price_per_1k)
-
-    def _decide(
-        self,
-        request_id: str,
-        x: Vector,
-        projected: tuple[list[float], list[float], list[float]],
-        now: float,
-        offset: int,
-        allowed_models: Collection[str] | None,
-        max_price_per_1k: float | None,
-    ) -> RequestRecord:
         state = self.state
-        arms, knobs = state.arms, state.config.knobs
-        mean, variance, ratio = projected
-        bonus = scoring.bonuses(arms, variance, t=state.t, alpha=knobs.alpha, gamma=knobs.gamma, v_max=knobs.v_max)
-        expected = [r * c for r, c in zip(ratio, arms.per_1k, strict=True)]
-        lambda_t = state.lambda_t
-        weight = knobs.lambda_c + lambda_t
-        penalty = [weight * c for c in arms.log_price]
-        excluded, relaxed = self._exclude(allowed_models, max_price_per_1k, lambda_t)
-        candidates = Candidates(arms.names, mean, bonus, penalty, expected, excluded)
-        k, reason, propensity = self._choose(candidates)
-        if relaxed and reason == "ucb":
-            reason = "ceiling_relaxed"
+        arms, config = state.arms, state.config
+        projected, variance = scoring.project(arms, x)
+        excluded, limited_to = arms.open, None
+        if excluded is None or allowed_models is not None or max_price_per_1k is not None:
+            excluded = eligibility.exclude(arms, allowed_models, max_price_per_1k)
+            if allowed_models is not None or max_price_per_1k is not None:
+                limited_to = frozenset(name for name, why in zip(arms.names, excluded, strict=True) if why is None)
+        forced = None
+        if state.buckets:
+            excluded, forced = capping.apply(state, excluded, scoring.expected_costs(arms, projected), now=now)
+        lambda_t, per_log_price, per_dollar = 0.0, config.knobs.lambda_c, 0.0
+        pacer = state.pacer
+        if isinstance(pacer, DualPacer):
+            lambda_t, per_dollar = accounts.price_of_a_dollar(state, pacer, x, limited_to)
+        elif pacer is not None:
+            lambda_t = pacer.lambda_t
+            per_log_price += lambda_t
+            if lambda_t > 0.0:
+                excluded, forced = eligibility.under_ceiling(arms, excluded, forced, lambda_t=lambda_t)
+        candidates, k = scoring.score(arms, projected, variance, excluded, state.t, config.knobs, per_log_price, per_dollar)
+        reason, propensity = "ucb", 1.0
+        if k < 0 or arms.onboarding or arms.suspect or config.knobs.epsilon > 0.0:
+            k, reason, propensity = choosing.choose(arms, candidates, config.knobs, state.rng)
+        if forced is not None and reason == "ucb":
+            reason = forced
         record = RequestRecord(
-            seq=state.seq + 1,
-            model=arms.names[k],
-            reason=reason,
-            propensity=propensity,
-            expected_reward=mean[k],
-            expected_cost_usd=expected[k],
-            lambda_t=lambda_t,
-            config_offset=state.config.offset,
-            decided_at=now,
-            offset=offset,
-            price=arms.price[k],
-            x=x,
-            candidates=candidates,
-        )
+            state.seq + 1, arms.names[k], reason, propensity, candidates.mean[k], candidates.expected_cost_usd[k], lambda_t,
+            config.offset, now, offset, arms.price[k], x, candidates,
+        )  # fmt: skip
         self._commit(request_id, record, k)
         return record
-
-    def _exclude(
-        self, allowed_models: Collection[str] | None, max_price_per_1k: float | None, lambda_t: float
-    ) -> tuple[list[str | None], bool]:
-        """Return per arm why it may not be called, and whether the price ceiling had to be given up."""
-        arms = self.state.arms
-        excluded: list[str | None] = [None if at is None else "retired" for at in arms.retired_at]
-        if None not in excluded:
-            raise EmptyPortfolio("the router has no model that takes traffic")
-        if allowed_models is not None:
-            excluded = [
-                why or (None if m in allowed_models else "not_allowed") for why, m in zip(excluded, arms.names, strict=True)
-            ]
-            if None not in excluded:
-                raise NoAllowedModel("none of allowed_models is in the portfolio")
-        if max_price_per_1k is not None:
-            excluded = [
-                why or (None if c <= max_price_per_1k else "over_max_price") for why, c in zip(excluded, arms.per_1k, strict=True)
-            ]
-            if None not in excluded:
-                raise NoAffordableModel(f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens")
-        if lambda_t > 0.0 and not self.state.config.knobs.dollar_dual:
-            highest = max(c for c, at in zip(arms.per_1k, arms.retired_at, strict=True) if at is None)
-            ceiling = price_ceiling(highest, lambda_t=lambda_t)
-            under = [why or (None if c <= ceiling else "ceiling") for why, c in zip(excluded, arms.per_1k, strict=True)]
-            if None not in under:
-                return excluded, True
-            excluded = under
-        return excluded, False
-
-    def _choose(self, candidates: Candidates) -> tuple[int, str, float]:
-        """Return the arm to call, the reason, and the probability with which it was drawn."""
-        state, excluded = self.state, candidates.excluded
-        for k, left in enumerate(state.arms.pulls_left):
-            if left > 0 and excluded[k] in (None, "ceiling"):
-                return k, "onboarding", 1.0
-        eligible = [k for k, why in enumerate(excluded) if why is None]
-        scores = [candidates.score(k) for k in eligible]
-        best = max(scores)
-        if not math.isfinite(best):
-            raise NonFiniteInput("a score is not finite")
-        tied = [k for k, score in zip(eligible, scores, strict=True) if best - score < TIE]
-        k = tied[0] if len(tied) == 1 else tied[int(state.rng.integers(len(tied)))]
-        epsilon = state.config.knobs.epsilon
-        if epsilon <= 0.0:
-            return k, "ucb", 1.0 / len(tied)
-        reason = "ucb"
-        if state.rng.random() < epsilon:
-            k, reason = eligible[int(state.rng.integers(len(eligible)))], "probe"
-        greedy = (1.0 - epsilon) / len(tied) if k in tied else 0.0
-        return k, reason, greedy + epsilon / len(eligible)
 
     def _commit(self, request_id: str, record: RequestRecord, k: int) -> None:
         state, arms = self.state, self.state.arms
         state.seq = record.seq
+        state.latest = max(state.latest, record.decided_at)
         if not state.config.knobs.feedback_clock:
             state.t += 1
         arms.last_played[k] = state.t
         if record.reason == "onboarding":
             arms.pulls_left[k] -= 1
-        state.open_commitments[request_id] = record.decided_at
-        state.committed_usd += record.expected_cost_usd
+            arms.onboarding = any(arms.pulls_left)
+        accounts.commit(state, request_id, record)
         self.records[request_id] = record
 
     def settle(
@@ -207,12 +132,14 @@ class Engine:
         cost_usd: float | None = None,
         tokens: tuple[int, int] | None = None,
         revision: int = 0,
+        x: Vector | None = None,
     ) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision replaces it by the difference.
 
         Args:
             cost_usd: dollars; or
             tokens: input and output tokens, priced as at the decision.
+            x: the context, where the record does not hold it; without one the bill teaches nothing about prompts.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
@@ -225,34 +152,19 @@ class Engine:
             if tokens is None:
                 raise CostOutOfRange("a bill needs cost_usd or token counts")
             cost_usd = record.price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
-        if not math.isfinite(cost_usd):
-            raise NonFiniteInput("a cost is not finite")
-        if not 0.0 <= cost_usd <= MAX_COST_USD:
-            raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
+        cost_usd = accounts.checked_cost(cost_usd)
         bill = record.bill
         if bill is not None and revision <= bill.revision:
             return Outcome.DUPLICATE
-        state = self.state
-        cost_usd = float(cost_usd)
-        before = 0.0 if bill is None else bill.cost_usd
-        state.spend_usd += cost_usd - before
+        accounts.charge(self.state, record, cost_usd)
         if bill is None:
-            state.settled += 1
-            self._close(request_id, record)
-            if state.pacer is not None and state.config.budget_usd_per_request is not None:
-                state.pacer.observe(cost_usd, budget_usd_per_request=state.config.budget_usd_per_request)
+            self.state.settled += 1
+            accounts.close(self.state, request_id, record)
+            accounts.learn_cost(self.state, record, cost_usd, x if record.x is None else record.x)
         record.bill = Bill(cost_usd, revision)
         record.candidates = None
         self.records[request_id] = record
         return Outcome.APPLIED if bill is None else Outcome.REVISED
-
-    def _close(self, request_id: str, record: RequestRecord) -> None:
-        """Take a commitment off the books, if it is still there."""
-        state = self.state
-        if state.open_commitments.pop(request_id, None) is not None:
-            state.committed_usd -= record.expected_cost_usd
-            if not state.open_commitments:
-                state.committed_usd = 0.0
 
     def learn(
         self,
@@ -279,18 +191,19 @@ class Engine:
         record = self.records.get(request_id)
         if record is None:
             raise UnknownRequest(f"no decision for request {request_id!r}")
-        if not math.isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
+        reward = float(reward)
         if not 0.0 <= reward <= 1.0:
+            if not math.isfinite(reward):
+                raise NonFiniteInput("a reward is not finite")
             raise RewardOutOfRange("a reward must be between 0 and 1")
         label = record.label
         if label is not None and not (rank > label.rank or (source == label.source and revision > label.revision)):
             return Outcome.DUPLICATE
-        context = record.x if record.x is not None else x
+        context = x if record.x is None else record.x
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         forgotten = self._absorb(record.model, context, reward, label)
-        record.label = Label(float(reward), source, rank, revision, forgotten)
+        record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
         if label is None:
             self.state.rewards_applied += 1
@@ -299,20 +212,18 @@ class Engine:
     def _absorb(self, model: str, x: Vector, reward: float, label: Label | None) -> float:
         """Move the arm's statistics; return how much it had forgotten when the observation entered."""
         state = self.state
-        arms, knobs = state.arms, state.config.knobs
-        if model not in arms.names:  # its arm was dropped: nothing is left to learn for
-            return 0.0
-        k = arms.index(model)
+        arms = state.arms
+        k = arms.row.get(model, -1)
+        if k < 0:  # its arm was dropped: nothing is left to learn for
+            return suspecting.NOT_LEARNED
         state.touched.add(model)
         if label is not None:
             discount = math.exp(label.forgotten - arms.forgotten[k])
             learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
             return label.forgotten
-        if knobs.feedback_clock:
+        if state.config.knobs.feedback_clock:
             state.t += 1
-        learning.forget(arms, k, t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
-        learning.observe_reward(arms, k, x, reward=reward)
-        return arms.forgotten[k]
+        return suspecting.absorb(state, k, x, reward)
 
     def expire(self, *, now: float) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.
@@ -328,7 +239,7 @@ class Engine:
             due.append(request_id)
         for request_id in due:
             record = self.records[request_id]
-            self._close(request_id, record)
+            accounts.close(self.state, request_id, record)
             record.expired = True
             self.records[request_id] = record
         self.state.expired += len(due)
@@ -339,7 +250,7 @@ class Engine:
         self.state.unmatched_cost_usd += cost_usd
 
     def forget(self, *, before: float) -> int:
-        """Forget requests decided before this time (seconds since the epoch), but never the last `KEEP_LAST`.
+        """Forget requests decided before this time (seconds since the epoch).
 
         Their repeats become new requests, their late bills and rewards orphans. Arms that retired before then are dropped.
 
@@ -347,12 +258,12 @@ class Engine:
             How many requests were forgotten.
         """
         due = []
-        for request_id in islice(self.records, max(0, len(self.records) - KEEP_LAST)):
+        for request_id in self.records:
             if self.records[request_id].decided_at >= before:
                 break
             due.append(request_id)
         for request_id in due:
-            self._close(request_id, self.records[request_id])
+            accounts.close(self.state, request_id, self.records[request_id])
             del self.records[request_id]
-        self.state.touched.update(portfolio.drop_retired(self.state, before=before))
+        portfolio.drop_retired(self.state, before=before)
         return len(due)

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from router_state.arms import log_price
+from router_state.dual import UNREACHABLE, DualPacer
+from router_state.learning import RIDGE_FLOOR
+from router_state.pacing import LAMBDA_MAX, EmaPacer
 from router_state.record import RequestRecord
 from router_state.state import RouterState
+from router_state.window import LENGTH
 
 
 def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
@@ -19,19 +22,30 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 
 
 def _check_arms(state: RouterState) -> None:
-    arms, identity = state.arms, np.eye(state.arms.d)
+    arms, d = state.arms, state.arms.d
     columns = (arms.decay, arms.forgotten, arms.last_update, arms.last_played, arms.pulls_left, arms.retired_at, arms.price)
     assert all(len(column) == len(arms.names) for column in columns), "a column of the arms has another length"
     for k, name in enumerate(arms.names):
-        A, A_inv = arms.A_hat[k], arms.A_hat_inv[k]
-        assert np.isfinite(arms.stack[k]).all() and np.isfinite(A).all() and np.isfinite(arms.b_hat[k]).all(), f"{name}: not finite"
-        assert (A == A.T).all() and (A_inv == A_inv.T).all(), f"{name}: not symmetric"
-        assert np.abs(A @ A_inv - identity).max() < 1e-6, f"{name}: A_inv is not the inverse of A"
-        assert np.allclose(arms.theta[k], A_inv @ arms.b_hat[k], rtol=1e-9, atol=1e-9), f"{name}: θ is not A⁻¹b"
-        assert 0.1 <= arms.decay[k] <= 1.0, f"{name}: less than a tenth of the ridge is left"
+        A_inv, model = arms.A_inv(k), arms.costs[k]
+        assert np.isfinite(arms.stack[k]).all() and np.isfinite(arms.tails[k]).all(), f"{name}: not finite"
+        for inverse in (A_inv, model.inverse):
+            assert (inverse == inverse.T).all(), f"{name}: not symmetric"
+            assert np.linalg.eigvalsh(inverse)[0] > 0.0, f"{name}: not positive definite"
+        assert arms.pending[k] < max(1, arms.tails.shape[1]), f"{name}: pending rows were not taken off"
+        assert RIDGE_FLOOR <= arms.decay[k] <= 1.0, f"{name}: less than a tenth of the ridge is left"
         assert max(arms.last_update[k], arms.last_played[k]) <= state.t, f"{name}: ahead of the clock"
         assert arms.pulls_left[k] >= 0, f"{name}: negative pulls"
-        assert arms.log_price[k] == log_price(arms.price[k].per_1k), f"{name}: stale price"
+        assert model.inverse.shape == (d, d) and 0.0 <= model.ratio < np.inf, f"{name}: cost model"
+    _check_derived(state)
+
+
+def _check_derived(state: RouterState) -> None:
+    arms = state.arms
+    derived = ("per_1k", "list_price", "log_price", "row", "open", "highest_per_1k", "onboarding", "suspect")
+    before = [getattr(arms, name) for name in derived]
+    arms.derive()
+    for name, value in zip(derived, before, strict=True):
+        assert getattr(arms, name) == value, f"{name} is stale"
 
 
 def _check_books(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
@@ -44,5 +58,15 @@ def _check_books(state: RouterState, records: Mapping[str, RequestRecord]) -> No
     committed = math.fsum(r.expected_cost_usd for r in awaited.values())
     assert math.isclose(state.committed_usd, committed, rel_tol=1e-9, abs_tol=1e-12), "committed is not what is awaited"
     assert state.rewards_applied == sum(record.label is not None for record in records.values()), "rewards_applied"
-    if state.pacer is not None:
-        assert 0.0 <= state.pacer.lambda_t <= 5.0, "λ_t out of range"
+    assert (state.pacer is None) == (state.config.budget_usd_per_request is None), "paced without a budget, or not with one"
+    if isinstance(state.pacer, EmaPacer):
+        assert 0.0 <= state.pacer.lambda_t <= LAMBDA_MAX, "λ_t out of range"
+    if isinstance(state.pacer, DualPacer):
+        _check_dual(state.pacer)
+
+
+def _check_dual(pacer: DualPacer) -> None:
+    window = pacer.window
+    assert 0.0 <= pacer.lambda_t <= UNREACHABLE and math.isfinite(pacer.debt_usd), "λ_t or debt out of range"
+    assert 0 <= window.size <= LENGTH and window.next < LENGTH and np.isfinite(window.contexts).all(), "window"
+    assert all(slot < window.size for slot in window.limited), "a limit without a context"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms, symmetric_inverse
+from router_state.arms import TAILS, Arms, symmetric_inverse
 from router_state.config import Vector
 from router_state.errors import NonFiniteInput
 
@@ -19,57 +19,87 @@ def forget(arms: Arms, k: int, *, t: int, gamma: float, ridge: float) -> None:
 
     ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in ln(10)/−ln(γ) rewards.
     """
-    steps = min(t - arms.last_update[k], MAX_DECAY_STEPS)
+    steps = t - arms.last_update[k]
     arms.last_update[k] = t
     if gamma >= 1.0 or steps <= 0:
         return
+    steps = min(steps, MAX_DECAY_STEPS)
     arms.forgotten[k] -= steps * math.log(gamma)
     decay = arms.decay[k] * gamma**steps
     if decay >= RIDGE_FLOOR:
         arms.decay[k] = decay
-        return
-    restore_ridge(arms, k, decay=decay, ridge=ridge)
+    else:
+        restore_ridge(arms, k, decay=decay, ridge=ridge)
 
 
 def restore_ridge(arms: Arms, k: int, *, decay: float, ridge: float) -> None:
-    """Fold the decay into the statistics of arm k and top the ridge up to its full size."""
-    A = arms.A_hat[k]
+    """Fold a decay into the statistics of arm k and top the ridge up to its full size, as if it had said reward 0 all along."""
+    arms.flush(k)
+    added = (1.0 - decay) * ridge
+    inverse, theta = arms.A_hat_inv[k], arms.theta[k]
+    A = symmetric_inverse(inverse)
     A *= decay
-    A[np.diag_indices(arms.d)] += (1.0 - decay) * ridge
-    arms.b_hat[k] *= decay
+    A[np.diag_indices(arms.d)] += added
+    inverse[:] = symmetric_inverse(A)
+    theta -= inverse.dot(theta) * added
     arms.decay[k] = 1.0
-    arms.A_hat_inv[k][:] = symmetric_inverse(A)
-    np.dot(arms.A_hat_inv[k], arms.b_hat[k], out=arms.theta[k])
 
 
-def observe_reward(arms: Arms, k: int, x: Vector, *, reward: float) -> None:
+def observe_reward(arms: Arms, k: int, x: Vector, *, reward: float) -> tuple[float, float]:
     """Add one reward to arm k: A += xxᵀ, b += reward·x, in O(d²).
 
-    Li et al. 2010, Algorithm 1 (arXiv:1003.0146); A⁻¹ by Sherman–Morrison. In undecayed statistics the observation weighs
-    1/decay. All three stay exactly symmetric: only products vᵢ·vⱼ of one vector with itself are added.
+    Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = A⁻¹x and s = 1 + xᵀu,
+    A⁻¹ −= uuᵀ/s and θ += u·(reward − θᵀx)/s; both are one outer product. In undecayed statistics the observation weighs 1/decay.
+    A⁻¹ stays exactly symmetric: only products vᵢ·vⱼ of one vector with itself are taken off.
 
     Args:
         x: context, shape (d,), last entry 1.0.
         reward: observed quality in [0, 1].
 
+    Returns:
+        The residual reward − θᵀx and the variance xᵀA⁻¹x, both from before.
+
     Raises:
         NonFiniteInput: `x` or `reward` holds a NaN or an infinity; nothing has changed.
     """
-    decay, A_hat_inv = arms.decay[k], arms.A_hat_inv[k]
-    u = A_hat_inv.dot(x)
-    xu = float(x.dot(u))
-    if not (math.isfinite(xu) and math.isfinite(reward)):
+    d, decay, block, work, n = arms.d, arms.decay[k], arms.block[k], arms.work, arms.pending[k]
+    y, u = work.y, work.u
+    block.dot(x, y)
+    if n:
+        V = arms.tails[k, :n]
+        u -= V.dot(x).dot(V)
+    xu = x.dot(u).item()
+    residual = reward - y.item(d)
+    if not math.isfinite(xu + residual):
         raise NonFiniteInput("a context or a reward is not finite")
-    A_hat = arms.A_hat[k]
-    column = (x * (1.0 / math.sqrt(decay)))[:, None]
-    A_hat += column.dot(column.T)
-    arms.b_hat[k] += x * (reward / decay)
-    if xu > -RIDGE_FLOOR * decay:
-        column = (u * (1.0 / math.sqrt(decay + xu)))[:, None]
-        A_hat_inv -= column.dot(column.T)
-    else:  # rounding has left A⁻¹ indefinite
-        A_hat_inv[:] = symmetric_inverse(A_hat)
-    np.dot(A_hat_inv, arms.b_hat[k], out=arms.theta[k])
+    if xu < 0.0:
+        repair(arms, k)
+        u[:] = arms.A_hat_inv[k].dot(x)
+        xu = x.dot(u).item()
+    if len(arms.tails[k]):
+        theta = block[d]
+        theta += u * (residual / (decay + xu))
+        np.multiply(u, 1.0 / math.sqrt(decay + xu), arms.tails[k, n])
+        arms.pending[k] = n + 1
+        if n + 1 == TAILS:
+            arms.flush(k)
+        return residual, xu / decay
+    y[d] = -residual
+    y[d + 1] = 0.0
+    y *= 1.0 / math.sqrt(decay + xu)
+    work.column.dot(work.row, work.outer)
+    np.subtract(block, work.outer, block)
+    return residual, xu / decay
+
+
+def repair(arms: Arms, k: int) -> None:
+    """Make A⁻¹ of arm k positive definite again after rounding has left it indefinite."""
+    arms.flush(k)
+    inverse = arms.A_hat_inv[k]
+    values, vectors = np.linalg.eigh(inverse)
+    values = np.maximum(values, values[-1] * 1e-12)
+    full = (vectors * values) @ vectors.T
+    inverse[:] = (full + full.T) / 2.0
 
 
 def revise_reward(arms: Arms, k: int, x: Vector, *, difference: float, discount: float) -> None:
@@ -83,8 +113,9 @@ def revise_reward(arms: Arms, k: int, x: Vector, *, difference: float, discount:
     Raises:
         NonFiniteInput: a value is not finite; nothing has changed.
     """
-    weight = difference * discount / arms.decay[k]
-    if not (math.isfinite(weight) and math.isfinite(float(x.dot(x)))):
+    step = x * (difference * discount / arms.decay[k])
+    if not math.isfinite(float(step.dot(x))):
         raise NonFiniteInput("a context or a reward is not finite")
-    arms.b_hat[k] += x * weight
-    np.dot(arms.A_hat_inv[k], arms.b_hat[k], out=arms.theta[k])
+    arms.flush(k)
+    theta = arms.theta[k]
+    theta += arms.A_hat_inv[k].dot(step)

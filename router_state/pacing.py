@@ -32,7 +32,6 @@ class EmaPacer:
         step = DUAL_STEP * (self.cost_ema_usd / budget_usd_per_request - 1.0)
         self.lambda_t = min(LAMBDA_MAX, max(0.0, self.lambda_t + step))
 
-
-def price_ceiling(highest_per_1k: float, *, lambda_t: float) -> float:
-    """Return the highest list price ($ per 1k tokens) that may be called: c_max/(1 + λ_t); infinity while λ_t is 0."""
-    return highest_per_1k / (1.0 + lambda_t) if lambda_t > 0.0 else float("inf")
+    def correct(self, difference_usd: float) -> None:
+        """Put a bill in place of the expectation that was followed."""
+        self.cost_ema_usd += EMA_STEP * difference_usd

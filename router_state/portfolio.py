@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from router_state import warm_start
+from router_state import caps, warm_start
+from router_state.accounts import cost_piece
 from router_state.config import ModelConfig, RouterConfig
+from router_state.dual import EVERY, DualPacer
 from router_state.errors import InvalidConfig
 from router_state.pacing import EmaPacer
 from router_state.state import RouterState
@@ -22,7 +24,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         raise InvalidConfig(
             f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare another router_id"
         )
-    joining = {name: model for name, model in config.models.items() if name not in arms.names}
+    joining = {name: model for name, model in config.models.items() if name not in arms.row}
     starts = {name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs) for name, model in joining.items()}
     for k, name in enumerate(arms.names):
         declared = config.models.get(name)
@@ -33,12 +35,15 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             continue
         arms.retired_at[k] = None
         arms.reprice(k, declared.price)
+        state.touched.add(cost_piece(name))
     for name, model in joining.items():
         A, b = starts[name]
-        state.touched.add(name)
+        state.touched.update((name, cost_piece(name)))
         arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
-    set_budget(state, config.budget_usd_per_request)
+    arms.derive()
     state.config = config
+    state.buckets = caps.declare(state.buckets, config.caps, now=now)
+    set_budget(state, config.budget_usd_per_request)
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
@@ -49,17 +54,21 @@ def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
 
 
 def set_budget(state: RouterState, budget_usd_per_request: float | None) -> None:
-    """Start, keep or stop pacing. A changed budget keeps λ_t, which then moves from where it is."""
+    """Start, keep or stop pacing. What is owed in dollars stays owed; the dual variable follows before the next decision."""
+    kind = DualPacer if state.config.knobs.dollar_dual else EmaPacer
     if budget_usd_per_request is None:
         state.pacer = None
-    elif state.pacer is None:
-        state.pacer = EmaPacer.start(budget_usd_per_request)
+    elif isinstance(state.pacer, DualPacer) and kind is DualPacer:
+        state.pacer.stale = EVERY
+    elif not isinstance(state.pacer, kind):
+        dual = kind is DualPacer
+        state.pacer = DualPacer.start(state.arms.d) if dual else EmaPacer.start(budget_usd_per_request)
 
 
-def drop_retired(state: RouterState, *, before: float) -> list[str]:
-    """Forget arms that retired before this time (seconds since the epoch) and return their names."""
-    gone = [k for k, at in enumerate(state.arms.retired_at) if at is not None and at < before]
-    names = [state.arms.names[k] for k in gone]
+def drop_retired(state: RouterState, *, before: float) -> None:
+    """Forget arms that retired before this time (seconds since the epoch)."""
+    arms = state.arms
+    gone = [k for k, at in enumerate(arms.retired_at) if at is not None and at < before]
+    state.touched.update(piece for k in gone for piece in (arms.names[k], cost_piece(arms.names[k])))
     for k in reversed(gone):
-        state.arms.remove(k)
-    return names
+        arms.remove(k)

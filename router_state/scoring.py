@@ -1,58 +1,103 @@
-"""Score every arm for one context, or for many at once."""
+"""Score every arm for one context."""
 
 from __future__ import annotations
 
 import math
 
 from router_state.arms import Arms
-from router_state.config import Matrix, Vector
+from router_state.config import Knobs, Vector
+from router_state.cost_model import SPAN
 from router_state.errors import NonFiniteInput, WrongContext
+from router_state.record import Candidates
 
 MIN_VARIANCE = 1e-12
+MAX_STALE_STEPS = 1000
+NOTHING = -math.inf
+TIE = 1e-12
 
 
-def check_context(x: Vector, *, d: int) -> None:
-    """Accept a context of shape (d,) whose last entry is the bias 1.0.
+def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
+    """Return per arm [θᵀx, wᵀx] and the undecayed variance xᵀÂ⁻¹x, from one product with the stack.
+
+    Args:
+        x: context, shape (d,), last entry the bias 1.0.
 
     Raises:
         WrongContext: another shape or bias.
-        NonFiniteInput: a NaN or an infinity.
+        NonFiniteInput: a NaN, an infinity, or entries that overflow.
     """
-    if x.shape != (d,):
-        raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {d} dimensions")
+    if x.shape != (arms.d,):
+        raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {arms.d} dimensions")
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
-    if not math.isfinite(x.dot(x)):
+    work = arms.work
+    arms.flat.dot(x, work.rows)
+    variance: list[float] = work.grid.dot(x).tolist()
+    for k, n in enumerate(arms.pending) if arms.tails.size else ():
+        if n:
+            tail = arms.tails[k, :n].dot(x)
+            variance[k] -= tail.dot(tail).item()
+    if variance and not math.isfinite(variance[0]):  # Â⁻¹ is positive definite: no NaN or infinity in x escapes it
         raise NonFiniteInput("the context holds a NaN or an infinity, or overflows")
+    return work.tail.tolist(), variance
 
 
-def project(arms: Arms, x: Vector) -> tuple[list[float], list[float], list[float]]:
-    """Return per arm the mean θᵀx, the undecayed variance xᵀÂ⁻¹x, and the cost ratio wᵀx, from one product with the stack."""
-    rows = arms.flat.dot(x).reshape(-1, arms.d + 2)
-    variance: list[float] = rows[:, : arms.d].dot(x).tolist()
-    mean: list[float] = rows[:, arms.d].tolist()
-    ratio: list[float] = rows[:, arms.d + 1].tolist()
-    return mean, variance, ratio
+def expected_costs(arms: Arms, projected: list[list[float]]) -> list[float]:
+    """Return the expected cost of every arm in dollars."""
+    each = zip(projected, arms.costs, arms.list_price, strict=True)
+    return [model.predict(deviation) * price for (_, deviation), model, price in each]
 
 
-def project_many(arms: Arms, contexts: Matrix) -> list[tuple[list[float], list[float], list[float]]]:
-    """Return `project` for each row of contexts, shape (n, d), from one matrix product."""
-    n, d = contexts.shape
-    rows = contexts.dot(arms.flat.T).reshape(n, -1, d + 2)
-    variance = (rows[:, :, :d] @ contexts[:, :, None])[:, :, 0].tolist()
-    return list(zip(rows[:, :, d].tolist(), variance, rows[:, :, d + 1].tolist(), strict=True))
+def score(
+    arms: Arms,
+    projected: list[list[float]],
+    variance: list[float],
+    excluded: list[str | None],
+    t: int,
+    knobs: Knobs,
+    per_log_price: float,
+    per_dollar: float,
+) -> tuple[Candidates, int]:
+    """Return every arm's mean, bonus, penalty and expected cost, and the row with the best score, or -1 if there is a tie.
 
-
-def bonuses(arms: Arms, variance: list[float], *, t: int, alpha: float, gamma: float, v_max: float) -> list[float]:
-    """Return per arm α·√(v ÷ max(γ^dt, 1/V_max)): idle arms become uncertain again (ParetoBandit Eq. 2 and 9).
-
-    dt counts from the arm's last reward or last choice, so that an arm that awaits its rewards is not stale.
+    mean θᵀx (shifted while the arm is under suspicion); bonus α·√(v ÷ max(γ^dt, 1/V_max)), so that idle arms become uncertain again
+    (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward or last choice: one that awaits its rewards is not stale);
+    penalty per_log_price·c̃ + per_dollar·ê.
     """
-    found = []
-    for v, decay, updated, played in zip(variance, arms.decay, arms.last_update, arms.last_played, strict=True):
+    means: list[float] = []
+    bonuses: list[float] = []
+    penalties: list[float] = []
+    expected: list[float] = []
+    alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
+    best, chosen, tied = NOTHING, -1, False
+    for (mean, deviation), v, decay, updated, played, model, price, log_price, suspicion, why in zip(
+        projected, variance, arms.decay, arms.last_update, arms.last_played, arms.costs, arms.list_price, arms.log_price,
+        arms.suspicion, excluded, strict=True,
+    ):  # fmt: skip
         v /= decay
         steps = t - (updated if updated > played else played)
         if steps > 0 and gamma < 1.0:
-            v /= max(gamma ** (steps if steps < 1000 else 1000), 1.0 / v_max)
-        found.append(alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE))
-    return found
+            left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
+            v /= left if left > least else least
+        bonus = alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE)
+        ratio = model.ratio
+        deviation += ratio
+        if deviation < ratio / SPAN:
+            deviation = ratio / SPAN
+        elif deviation > ratio * SPAN:
+            deviation = ratio * SPAN
+        cost = deviation * price
+        penalty = per_log_price * log_price + per_dollar * cost
+        if suspicion is not None:
+            mean += suspicion.offset
+        means.append(mean)
+        bonuses.append(bonus)
+        penalties.append(penalty)
+        expected.append(cost)
+        if why is None:
+            value = mean + bonus - penalty
+            if value - best >= TIE:
+                best, chosen, tied = value, len(means) - 1, False
+            elif best - value < TIE:
+                tied = True
+    return Candidates(arms.names, means, bonuses, penalties, expected, excluded), -1 if tied else chosen

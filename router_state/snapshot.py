@@ -1,30 +1,35 @@
 """The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large, never pickle.
 
 A router is kept in pieces, so that an event writes only what it changed: its configuration, its `head` (counters, clock and the
-scalars of every arm), one piece per arm (matrices) and one per request. Each begins with the version of its format.
+scalars of every arm), array pieces (two per arm, and blocks of the window) and one piece per request. Each begins with the version
+of its format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
-from router_state.arms import Arms
-from router_state.config import Cap, Knobs, Matrix, ModelConfig, Price, RouterConfig
+from router_state import pieces
+from router_state.accounts import cost_piece
+from router_state.caps import Bucket
+from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig
+from router_state.dual import DualPacer
 from router_state.errors import CorruptSnapshot
 from router_state.pacing import EmaPacer
 from router_state.record import Applied, Bill, Candidates, Label, RequestRecord
 from router_state.state import RouterState
+from router_state.window import BLOCK, PIECES, Window
 
-VERSION = 1
-ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "retired_at")
-COUNTERS = ("t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd")
+VERSION = 2
+ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "retired_at")
+COUNTERS = (
+    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
+    "unreachable",
+)  # fmt: skip
 
 RECORD_SCALARS = (
     "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at",
@@ -89,15 +94,15 @@ def unpack_config(data: bytes) -> RouterConfig:
 
 
 def pack_head(state: RouterState) -> bytes:
-    """Return counters, pacer, random generator and the scalars of every arm."""
+    """Return counters, pacer, caps, random generator and the scalars of every arm."""
     arms = state.arms
     rng = state.rng.bit_generator.state
-    pacer = state.pacer
     return _frame(
         orjson.dumps(
             {
                 "counters": [getattr(state, name) for name in COUNTERS],
-                "pacer": None if pacer is None else [pacer.lambda_t, pacer.cost_ema_usd],
+                "pacer": pack_pacer(state.pacer),
+                "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
                 "rng": [f"{rng['state']['state']:x}", f"{rng['state']['inc']:x}", rng["has_uint32"], rng["uinteger"]],
                 "names": arms.names,
                 "prices": [[price.input_price_per_m, price.output_price_per_m] for price in arms.price],
@@ -107,34 +112,22 @@ def pack_head(state: RouterState) -> bytes:
     )
 
 
-def pack_arm(arms: Arms, k: int) -> bytes:
-    """Return the arrays of row k: the lower triangles of A_hat and its inverse, b_hat, θ and w."""
-    lower = _lower(arms.d)
-    parts = (arms.A_hat[k].ravel()[lower], arms.A_hat_inv[k].ravel()[lower], arms.b_hat[k], arms.theta[k], arms.w[k])
-    return _frame(b"".join(part.astype("<f8", copy=False).tobytes() for part in parts))
+def pack_pacer(pacer: EmaPacer | DualPacer | None) -> dict[str, Any] | None:
+    """Return a pacer's scalars."""
+    if pacer is None:
+        return None
+    if isinstance(pacer, EmaPacer):
+        return {"ema": [pacer.lambda_t, pacer.cost_ema_usd]}
+    scalars = [pacer.lambda_t, pacer.debt_usd, pacer.target_usd, pacer.stale]
+    return {"dual": scalars, "size": pacer.window.size, "next": pacer.window.next}
 
 
-def changed_pieces(state: RouterState) -> list[tuple[str, bytes | None]]:
-    """Return the array pieces that changed since the last call, by name; None for a piece that is gone."""
-    arms = state.arms
-    pieces = [(name, pack_arm(arms, arms.index(name)) if name in arms.names else None) for name in sorted(state.touched)]
-    state.touched.clear()
-    return pieces
-
-
-@lru_cache
-def _lower(d: int) -> npt.NDArray[np.intp]:
-    """Return where the lower triangle lies in a flattened (d, d) matrix."""
-    rows, columns = np.tril_indices(d)
-    return rows * d + columns
-
-
-def unpack(config: bytes, head: bytes, arm_of: Callable[[str], bytes], open_commitments: Mapping[str, float]) -> RouterState:
+def unpack(config: bytes, head: bytes, piece: Callable[[str], bytes], open_commitments: Mapping[str, float]) -> RouterState:
     """Put a router together from its pieces.
 
     Args:
         config, head: as packed.
-        arm_of: returns the piece of an arm by its name.
+        piece: returns an array piece by its name.
         open_commitments: {request_id: decided_at} of requests whose bill is awaited, in order of their seq.
 
     Raises:
@@ -144,7 +137,6 @@ def unpack(config: bytes, head: bytes, arm_of: Callable[[str], bytes], open_comm
     body = _loads(head)
     for name, value in zip(COUNTERS, body["counters"], strict=True):
         setattr(state, name, value)
-    state.pacer = None if body["pacer"] is None else EmaPacer(*body["pacer"])
     seed, inc, has_uint32, uinteger = body["rng"]
     state.rng.bit_generator.state = {
         "bit_generator": "PCG64",
@@ -152,34 +144,56 @@ def unpack(config: bytes, head: bytes, arm_of: Callable[[str], bytes], open_comm
         "has_uint32": has_uint32,
         "uinteger": uinteger,
     }
+    state.buckets = [Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)]
     state.open_commitments = dict(open_commitments)
-    _unpack_arms(state.arms, body, arm_of)
-    return state
-
-
-def _unpack_arms(arms: Arms, body: Mapping[str, Any], arm_of: Callable[[str], bytes]) -> None:
-    d, names = arms.d, tuple(body["names"])
+    state.pacer = _unpack_pacer(body["pacer"], piece, d=state.arms.d)
+    arms = state.arms
     arms.restore(
-        names,
+        tuple(body["names"]),
         prices=[Price(i, o) for i, o in body["prices"]],
         scalars=dict(zip(ARM_SCALARS, body["arms"], strict=True)),
     )
-    triangle = d * (d + 1) // 2
-    for k, name in enumerate(names):
-        values = np.frombuffer(_body(arm_of(name)), "<f8")
-        if len(values) != 2 * triangle + 3 * d:
-            raise CorruptSnapshot(f"the arrays of arm {name!r} have {len(values)} entries, not {2 * triangle + 3 * d}")
-        A, A_inv, vectors = values[:triangle], values[triangle : 2 * triangle], values[2 * triangle :].reshape(3, d)
-        arms.A_hat[k] = _symmetric(A, d)
-        arms.A_hat_inv[k][:] = _symmetric(A_inv, d)
-        arms.b_hat[k], arms.theta[k][:], arms.w[k][:] = vectors
+    for k, name in enumerate(arms.names):
+        pieces.unpack_arm(arms, k, _body(piece(name)))
+        pieces.unpack_costs(arms, k, _body(piece(cost_piece(name))))
+    arms.derive()
+    return state
 
 
-def _symmetric(triangle: Matrix, d: int) -> Matrix:
-    full = np.zeros((d, d))
-    full.ravel()[_lower(d)] = triangle
-    full.T.flat[_lower(d)] = triangle
-    return full
+def _unpack_pacer(packed: Mapping[str, Any] | None, piece: Callable[[str], bytes], *, d: int) -> EmaPacer | DualPacer | None:
+    if packed is None:
+        return None
+    if "ema" in packed:
+        return EmaPacer(*packed["ema"])
+    window = Window(d)
+    window.size, window.next = packed["size"], packed["next"]
+    for block in range(-(-window.size // BLOCK)):
+        pieces.unpack_window(window, block, _body(piece(PIECES[block])))
+    lambda_t, debt_usd, target_usd, stale = packed["dual"]
+    return DualPacer(lambda_t, debt_usd, target_usd, stale, window)
+
+
+def changed_pieces(state: RouterState) -> list[tuple[str, bytes | None]]:
+    """Return the array pieces that changed since the last call, by name; None for a piece that is gone."""
+    changed = [(name, _pack_piece(state, name)) for name in sorted(state.touched)]
+    state.touched.clear()
+    return changed
+
+
+def piece_names(state: RouterState) -> list[str]:
+    """Return the names of all array pieces that a router may have."""
+    return [*state.arms.names, *map(cost_piece, state.arms.names), *PIECES]
+
+
+def _pack_piece(state: RouterState, name: str) -> bytes | None:
+    arms = state.arms
+    if name in arms.row:
+        return _frame(pieces.pack_arm(arms, arms.row[name]))
+    if name in PIECES:
+        pacer = state.pacer
+        return _frame(pieces.pack_window(pacer.window, PIECES.index(name))) if isinstance(pacer, DualPacer) else None
+    model = name.removeprefix(cost_piece(""))
+    return _frame(pieces.pack_costs(arms, arms.row[model])) if model in arms.row else None
 
 
 def pack_record(record: RequestRecord) -> bytes:

@@ -8,7 +8,9 @@ import numpy as np
 
 from router_state.alert import Alert
 from router_state.arms import Arms
+from router_state.caps import Bucket
 from router_state.config import RouterConfig
+from router_state.dual import DualPacer
 from router_state.pacing import EmaPacer
 
 
@@ -23,6 +25,10 @@ class RouterState:
         rewards_applied: decisions that have a reward.
         spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
         committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of seq}.
+        latest: when something last happened, in seconds since the epoch.
+        unreachable: whether even the cheapest models cost more than the budget.
+        pacer: spends the budget; None without one.
+        buckets: what is left of each cap.
         alerts: raised since the caller last took them.
         touched: names of the array pieces that changed since they were last packed.
     """
@@ -38,7 +44,10 @@ class RouterState:
     spend_usd: float = 0.0
     committed_usd: float = 0.0
     unmatched_cost_usd: float = 0.0
-    pacer: EmaPacer | None = None
+    latest: float = 0.0
+    unreachable: bool = False
+    pacer: EmaPacer | DualPacer | None = None
+    buckets: list[Bucket] = field(default_factory=list)
     open_commitments: dict[str, float] = field(default_factory=dict)
     alerts: list[Alert] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
@@ -55,9 +64,15 @@ class RouterState:
 
     @property
     def lambda_t(self) -> float:
-        """The dual variable as the next decision uses it; 0 without a budget."""
+        """The dual variable as it was last used; 0 without a budget."""
         return 0.0 if self.pacer is None else self.pacer.lambda_t
 
     def pacing_terms(self) -> dict[str, float]:
         """Return what made λ_t, by the names of `pb.lambda`."""
-        return {} if self.pacer is None else {"cost_ema_usd": self.pacer.cost_ema_usd}
+        match self.pacer:
+            case None:
+                return {}
+            case EmaPacer(cost_ema_usd=cost_ema_usd):
+                return {"cost_ema_usd": cost_ema_usd}
+            case DualPacer(debt_usd=debt_usd, target_usd=target_usd, window=window):
+                return {"debt_usd": debt_usd, "target_usd": target_usd, "window": window.size}

@@ -45,6 +45,13 @@ def from_guess(d: int, expected_reward: float, *, n_eff: float, ridge: float) ->
     return (n_eff + ridge) * np.eye(d), b
 
 
+def typical(arms: Arms) -> Vector:
+    """Return the mean coefficients of the arms that take traffic and have been met, shape (d,); zeros if there are none."""
+    met = [arms.theta[k] for k in range(len(arms)) if arms.retired_at[k] is None and arms.pulls_left[k] == 0]
+    mean: Vector = np.mean(met, axis=0) if met else np.zeros(arms.d)
+    return mean
+
+
 def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
     """Return A (d, d) and b (d,) with which an arm starts under this prior.
 
@@ -53,7 +60,8 @@ def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Ma
     """
     d, ridge = arms.d, knobs.ridge
     if prior is None:
-        return cold(d, ridge=ridge)
+        A, b = cold(d, ridge=ridge)
+        return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)
     n_eff = knobs.n_eff if prior.n_eff is None else prior.n_eff
     if prior.like is not None:
         if prior.like not in arms.names:

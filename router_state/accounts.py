@@ -1,0 +1,157 @@
+"""Money: what a decision commits, what a bill corrects, and what both teach the pacer and the cost model."""
+
+from __future__ import annotations
+
+import math
+
+from router_state import cost_model
+from router_state.alert import Alert
+from router_state.arms import Arms
+from router_state.config import Vector
+from router_state.drift import Shift
+from router_state.dual import EVERY, UNREACHABLE, DualPacer
+from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.record import RequestRecord
+from router_state.state import RouterState
+
+MAX_COST_USD = 1000.0
+UNREACHABLE_FROM = 1.05
+
+
+def cost_piece(model: str) -> str:
+    """Return the name of the array piece that holds a model's cost model."""
+    return f"\x1fcost:{model}"
+
+
+def checked_cost(cost_usd: float) -> float:
+    """Return a cost as a float.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+    """
+    cost_usd = float(cost_usd)
+    if not 0.0 <= cost_usd <= MAX_COST_USD:
+        if not math.isfinite(cost_usd):
+            raise NonFiniteInput("a cost is not finite")
+        raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
+    return cost_usd
+
+
+def commit(state: RouterState, request_id: str, record: RequestRecord) -> None:
+    """Put a decision's expected cost on the books."""
+    expected = record.expected_cost_usd
+    state.open_commitments[request_id] = record.decided_at
+    state.committed_usd += expected
+    pacer = state.pacer
+    if pacer is not None and state.config.knobs.commit_and_settle:
+        budget = state.config.budget_usd_per_request
+        assert budget is not None
+        if isinstance(pacer, DualPacer):
+            pacer.debt_usd += expected - budget
+        else:
+            pacer.observe(expected, budget_usd_per_request=budget)
+    for bucket in state.buckets:
+        bucket.left_usd -= expected
+
+
+def close(state: RouterState, request_id: str, record: RequestRecord) -> None:
+    """Take a commitment off the books, if it is still there."""
+    if state.open_commitments.pop(request_id, None) is not None:
+        state.committed_usd -= record.expected_cost_usd
+        if not state.open_commitments:
+            state.committed_usd = 0.0
+
+
+def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
+    """Book a bill, or what a later revision of it says, in place of what was charged for the request so far."""
+    first = record.bill is None
+    charged = 0.0 if record.bill is None else record.bill.cost_usd
+    state.spend_usd += cost_usd - charged
+    if first:
+        charged = record.expected_cost_usd
+    for bucket in state.buckets:
+        bucket.left_usd -= cost_usd - charged
+    pacer, budget = state.pacer, state.config.budget_usd_per_request
+    if pacer is None or budget is None:
+        return
+    committed = state.config.knobs.commit_and_settle
+    if isinstance(pacer, DualPacer):
+        pacer.debt_usd += cost_usd - (budget if first and not committed else charged)
+    elif committed:
+        pacer.correct(cost_usd - charged)
+    elif first:
+        pacer.observe(cost_usd, budget_usd_per_request=budget)
+
+
+def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Vector | None) -> None:
+    """Teach the arm's cost model a request's first bill."""
+    arms, knobs = state.arms, state.config.knobs
+    k = arms.row.get(record.model, -1)
+    if k < 0:  # its arm was dropped
+        return
+    model = arms.costs[k]
+    before = model.ratio
+    shift = cost_model.observe_ratio(
+        model,
+        arms.w[k],
+        x if knobs.dollar_dual or knobs.commit_and_settle else None,
+        cost_usd / max(record.price.per_1k, cost_model.MIN_PRICE_PER_1K),
+        now=state.latest,
+        watching=knobs.drift_alarms,
+    )
+    state.touched.add(cost_piece(record.model))
+    if shift is not None:
+        state.alerts.append(_cost_alert(state, arms, k, before, shift))
+        if isinstance(state.pacer, DualPacer):
+            state.pacer.stale = EVERY
+
+
+def _cost_alert(state: RouterState, arms: Arms, k: int, before: float, shift: Shift) -> Alert:
+    return Alert(
+        kind="drift",
+        model=arms.names[k],
+        signal="cost",
+        direction="up" if shift.size > 0.0 else "down",
+        size=abs(arms.costs[k].ratio - before),
+        since=shift.since,
+        observed_at=state.latest,
+        evidence={
+            "factor": math.exp(shift.size),
+            "cusum": shift.evidence,
+            "limit": cost_model.COST_LIMIT,
+            "bills": shift.count,
+        },
+    )
+
+
+def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_to: frozenset[str] | None) -> tuple[float, float]:
+    """Take the next request's context in; return λ_t and what it makes of a dollar, in reward."""
+    budget = state.config.budget_usd_per_request
+    assert budget is not None
+    state.touched.add(pacer.prepare(state.arms, x, budget, limited_to))
+    if pacer.lambda_t == UNREACHABLE or state.unreachable:
+        review_budget(state)
+    return pacer.lambda_t, pacer.lambda_t / budget
+
+
+def review_budget(state: RouterState) -> None:
+    """Raise an alert when even the cheapest model has become dearer than the budget; allow the next one when it is not."""
+    budget, arms = state.config.budget_usd_per_request, state.arms
+    assert budget is not None
+    taking = [k for k, at in enumerate(arms.retired_at) if at is None]
+    cheapest_usd, k = min((arms.costs[k].ratio * arms.list_price[k], k) for k in taking)
+    if cheapest_usd <= budget:
+        state.unreachable = False
+    elif not state.unreachable and arms.costs[k].bills > cost_model.KNOWN_AFTER and cheapest_usd > UNREACHABLE_FROM * budget:
+        state.unreachable = True
+        state.alerts.append(
+            Alert(
+                kind="budget_unreachable",
+                model=arms.names[k],
+                direction="up",
+                size=cheapest_usd / budget,
+                since=state.latest,
+                observed_at=state.latest,
+                evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
+            )
+        )

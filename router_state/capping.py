@@ -1,0 +1,46 @@
+"""Keep a request within what is left of the router's caps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from router_state.alert import Alert
+from router_state.caps import Bucket
+from router_state.eligibility import Excluded
+from router_state.errors import CapReached
+from router_state.state import RouterState
+
+
+def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, now: float) -> tuple[Excluded, str | None]:
+    """Rule out arms that what is left of a cap can't pay for; where that changes anything the reason is "capped".
+
+    Where no arm is left a soft cap leaves the cheapest one, and an alert tells of it once.
+
+    Raises:
+        CapReached: a hard cap leaves nothing.
+    """
+    left = min(bucket.refill(now) for bucket in state.buckets)
+    under = [why or (None if cost <= left else "capped") for why, cost in zip(excluded, expected, strict=True)]
+    if None in under:
+        return under, None if under == excluded else "capped"
+    tightest = [bucket for bucket in state.buckets if bucket.left_usd <= left]
+    for bucket in tightest:
+        if not bucket.reached:
+            bucket.reached = True
+            state.alerts.append(_alert(bucket, now))
+    if any(bucket.cap.hard for bucket in tightest):
+        raise CapReached(f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible model costs")
+    cheapest = min((cost, k) for k, (cost, why) in enumerate(zip(expected, excluded, strict=True)) if why is None)[1]
+    return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
+
+
+def _alert(bucket: Bucket, now: float) -> Alert:
+    cap = bucket.cap
+    return Alert(
+        kind="cap_reached",
+        direction="up",
+        size=(cap.usd - bucket.left_usd) / cap.usd,
+        since=now,
+        observed_at=now,
+        evidence={"seconds": cap.seconds, "cap_usd": cap.usd, "mode": "hard" if cap.hard else "soft"},
+    )

@@ -1,0 +1,120 @@
+"""Alarms: a cumulative sum of standardised residuals gives a drift away, a likelihood ratio tells when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SLACK = 0.5
+REWARD_LIMIT = 16.0
+OUTLIER = 4.0
+MIN_SIGMA = 0.02
+SIGMA_STEP = 0.005
+RETURN_LIMIT = 4.0
+ACCEPTED_AFTER = 400
+BETTER_ACCEPTED_AFTER = 100
+OFFSET_STEP = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A drift that was found: the mean residual `size` of the run that gave it away, its length and since when it runs."""
+
+    size: float
+    evidence: float
+    count: int
+    since: float
+
+
+@dataclass(slots=True)
+class Run:
+    """One side of a CUSUM, since it last was zero."""
+
+    evidence: float = 0.0
+    count: int = 0
+    total: float = 0.0
+    since: float = 0.0
+
+
+@dataclass(slots=True)
+class Watch:
+    """Two-sided CUSUM of residuals (Page 1954), each standardised by a running deviation and cut at four of them.
+
+    Attributes:
+        sigma: running standard deviation; mean: running mean, taken off every residual.
+        up, down: the two sides.
+    """
+
+    sigma: float = 0.2
+    mean: float = 0.0
+    up: Run = field(default_factory=Run)
+    down: Run = field(default_factory=Run)
+
+    def observe(self, residual: float, *, limit: float, now: float, centred: bool = True) -> Shift | None:
+        """Take one residual in; return the shift that it gives away, after which both sides start anew."""
+        residual -= self.mean
+        sigma = self.sigma if self.sigma > MIN_SIGMA else MIN_SIGMA
+        z = residual / sigma
+        z = OUTLIER if z > OUTLIER else -OUTLIER if z < -OUTLIER else z
+        for run, step in ((self.up, z), (self.down, -z)):
+            evidence = run.evidence + step - SLACK
+            if evidence <= 0.0:
+                run.evidence, run.count, run.total = 0.0, 0, 0.0
+                continue
+            if run.count == 0:
+                run.since = now
+            run.evidence = evidence
+            run.count += 1
+            run.total += residual
+            if evidence > limit:
+                found = Shift(run.total / run.count, evidence, run.count, run.since)
+                self.restart()
+                return found
+        bound = 3.0 * sigma
+        residual = bound if residual > bound else -bound if residual < -bound else residual
+        self.sigma = ((1.0 - SIGMA_STEP) * sigma * sigma + SIGMA_STEP * residual * residual) ** 0.5
+        if centred:
+            self.mean += 0.01 * residual
+        return None
+
+    def restart(self) -> None:
+        """Start both sides anew."""
+        self.up, self.down = Run(), Run()
+
+
+@dataclass(slots=True)
+class Suspicion:
+    """What is assumed of an arm since its rewards drifted: everything as before, but for one offset.
+
+    The arm's statistics rest meanwhile: they are the memory to which it returns.
+
+    Attributes:
+        offset: mean residual so far.
+        count: rewards behind it.
+        evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below 0.
+        since: when the drift began.
+    """
+
+    offset: float
+    count: int
+    evidence: float
+    since: float
+
+    def observe(self, *, predicted: float, reward: float, sigma: float) -> None:
+        """Take one reward in; `predicted` is without the offset."""
+        sigma = max(sigma, MIN_SIGMA)
+        shifted = min(max(predicted + self.offset, 0.0), 1.0)
+        before = min(abs(reward - predicted) / sigma, OUTLIER)
+        after = min(abs(reward - shifted) / sigma, OUTLIER)
+        self.evidence = max(0.0, self.evidence + (after * after - before * before) / 2.0)
+        self.count += 1
+        self.offset += max(1.0 / self.count, OFFSET_STEP) * (reward - predicted - self.offset)
+
+    @property
+    def over(self) -> bool:
+        """Whether the arm is as before again."""
+        return self.evidence > RETURN_LIMIT
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the drift has lasted long enough to be the new normal."""
+        return self.count > (BETTER_ACCEPTED_AFTER if self.offset > 0.0 else ACCEPTED_AFTER)

@@ -1,0 +1,40 @@
+"""Which arms a request may be given to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from router_state.arms import Arms
+from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
+
+Excluded = list[str | None]
+"""Per arm why it may not be called, or None."""
+
+
+def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None) -> Excluded:
+    """Return what the portfolio and the request rule out.
+
+    Raises:
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
+    """
+    excluded: Excluded = [None if at is None else "retired" for at in arms.retired_at]
+    if None not in excluded:
+        raise EmptyPortfolio("the router has no model that takes traffic")
+    if allowed_models is not None:
+        excluded = [why or (None if m in allowed_models else "not_allowed") for why, m in zip(excluded, arms.names, strict=True)]
+        if None not in excluded:
+            raise NoAllowedModel("none of allowed_models is in the portfolio")
+    if max_price_per_1k is not None:
+        excluded = [
+            why or (None if c <= max_price_per_1k else "over_max_price") for why, c in zip(excluded, arms.per_1k, strict=True)
+        ]
+        if None not in excluded:
+            raise NoAffordableModel(f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens")
+    return excluded
+
+
+def under_ceiling(arms: Arms, excluded: Excluded, forced: str | None, *, lambda_t: float) -> tuple[Excluded, str | None]:
+    """Rule out list prices above c_max/(1 + λ_t), c_max over the portfolio; the reason says so where that had to be given up."""
+    ceiling = arms.highest_per_1k / (1.0 + lambda_t)
+    under = [why or (None if c <= ceiling else "ceiling") for why, c in zip(excluded, arms.per_1k, strict=True)]
+    return (under, forced) if None in under else (excluded, forced or "ceiling_relaxed")

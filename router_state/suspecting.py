@@ -1,0 +1,71 @@
+"""What a reward says of its arm when it may have drifted: learn it, or hold it against a suspicion."""
+
+from __future__ import annotations
+
+from router_state import learning
+from router_state.alert import Alert
+from router_state.config import Vector
+from router_state.drift import REWARD_LIMIT, Suspicion
+from router_state.dual import EVERY, DualPacer
+from router_state.state import RouterState
+
+NOT_LEARNED = -1e9
+KNOWN_VARIANCE = 0.25
+FADED = 0.1
+
+
+def absorb(state: RouterState, k: int, x: Vector, reward: float) -> float:
+    """Take a reward into arm k; return how much the arm had forgotten by then, `NOT_LEARNED` if it was under suspicion.
+
+    An alarm needs an arm that is known: where xᵀA⁻¹x is large a residual only says how little was known.
+    """
+    arms, knobs = state.arms, state.config.knobs
+    if arms.suspicion[k] is not None:
+        _hold_against(state, k, x, reward)
+        return NOT_LEARNED
+    learning.forget(arms, k, t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+    residual, variance = learning.observe_reward(arms, k, x, reward=reward)
+    if knobs.drift_alarms and variance < KNOWN_VARIANCE:
+        shift = arms.watch[k].observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
+        if shift is not None:
+            _suspect(state, k, Suspicion(shift.size, shift.count, 0.0, shift.since))
+            evidence = {"cusum": shift.evidence, "limit": REWARD_LIMIT, "rewards": shift.count}
+            _alert(state, k, "drift", shift.size, shift.since, evidence)
+    return arms.forgotten[k]
+
+
+def _hold_against(state: RouterState, k: int, x: Vector, reward: float) -> None:
+    arms = state.arms
+    suspicion = arms.suspicion[k]
+    assert suspicion is not None
+    suspicion.observe(predicted=arms.theta[k].dot(x).item(), reward=reward, sigma=arms.watch[k].sigma)
+    if suspicion.over:
+        _suspect(state, k, None)
+        evidence = {"likelihood_ratio": suspicion.evidence, "rewards": suspicion.count}
+        _alert(state, k, "recovered", -suspicion.offset, suspicion.since, evidence)
+    elif suspicion.accepted:
+        _suspect(state, k, None)
+        arms.theta[k][-1] += suspicion.offset
+        learning.restore_ridge(arms, k, decay=arms.decay[k] * FADED, ridge=state.config.knobs.ridge)
+
+
+def _suspect(state: RouterState, k: int, suspicion: Suspicion | None) -> None:
+    state.arms.suspicion[k] = suspicion
+    state.arms.derive()
+    if isinstance(state.pacer, DualPacer):
+        state.pacer.stale = EVERY
+
+
+def _alert(state: RouterState, k: int, kind: str, size: float, since: float, evidence: dict[str, float]) -> None:
+    state.alerts.append(
+        Alert(
+            kind=kind,
+            model=state.arms.names[k],
+            signal="reward",
+            direction="up" if size > 0.0 else "down",
+            size=abs(size),
+            since=since,
+            observed_at=state.latest,
+            evidence=evidence,
+        )
+    )
