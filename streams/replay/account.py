@@ -1,0 +1,23 @@
+"""What of a history could not be used, and why: counted, with the first place of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Account:
+    """Reasons why records were left out, each with how often and where first."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def skip(self, reason: str, where: str) -> None:
+        """Count one record that is left out."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.first.setdefault(reason, where)
+
+    def lines(self) -> list[str]:
+        """Return one sentence a reason, the most frequent first."""
+        ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        return [f"{count:,} × {reason} (first: {self.first[reason]})" for reason, count in ordered]

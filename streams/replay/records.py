@@ -1,0 +1,120 @@
+"""Records of a history, partition by partition, in order of their offsets; a folder of JSONL files holds them without Kafka."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
+
+SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
+
+
+class Record(NamedTuple):
+    """One record of a topic; `timestamp` in seconds since the epoch."""
+
+    offset: int
+    timestamp: float
+    key: bytes | None
+    value: bytes | None
+    headers: Mapping[str, str]
+
+
+class History(Protocol):
+    """The topics of a service as they were. Topics go by their short names."""
+
+    def partitions(self) -> list[int]:
+        """Return the partitions that hold requests."""
+        ...
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records, oldest first."""
+        ...
+
+
+def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
+    """Return the offsets of the source events that were refused, by short topic name and partition."""
+    refused: dict[tuple[str, int], set[int]] = {}
+    for partition in history.partitions():
+        for record in history.read("dlq", partition):
+            topic = record.headers.get(SOURCE_TOPIC, "").rpartition(".")[2]
+            if topic in SOURCES:
+                place = topic, int(record.headers.get(SOURCE_PARTITION, "-1"))
+                refused.setdefault(place, set()).add(int(record.headers.get(SOURCE_OFFSET, "-1")))
+    return refused
+
+
+class JsonlHistory:
+    """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `export` writes them.
+
+    A line is `{"offset", "timestamp", "key", "value"}`, with `headers` where there are some. `value` is the event itself; one that
+    is no JSON stands as `{"base64": …}`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        if not any(folder.glob("requests-*.jsonl")):
+            raise FileNotFoundError(2, "no requests-PARTITION.jsonl in this folder", str(folder))
+
+    def partitions(self) -> list[int]:
+        """Return the partitions that have a file of requests."""
+        return sorted(int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.jsonl"))
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records; none where there is no file."""
+        path = self._folder / f"{topic}-{partition}.jsonl"
+        if not path.exists():
+            return
+        with path.open("rb") as lines:
+            for line in lines:
+                if line.strip():
+                    yield _parsed(line)
+
+
+def _parsed(line: bytes) -> Record:
+    body = orjson.loads(line)
+    value = body["value"]
+    raw = value if value is None else base64.b64decode(value["base64"]) if _is_opaque(value) else orjson.dumps(value)
+    key = body.get("key")
+    return Record(body["offset"], body["timestamp"], None if key is None else key.encode(), raw, body.get("headers", {}))
+
+
+def _is_opaque(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"base64"}
+
+
+def export(history: History, folder: Path, topics: Iterable[str] = SOURCES) -> int:
+    """Write a history as JSONL, one file per topic and partition; return how many records."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = 0
+    for partition in history.partitions():
+        for topic in topics:
+            with (folder / f"{topic}-{partition}.jsonl").open("wb") as file:
+                for record in history.read(topic, partition):
+                    file.write(line_of(record))
+                    written += 1
+    return written
+
+
+def line_of(record: Record) -> bytes:
+    """Return a record as its line of an export."""
+    body: dict[str, object] = {"offset": record.offset, "timestamp": record.timestamp}
+    if record.key is not None:
+        body["key"] = record.key.decode(errors="replace")
+    try:
+        body["value"] = None if record.value is None else orjson.Fragment(_checked(record.value))
+    except orjson.JSONDecodeError:
+        body["value"] = {"base64": base64.b64encode(record.value or b"").decode()}
+    if record.headers:
+        body["headers"] = dict(record.headers)
+    return orjson.dumps(body) + b"\n"
+
+
+def _checked(value: bytes) -> bytes:
+    """Return JSON as it stands on one line. Raises orjson.JSONDecodeError."""
+    loaded = orjson.loads(value)
+    return orjson.dumps(loaded) if b"\n" in value or _is_opaque(loaded) else value

@@ -1,0 +1,144 @@
+"""The engine that ships, driven by a history instead of by agents."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+from agents.wire import config_of
+from router_state.config import Prior, RouterConfig
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from router_state.record import RequestRecord
+from schemas.priors import ReferencedPrior
+from schemas.routers import RouterDeclared
+from streams.replay.account import Account
+from streams.replay.contexts import Contexts
+from streams.replay.merge import Billed, Decided, Declared, Happened, Rewarded
+
+REMEMBERED = 100_000
+
+ReadPrior = Callable[[ReferencedPrior], Prior]
+
+
+class NoEngine(Exception):
+    """A decision of a router whose declaration is not in the history."""
+
+
+class Remembered(dict[str, RequestRecord]):
+    """A router's requests; the oldest go when there are too many, so that a long history fits into memory."""
+
+    def __init__(self, keep: int = REMEMBERED) -> None:
+        super().__init__()
+        self._keep = keep
+        self._order: deque[str] = deque()
+
+    def __setitem__(self, request_id: str, record: RequestRecord) -> None:
+        if request_id not in self:
+            self._order.append(request_id)
+        super().__setitem__(request_id, record)
+
+    def trim(self, engine: Engine) -> None:
+        """Forget the oldest that are neither needed nor awaited."""
+        while len(self) > self._keep and self._order[0] not in engine.state.open_commitments:
+            del self[self._order.popleft()]
+
+
+def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior) -> RouterConfig:
+    """Return a declaration as the core's configuration, the priors that it refers to included."""
+    references = {
+        name: read_prior(model.prior) for name, model in router.models.items() if isinstance(model.prior, ReferencedPrior)
+    }
+    return config_of(router, offset=offset, references=references)
+
+
+class Rerun:
+    """Apply what happened, router by router.
+
+    Args:
+        rank_of: rank of a reward's source, as the worker ranks them.
+        read_prior: reads the priors that declarations refer to.
+    """
+
+    def __init__(self, *, contexts: Contexts, rank_of: Callable[[str], int], read_prior: ReadPrior, account: Account) -> None:
+        self.engines: dict[str, Engine] = {}
+        self._contexts = contexts
+        self._rank_of = rank_of
+        self._read_prior = read_prior
+        self._account = account
+
+    def apply(self, event: Happened) -> RequestRecord | None:
+        """Apply one event; return the decision that the engine makes of a request.
+
+        Raises:
+            NoEngine: a decision of a router that was not declared.
+            RouterStateError: the engine refuses a request that was decided in history.
+        """
+        engine = self.engines.get(event.router_id)
+        match event:
+            case Declared():
+                self._declare(event, engine)
+            case Decided():
+                if engine is None:
+                    raise NoEngine("its declaration is not in the history: pb.routers keeps only the last one of a router for long")
+                return self._decide(event, engine)
+            case Billed() | Rewarded() if engine is not None:
+                try:
+                    self._feed(event, engine)
+                except RouterStateError as error:
+                    self._account.skip(f"refused by the engine ({error.reason})", f"offset {event.offset}")
+        return None
+
+    def _declare(self, event: Declared, engine: Engine | None) -> None:
+        if event.router is None:
+            self.engines.pop(event.router_id, None)
+            return
+        config = configuration(event.router, offset=event.offset, read_prior=self._read_prior)
+        if engine is None:
+            self.engines[event.router_id] = Engine.start(config, Remembered())
+            return
+        try:
+            engine.configure(config, now=event.at)
+        except RouterStateError as error:
+            self._account.skip(f"refused by the engine ({error.reason})", f"routers offset {event.offset}")
+
+    def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
+        if event.expired is not None:
+            _expire(engine, event.expired - engine.state.expired)
+        request = event.request
+        record = engine.decide(
+            event.decision.request_id,
+            self._contexts.of(request),
+            now=event.at,
+            allowed_models=request.allowed_models,
+            max_price_per_1k=request.max_price_per_1k,
+        )
+        assert isinstance(engine.records, Remembered)
+        engine.records.trim(engine)
+        return record
+
+    def _feed(self, event: Billed | Rewarded, engine: Engine) -> None:
+        if isinstance(event, Billed):
+            bill = event.bill
+            tokens = None if bill.input_tokens is None or bill.output_tokens is None else (bill.input_tokens, bill.output_tokens)
+            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=tokens, revision=bill.revision)
+            return
+        reward = event.reward
+        engine.learn(
+            reward.request_id,
+            reward=reward.reward,
+            source=reward.source,
+            rank=self._rank_of(reward.source),
+            revision=reward.revision,
+        )
+
+
+def _expire(engine: Engine, count: int) -> None:
+    """Give up waiting for the bills of the oldest commitments, as many as the worker had given up by then."""
+    if count <= 0:
+        return
+    oldest = list(islice(engine.state.open_commitments.values(), count))
+    if oldest:
+        engine.expire(now=math.nextafter(oldest[-1] + engine.state.config.knobs.commitment_ttl_seconds, math.inf))

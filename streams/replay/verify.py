@@ -1,0 +1,127 @@
+"""Decide again what was decided, and compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from router_state.errors import RouterStateError
+from router_state.record import RequestRecord
+from schemas.routes import RouteDecided
+from streams.replay.merge import Decided, Happened
+from streams.replay.rerun import NoEngine, Rerun
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first decision of a router that came out otherwise; `again` None: the engine refused, `refusal` says why."""
+
+    recorded: RouteDecided
+    again: RequestRecord | None
+    fields: tuple[str, ...]
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The outcome of a verification.
+
+    Attributes:
+        compared: decisions made again; equal: of these the same; identical: and every number in them to the bit.
+        differences: the first of each router that has one.
+        unprovable: routers that can't be verified, or only up to some decision, with the reason.
+    """
+
+    compared: int = 0
+    equal: int = 0
+    identical: int = 0
+    differences: dict[str, Difference] = field(default_factory=dict)
+    unprovable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether every decision was made again, equally."""
+        return self.equal == self.compared and not self.unprovable and self.compared > 0
+
+
+def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None = None) -> Verdict:
+    """Re-run a history with the settings that it had and compare every decision.
+
+    A router is followed up to its first difference: after it, its state is another one.
+    """
+    verdict = verdict or Verdict()
+    expected: dict[str, int] = {}
+    for event in happened:
+        router_id = event.router_id
+        if router_id in verdict.differences or router_id in verdict.unprovable:
+            continue
+        if not isinstance(event, Decided):
+            rerun.apply(event)
+            continue
+        decision = event.decision
+        if decision.seq not in (expected.get(router_id, 0) + 1, 1):
+            first, last = expected.get(router_id, 0) + 1, decision.seq - 1
+            verdict.unprovable[router_id] = (
+                f"decisions {first} to {last} are not in the history, so its state is unknown from there on"
+            )
+            continue
+        expected[router_id] = decision.seq
+        _compare(event, rerun, verdict)
+    return verdict
+
+
+def _compare(event: Decided, rerun: Rerun, verdict: Verdict) -> None:
+    decision = event.decision
+    try:
+        again = rerun.apply(event)
+    except NoEngine as error:
+        verdict.unprovable[event.router_id] = str(error)
+        return
+    except RouterStateError as error:
+        verdict.compared += 1
+        verdict.differences[event.router_id] = Difference(decision, None, (), f"{error.reason}: {error}")
+        return
+    assert again is not None
+    if again.config_offset != decision.config_offset:
+        verdict.unprovable[event.router_id] = (
+            f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not in the history: "
+            "pb.routers keeps only the last one of a router for long"
+        )
+        return
+    verdict.compared += 1
+    fields, identical = compare(decision, again)
+    if fields:
+        verdict.differences[event.router_id] = Difference(decision, again, fields)
+        return
+    verdict.equal += 1
+    verdict.identical += identical
+
+
+def compare(recorded: RouteDecided, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
+    """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are equal to the bit."""
+    fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
+    if recorded.reason.value != again.reason:
+        fields.append("reason")
+    numbers = [
+        (name, getattr(recorded, name), getattr(again, name))
+        for name in ("propensity", "expected_reward", "expected_cost_usd", "lambda_t")
+    ]
+    seen = again.candidates
+    if recorded.candidates is not None and seen is not None:
+        if tuple(c.model for c in recorded.candidates) != tuple(seen.models):
+            fields.append("candidates")
+        else:
+            for k, candidate in enumerate(recorded.candidates):
+                numbers.append(("mean", candidate.mean, seen.mean[k]))
+                numbers.append(("bonus", candidate.bonus, seen.bonus[k]))
+                numbers.append(("penalty", candidate.penalty, seen.penalty[k]))
+    identical = True
+    for name, was, now in numbers:
+        if was != now:
+            identical = False
+            if not math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE) and name not in fields:
+                fields.append(name)
+    return tuple(fields), identical and not fields

@@ -1,0 +1,65 @@
+"""A history recorded from a real worker is decided again, decision for decision."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.replay.account import Account
+from streams.replay.contexts import Contexts
+from streams.replay.kafka_history import KafkaHistory
+from streams.replay.merge import Merge
+from streams.replay.records import History, JsonlHistory, export, refused_offsets
+from streams.replay.rerun import Rerun
+from streams.replay.verify import Verdict, verify
+from streams.settings import Settings
+from streams.topics import create_topics
+from tests.integration.replay_recording import record_history
+
+REQUESTS = 4000
+
+
+@pytest.fixture(scope="module")
+def recorded(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    name = f"replay-{uuid.uuid4().hex[:8]}"
+    settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=2)
+    asyncio.run(create_topics(settings))
+    record_history(settings, tmp_path_factory.mktemp("recording"), requests=REQUESTS, in_flight=100)
+    return settings
+
+
+def no_encoder() -> Any:
+    raise AssertionError("the history has contexts")
+
+
+def verified(history: History, rank_of: Callable[[str], int]) -> tuple[Verdict, Account]:
+    account, verdict = Account(), Verdict()
+    refused = refused_offsets(history)
+    for partition in history.partitions():
+        rerun = Rerun(contexts=Contexts(no_encoder), rank_of=rank_of, read_prior=no_encoder, account=account)
+        verify(Merge(history, partition, refused=refused, account=account), rerun, verdict)
+    return verdict, account
+
+
+def test_every_decision_of_a_run_with_a_killed_worker_is_made_again(recorded: Settings) -> None:
+    with KafkaHistory(recorded) as history:
+        verdict, account = verified(history, recorded.source_rank)
+    assert verdict.differences == {} and verdict.unprovable == {} and account.counts == {}
+    assert verdict.compared == verdict.equal == REQUESTS
+    assert verdict.identical == REQUESTS
+
+
+def test_an_export_gives_the_same_verdict_and_the_same_bytes_every_time(recorded: Settings, tmp_path: Path) -> None:
+    with KafkaHistory(recorded) as history:
+        export(history, tmp_path / "one")
+        export(history, tmp_path / "two")
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert len(names) == 12
+    assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes() for name in names)
+    verdict, _ = verified(JsonlHistory(tmp_path / "one"), recorded.source_rank)
+    assert verdict.holds and verdict.identical == REQUESTS
