@@ -6,7 +6,6 @@ import math
 
 from router_state import cost_model
 from router_state.alert import Alert
-from router_state.arms import Arms
 from router_state.config import Vector
 from router_state.drift import Shift
 from router_state.dual import EVERY, UNREACHABLE, DualPacer
@@ -15,7 +14,7 @@ from router_state.record import RequestRecord
 from router_state.state import RouterState
 
 MAX_COST_USD = 1000.0
-UNREACHABLE_FROM = 1.05
+UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
 
 
 def cost_piece(model: str) -> str:
@@ -84,44 +83,55 @@ def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
 
 
 def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Vector | None) -> None:
-    """Teach the arm's cost model a request's first bill."""
-    arms, knobs = state.arms, state.config.knobs
+    """Teach the arm's cost model a request's first bill; without a context x, shape (d,), only the mean.
+
+    What teaches is at most `OUTLIER` times what was expected.
+    """
+    arms = state.arms
     k = arms.row.get(record.model, -1)
     if k < 0:  # its arm was dropped
         return
-    model = arms.costs[k]
-    before = model.ratio
-    shift = cost_model.observe_ratio(
-        model,
-        arms.w[k],
-        x if knobs.dollar_dual or knobs.commit_and_settle else None,
-        cost_usd / max(record.price.per_1k, cost_model.MIN_PRICE_PER_1K),
-        now=state.latest,
-        watching=knobs.drift_alarms,
-    )
+    per_1k = record.price.per_1k
+    ratio = cost_usd / (per_1k if per_1k > cost_model.MIN_PRICE_PER_1K else cost_model.MIN_PRICE_PER_1K)
+    mean = arms.ratio[k]
+    knobs = state.config.knobs
+    if not (knobs.dollar_dual or knobs.commit_and_settle):
+        arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], min(ratio, cost_model.OUTLIER * mean))
+        return
+    w = arms.w[k]
+    predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
+    if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
+        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, now=state.latest)
+        if shift is not None:
+            predicted *= _rescale(state, k, shift)
+    ratio = min(ratio, cost_model.OUTLIER * predicted)
+    arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
+    if x is not None:
+        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k])
     state.touched.add(cost_piece(record.model))
-    if shift is not None:
-        state.alerts.append(_cost_alert(state, arms, k, before, shift))
-        if isinstance(state.pacer, DualPacer):
-            state.pacer.stale = EVERY
 
 
-def _cost_alert(state: RouterState, arms: Arms, k: int, before: float, shift: Shift) -> Alert:
-    return Alert(
-        kind="drift",
-        model=arms.names[k],
-        signal="cost",
-        direction="up" if shift.size > 0.0 else "down",
-        size=abs(arms.costs[k].ratio - before),
-        since=shift.since,
-        observed_at=state.latest,
-        evidence={
-            "factor": math.exp(shift.size),
-            "cusum": shift.evidence,
-            "limit": cost_model.COST_LIMIT,
-            "bills": shift.count,
-        },
+def _rescale(state: RouterState, k: int, shift: Shift) -> float:
+    """Multiply every expectation of arm k by what a shift says; the mean may then move fast."""
+    arms, factor = state.arms, cost_model.factor_of(shift)
+    state.alerts.append(
+        Alert(
+            kind="drift",
+            model=arms.names[k],
+            signal="cost",
+            direction="up" if factor > 1.0 else "down",
+            size=arms.ratio[k] * abs(factor - 1.0),
+            since=shift.since,
+            observed_at=state.latest,
+            evidence={"factor": factor, "cusum": shift.evidence, "limit": cost_model.COST_LIMIT, "bills": shift.count},
+        )
     )
+    arms.ratio[k] *= factor
+    arms.bills[k] = min(arms.bills[k], cost_model.MEMORY_AFTER_SHIFT)
+    arms.w[k] *= factor
+    if isinstance(state.pacer, DualPacer):
+        state.pacer.stale = EVERY
+    return factor
 
 
 def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_to: frozenset[str] | None) -> tuple[float, float]:
@@ -139,10 +149,10 @@ def review_budget(state: RouterState) -> None:
     budget, arms = state.config.budget_usd_per_request, state.arms
     assert budget is not None
     taking = [k for k, at in enumerate(arms.retired_at) if at is None]
-    cheapest_usd, k = min((arms.costs[k].ratio * arms.list_price[k], k) for k in taking)
+    cheapest_usd, k = min((arms.ratio[k] * arms.list_price[k], k) for k in taking)
     if cheapest_usd <= budget:
         state.unreachable = False
-    elif not state.unreachable and arms.costs[k].bills > cost_model.KNOWN_AFTER and cheapest_usd > UNREACHABLE_FROM * budget:
+    elif not state.unreachable and arms.bills[k] > UNREACHABLE_AFTER and cheapest_usd > UNREACHABLE_FROM * budget:
         state.unreachable = True
         state.alerts.append(
             Alert(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import MIN_PRICE_PER_1K, CostModel
+from router_state.cost_model import FIRST_GUESS, MIN_PRICE_PER_1K, CostModel
 from router_state.drift import Suspicion, Watch
 
 WIDE = 64
@@ -55,7 +55,8 @@ class Arms:
         last_update, last_played: on the router's clock.
         pulls_left: onboarding pulls still to make.
         retired_at: since when it takes no new traffic (bills and rewards in flight still settle), or None.
-        costs: what is known of its bills.
+        ratio, bills: mean ratio ρ of its bills to the list price, and how many it stands for; the first guess counts for one.
+        costs: how its bills deviate from ρ by prompt.
         watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found, or None.
         price: list price in force.
 
@@ -65,9 +66,9 @@ class Arms:
     """
 
     __slots__ = (
-        "A_hat_inv", "block", "costs", "d", "decay", "flat", "forgotten", "highest_per_1k", "last_played", "last_update",
-        "list_price", "log_price", "names", "onboarding", "open", "pending", "per_1k", "price", "pulls_left", "retired_at", "row",
-        "stack", "suspect", "suspicion", "tails", "theta", "w", "watch", "work",
+        "A_hat_inv", "bills", "block", "costs", "d", "decay", "flat", "forgotten", "highest_per_1k", "last_played", "last_update",
+        "list_price", "log_price", "names", "onboarding", "open", "pending", "per_1k", "price", "pulls_left", "ratio", "retired_at",
+        "row", "stack", "suspect", "suspicion", "tails", "theta", "w", "watch", "work",
     )  # fmt: skip
 
     def __init__(self, d: int) -> None:
@@ -79,6 +80,8 @@ class Arms:
         self.last_played: list[int] = []
         self.pulls_left: list[int] = []
         self.pending: list[int] = []
+        self.ratio: list[float] = []
+        self.bills: list[float] = []
         self.retired_at: list[float | None] = []
         self.costs: list[CostModel] = []
         self.watch: list[Watch] = []
@@ -119,8 +122,8 @@ class Arms:
 
     def _columns(self) -> Sequence[list[Any]]:
         return (
-            self.decay, self.forgotten, self.last_update, self.last_played, self.pulls_left, self.pending, self.retired_at,
-            self.costs, self.watch, self.suspicion, self.price,
+            self.decay, self.forgotten, self.last_update, self.last_played, self.pulls_left, self.pending, self.ratio,
+            self.bills, self.retired_at, self.costs, self.watch, self.suspicion, self.price,
         )  # fmt: skip
 
     def add(self, model: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> None:
@@ -129,7 +132,7 @@ class Arms:
         row[0, : self.d] = symmetric_inverse(A)
         row[0, self.d] = row[0, : self.d] @ b
         self.names += (model,)
-        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, None, CostModel.start(self.d), Watch(), None, price)
+        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, FIRST_GUESS, 1.0, None, CostModel.start(self.d), Watch(), None, price)
         for column, value in zip(self._columns(), fresh, strict=True):
             column.append(value)
         self._use(np.concatenate([self.stack, row]), np.concatenate([self.tails, np.zeros((1, *self.tails.shape[1:]))]))
@@ -158,7 +161,7 @@ class Arms:
     def reprice(self, k: int, price: Price) -> None:
         """Put a new list price in force for row k; what bills say of the tokens per request stays."""
         if self.price[k].per_1k == 0.0 and price.per_1k > 0.0:  # bills of a free model say nothing of its tokens
-            self.costs[k] = CostModel.start(self.d)
+            self.ratio[k], self.bills[k], self.costs[k] = FIRST_GUESS, 1.0, CostModel.start(self.d)
             self.w[k][:] = 0.0
         self.price[k] = price
         self.derive()

@@ -1,4 +1,8 @@
-"""What a call of a model will cost: its list price times a ratio that is learned per prompt."""
+"""What a call of a model will cost: its list price times a ratio that is learned per prompt.
+
+Because ratios are per listed price (per 1k tokens), an announced price needs no relearning. The mean ratio ρ starts too high:
+nothing is known of a first burst until its bills arrive.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from router_state.drift import Shift, Watch
 
 FIRST_GUESS = 3.0
 MEMORY = 2000.0
+MEMORY_AFTER_SHIFT = 20.0
 RIDGE = 10.0
 GAMMA = 0.9995
 SPAN = 3.0
@@ -25,18 +30,14 @@ RIDGE_FLOOR = 0.1
 
 @dataclass(slots=True)
 class CostModel:
-    """The bills of one arm, as ratios of cost to list price per 1k tokens, so that an announced price needs no relearning.
+    """How the bills of one arm deviate from their mean ratio ρ to the list price, by prompt; its coefficients w are the arm's.
 
     Attributes:
-        ratio: mean ratio ρ. It starts too high: nothing is known of a first burst until its bills arrive.
-        bills: how many bills the mean stands for, at most `MEMORY`; the first guess counts for one.
-        inverse: of the decayed design matrix of the deviations from ρ, undecayed, shape (d, d).
+        inverse: of the design matrix, undecayed, shape (d, d).
         decay: what is left of the ridge.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷ prediction.
     """
 
-    ratio: float
-    bills: float
     inverse: Matrix
     decay: float
     watch: Watch
@@ -44,49 +45,37 @@ class CostModel:
     @classmethod
     def start(cls, d: int) -> CostModel:
         """Return the model of an arm without a bill."""
-        return cls(FIRST_GUESS, 1.0, np.eye(d) / RIDGE, 1.0, Watch(sigma=0.7))
-
-    def predict(self, deviation: float) -> float:
-        """Return the expected ratio for a prompt with this deviation wᵀx: ρ + wᵀx, within a third and three times ρ."""
-        ratio = self.ratio
-        return min(max(ratio + deviation, ratio / SPAN), ratio * SPAN)
+        return cls(np.eye(d) / RIDGE, 1.0, Watch(sigma=0.7))
 
 
-def observe_ratio(model: CostModel, w: Vector, x: Vector | None, ratio: float, *, now: float, watching: bool) -> Shift | None:
-    """Learn one bill, ratio = cost ÷ list price; return a shift that it gave away, which is then already acted upon.
+def predict(ratio: float, deviation: float) -> float:
+    """Return the expected ratio of cost to list price for a prompt: ρ + wᵀx, within a third of ρ and three times ρ."""
+    return min(max(ratio + deviation, ratio / SPAN), ratio * SPAN)
 
-    The mean over the last bills, and recursive least squares of what deviates from it (forgetting 0.9995, ridge 10). A bill counts
-    for at most `OUTLIER` times its prediction here; it is charged in full elsewhere.
+
+def follow(mean: float, bills: float, ratio: float) -> tuple[float, float]:
+    """Return mean ratio and number of bills with one more, the mean being of about the last `MEMORY`."""
+    bills = bills + 1.0 if bills < MEMORY else MEMORY
+    return mean + (ratio - mean) / bills, bills
+
+
+def surprise(watch: Watch, ratio: float, predicted: float, *, now: float) -> Shift | None:
+    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens."""
+    return watch.observe(math.log((ratio + TINY) / (predicted + TINY)), limit=COST_LIMIT, now=now)
+
+
+def factor_of(shift: Shift) -> float:
+    """Return by what a shift has multiplied the costs."""
+    return math.exp(min(max(shift.size, -7.0), 7.0))
+
+
+def regress(model: CostModel, w: Vector, x: Vector, deviation: float) -> None:
+    """Learn one deviation from ρ by recursive least squares, forgetting 0.9995, ridge 10.
 
     Args:
-        w: the arm's cost coefficients, moved in place, shape (d,).
-        x: context, shape (d,), or None if only the mean is kept or the context is lost.
-        ratio: finite and ≥ 0.
+        w: the coefficients, moved in place, shape (d,).
+        x: context, shape (d,).
     """
-    predicted = model.predict(0.0 if x is None else w.dot(x).item())
-    shift = None
-    if watching and model.bills > KNOWN_AFTER:
-        shift = model.watch.observe(math.log((ratio + TINY) / (predicted + TINY)), limit=COST_LIMIT, now=now)
-        if shift is not None:
-            predicted *= rescale(model, w, shift)
-    ratio = min(ratio, OUTLIER * predicted)
-    model.bills = min(model.bills + 1.0, MEMORY)
-    model.ratio += (ratio - model.ratio) / model.bills
-    if x is not None:
-        _regress(model, w, x, ratio - model.ratio)
-    return shift
-
-
-def rescale(model: CostModel, w: Vector, shift: Shift) -> float:
-    """Multiply every expectation by what the run of residuals says; the mean may then move fast."""
-    factor = math.exp(min(max(shift.size, -7.0), 7.0))
-    model.ratio *= factor
-    model.bills = min(model.bills, 20.0)
-    w *= factor
-    return factor
-
-
-def _regress(model: CostModel, w: Vector, x: Vector, deviation: float) -> None:
     model.decay *= GAMMA
     inverse = model.inverse
     if model.decay < RIDGE_FLOOR:

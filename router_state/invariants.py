@@ -35,7 +35,7 @@ def _check_arms(state: RouterState) -> None:
         assert RIDGE_FLOOR <= arms.decay[k] <= 1.0, f"{name}: less than a tenth of the ridge is left"
         assert max(arms.last_update[k], arms.last_played[k]) <= state.t, f"{name}: ahead of the clock"
         assert arms.pulls_left[k] >= 0, f"{name}: negative pulls"
-        assert model.inverse.shape == (d, d) and 0.0 <= model.ratio < np.inf, f"{name}: cost model"
+        assert model.inverse.shape == (d, d) and 0.0 <= arms.ratio[k] < np.inf, f"{name}: cost model"
     _check_derived(state)
 
 

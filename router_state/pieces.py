@@ -14,7 +14,7 @@ from router_state.drift import Run, Suspicion, Watch
 from router_state.errors import CorruptSnapshot
 from router_state.window import BLOCK, Window
 
-WATCH_SIZE, SUSPICION_SIZE, COST_SCALARS = 10, 4, 3
+WATCH_SIZE, SUSPICION_SIZE = 10, 4
 
 
 @lru_cache
@@ -78,9 +78,9 @@ def unpack_arm(arms: Arms, k: int, data: bytes) -> None:
 
 
 def pack_costs(arms: Arms, k: int) -> bytes:
-    """Return the cost model of row k: the lower triangle of its inverse, w, its scalars and its watch."""
+    """Return the cost model of row k: the lower triangle of its inverse, w, its decay and its watch."""
     model = arms.costs[k]
-    scalars = [model.ratio, model.bills, model.decay, *_pack_watch(model.watch)]
+    scalars = [model.decay, *_pack_watch(model.watch)]
     parts = (model.inverse.ravel()[_lower(arms.d)], arms.w[k], np.array(scalars, dtype=np.float64))
     return np.concatenate(parts).astype("<f8", copy=False).tobytes()
 
@@ -89,11 +89,11 @@ def unpack_costs(arms: Arms, k: int, data: bytes) -> None:
     """Fill the cost model of row k in. Raises CorruptSnapshot."""
     d, model = arms.d, arms.costs[k]
     triangle = d * (d + 1) // 2
-    size = triangle + d + COST_SCALARS + WATCH_SIZE
+    size = triangle + d + 1 + WATCH_SIZE
     inverse, w, scalars = np.split(_floats(data, least=size, most=size), (triangle, triangle + d))
     _fill_symmetric(model.inverse, inverse)
     arms.w[k][:] = w
-    model.ratio, model.bills, model.decay, *watch = scalars.tolist()
+    model.decay, *watch = scalars.tolist()
     model.watch = _unpack_watch(watch)
 
 

@@ -6,7 +6,7 @@ import math
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
-from router_state.cost_model import SPAN
+from router_state.cost_model import SPAN, predict
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
@@ -44,8 +44,8 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
 
 def expected_costs(arms: Arms, projected: list[list[float]]) -> list[float]:
     """Return the expected cost of every arm in dollars."""
-    each = zip(projected, arms.costs, arms.list_price, strict=True)
-    return [model.predict(deviation) * price for (_, deviation), model, price in each]
+    each = zip(projected, arms.ratio, arms.list_price, strict=True)
+    return [predict(ratio, deviation) * price for (_, deviation), ratio, price in each]
 
 
 def score(
@@ -70,8 +70,8 @@ def score(
     expected: list[float] = []
     alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
     best, chosen, tied = NOTHING, -1, False
-    for (mean, deviation), v, decay, updated, played, model, price, log_price, suspicion, why in zip(
-        projected, variance, arms.decay, arms.last_update, arms.last_played, arms.costs, arms.list_price, arms.log_price,
+    for (mean, deviation), v, decay, updated, played, ratio, price, log_price, suspicion, why in zip(
+        projected, variance, arms.decay, arms.last_update, arms.last_played, arms.ratio, arms.list_price, arms.log_price,
         arms.suspicion, excluded, strict=True,
     ):  # fmt: skip
         v /= decay
@@ -80,7 +80,6 @@ def score(
             left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
             v /= left if left > least else least
         bonus = alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE)
-        ratio = model.ratio
         deviation += ratio
         if deviation < ratio / SPAN:
             deviation = ratio / SPAN

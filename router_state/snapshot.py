@@ -25,7 +25,7 @@ from router_state.state import RouterState
 from router_state.window import BLOCK, PIECES, Window
 
 VERSION = 2
-ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "retired_at")
+ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
 COUNTERS = (
     "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
     "unreachable",

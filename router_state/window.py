@@ -55,7 +55,7 @@ class Window:
         scores, costs = both[:, 0::2], both[:, 1::2]
         if arms.suspect:
             scores += [0.0 if suspicion is None else suspicion.offset for suspicion in arms.suspicion]
-        ratios = np.array([model.ratio for model in arms.costs])
+        ratios = np.array(arms.ratio)
         costs += ratios
         np.clip(costs, ratios / SPAN, ratios * SPAN, out=costs)
         costs *= arms.list_price
