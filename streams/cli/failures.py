@@ -58,7 +58,8 @@ REMEDIES = {
     "empty_portfolio": "give the router a model: `pbstream models add NAME --input-price USD --output-price USD`",
     "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
     "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",
-    "wrong_context": "a context has as many numbers as the router has dimensions, the last one 1.0",
+    "wrong_context": "a router's dimensions are what its contexts have, the last number 1.0, or what PB_PROJECTION_PATH makes of "
+    "prompts; `pbstream models add --dimensions` chooses them when it creates the router",
     "encoder_unavailable": "send a --context, or give the worker an encoder (PB_ENCODER_BACKEND, PB_ENCODER_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
     "stale_config": "somebody else changes this router at the same time; try again",
@@ -84,9 +85,20 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     kind = type(error).__name__
     if kind == "BadSettings":
         return BadSetting(str(error))
-    known = {"TopicsNotReady", "KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
+    known = {"KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
+    if kind == "TopicsNotReady":
+        return Failure(_topics(str(error).splitlines()))
     if known & {base.__name__ for base in type(error).__mro__}:
         return Failure(str(error))
     if isinstance(error, OSError) and error.strerror:
         return Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return None
+
+
+def _topics(problems: list[str]) -> str:
+    """Say once what is the same for many topics."""
+    missing = [line.split()[1] for line in problems if " does not exist: " in line]
+    if len(missing) < 2:
+        return "\n".join(problems)
+    others = [line for line in problems if " does not exist: " not in line]
+    return "\n".join([f"topics {', '.join(missing)} do not exist: run `pbstream topics create`.", *others])

@@ -121,6 +121,6 @@ def _report(session: Session, name: str, event: Event, as_json: bool) -> None:
         )
     else:
         click.echo(
-            f"Router {state.router_id} now: {state.settled} bills, {usd(state.spend_usd)} spent, "
-            f"{state.rewards_applied} rewards, λ_t {state.lambda_t:.4g}."
+            f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
+            f"rewards {state.rewards_applied}, λ_t {state.lambda_t:.4g}."
         )

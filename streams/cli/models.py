@@ -14,6 +14,7 @@ from streams.cli.declarations import TOPICS, Document, Edit, read_router, write_
 from streams.cli.failures import Failure, NoRouter
 from streams.cli.output import console, print_json, table
 from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.settings import Settings
 
 PRICE = click.FloatRange(min=0, max=1e6)
 input_price = click.option("--input-price", type=PRICE, required=True, metavar="USD", help="List price per million input tokens.")
@@ -52,7 +53,7 @@ def changes(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--onboarding-pulls", type=click.IntRange(0, 10_000), help="Requests sent to it as it joins; default: 20 without a prior."
 )
-@click.option("--dimensions", type=click.IntRange(2), help="Of a router that this creates; default 26.")
+@click.option("--dimensions", type=click.IntRange(2), help="Of a router that this creates; default: what prompts become here.")
 @click.option("--profile", type=click.Choice(["live", "paper"]), help="Of a router that this creates; default live.")
 @changes
 @pass_session
@@ -71,7 +72,7 @@ def add(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Add a model; the first one creates the router.
+    """Add a model; the first one creates the router, for contexts as PB_PROJECTION_PATH makes them of prompts (without it: 385).
 
     Without a prior it gets its first requests whatever its score (onboarding), so that something is learned of it.
 
@@ -93,9 +94,10 @@ def add(
         model["prior"]["n_eff"] = n_eff
     if onboarding_pulls is not None:
         model["onboarding_pulls"] = onboarding_pulls
-    created = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
+    chosen = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
 
     def edit(document: Document) -> Document:
+        created = chosen if document["models"] else {"dimensions": _dimensions(session.settings), **chosen}
         if name in document["models"]:
             raise Failure(f"{name!r} is in router {router_id!r} already: change its prices with `pbstream models reprice`.")
         if document["models"] and any(document.get(key, value) != value for key, value in created.items()):
@@ -176,6 +178,16 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
         pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
         shown.add_row(name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", _prior(model), str(pulls))
     console().print(shown)
+
+
+def _dimensions(settings: Settings) -> int:
+    """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes contexts only."""
+    from streams.projection import Projection
+
+    if settings.encoder_backend == "none":
+        return 26
+    path = settings.projection_path
+    return (Projection.identity() if path is None else Projection.load(path)).dimensions
 
 
 def _from_folder(folder: Path, model: str) -> Document:

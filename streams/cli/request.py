@@ -13,7 +13,7 @@ from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 from streams.cli.bus import open_bus
 from streams.cli.decision import explain_decision
 from streams.cli.declarations import refusal_of
-from streams.cli.failures import Refused
+from streams.cli.failures import NoAnswer, Refused
 from streams.cli.output import console, print_json
 from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
 
@@ -70,7 +70,12 @@ def request(
             raise answer
         return answer
 
-    decision = run(ask())
+    try:
+        decision = run(ask())
+    except NoAnswer as error:
+        if prompt is not None:
+            error.message += " A worker's first prompt also loads its encoder: --timeout 60 gives it time."
+        raise
     if as_json:
         print_json(decision)
         return

@@ -72,13 +72,29 @@ def worker(session: Session, log_level: str) -> None:
     from streams.worker import build_worker
 
     settings = session.settings
-    logging.basicConfig(
-        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
-    )
-    for chatty in ("aiokafka", "mode", "faust"):
-        logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLevelName(log_level.upper())))
+    _log_to_stderr(log_level)
+    ready = f"http://{settings.web_bind}:{settings.web_port}/readyz"
+    click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}; {ready} says when it is ready.", err=True)
 
     async def work() -> None:
         await serve(build_worker(settings))
 
     asyncio.run(work())
+
+
+class OneLine(logging.Formatter):
+    """Write every record as one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).replace("\n", " | ")
+
+
+def _log_to_stderr(level: str) -> None:
+    """Log one line an event, without the framework's reports about its own parts starting and stopping."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"))
+    if level != "debug":
+        handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.getMessage().startswith("[^"))
+        for chatty in ("aiokafka", "mode", "faust"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -12,6 +12,7 @@ import numpy as np
 from streams.demo.series import Series
 
 COLOURS = ("#4c78a8", "#f2a33a", "#b6539c", "#54a24b", "#72b7b2")
+LEGEND: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncol": 5, "frameon": False, "fontsize": 9, "borderpad": 0.1}
 INK, GRID = "#333333", "#e4e4e4"
 
 
@@ -47,13 +48,13 @@ def _figure(series: Series, title: str) -> Any:
         money.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
         # The first requests are few and scatter widely; the scale is for the rest.
         money.set_ylim(0.0, max(1.5, 1.1 * float(series.window_per_budget[min(50, len(at) - 1) :].max())))
-        money.legend(loc="upper right", frameon=False, fontsize=9)
+        money.legend(**LEGEND)
     money.set_ylabel("cost ÷ budget")
     names = [model.rpartition("/")[2] for model in series.models]
     shares.stackplot(at, series.shares.T, labels=names, colors=COLOURS, linewidth=0)
     shares.set_ylabel("share of the last 100")
     shares.set_ylim(0.0, 1.0)
-    shares.legend(loc="upper right", fontsize=9, framealpha=0.9)
+    shares.legend(**LEGEND)
     shares.set_xlabel("decisions")
     for axes in (dual, money, shares):
         _tidy(axes, series, len(at))

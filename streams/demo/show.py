@@ -130,7 +130,7 @@ def _play(
         return asyncio.run(beside(process, Player(settings, traffic, look=look).play(), log=log))
 
     if not out.is_terminal:
-        return playing(lambda board: out.print(screen.line(board, now=time.monotonic(), total=total)), LINE_EVERY)
+        return playing(lambda board: out.print(screen.line(board, now=time.monotonic(), total=total), soft_wrap=True), LINE_EVERY)
     with Live(console=out, refresh_per_second=10, transient=True) as live:
         footer = "Bills come some 30 decisions later, rewards some 100. Ctrl-C stops everything."
         return playing(
@@ -141,7 +141,7 @@ def _play(
 def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print()
     out.print(report.table())
-    out.print(report.summary)
+    out.print(report.summary, soft_wrap=True)
     for alert in report.play.alerts:
         out.print(f"Alert: {alert.kind.value} {alert.model or ''} {alert.signal or ''} {alert.direction}, size {alert.size:+.3g}")
     if report.play.dead_letters:
