@@ -101,11 +101,16 @@ def test_both_workers_are_ready_on_loopback(service: Service) -> None:
             assert answer.status == 200
 
 
-async def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
+def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
+    def pbstream(*command: str) -> str:
+        return service.compose("exec", "-T", "worker-1", "pbstream", *command, "--router", "prompts", "--timeout", "60")
+
     # Without a fitted projection the context is the embedding itself, 384 long, and the bias.
-    await declare(service.bootstrap, ROUTER | {"router_id": "prompts", "dimensions": 385})
-    request = {"router_id": "prompts", "request_id": "p1", "prompt": "Why is the sky blue?"}
-    assert (await decide(service.bootstrap, request))["model"] in ROUTER["models"]
+    pbstream("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4", "--dimensions", "385")
+    pbstream("models", "add", "large", "--input-price", "3", "--output-price", "15")
+    pbstream("budget", "set", "0.001")
+    decision = json.loads(pbstream("request", "Why is the sky blue?", "--json"))
+    assert decision["model"] in {"small", "large"}
 
 
 async def test_a_request_is_decided_whichever_worker_is_killed_or_replaced(service: Service) -> None:
