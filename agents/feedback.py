@@ -86,7 +86,7 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
                 shard.unpark(other)
                 service.count("bill_revised")
                 parked = replace(parked, due=other.due)
-    if len(shard.parking) < service.limits.parked_events:
+    if len(shard.parking) < service.limits.parked_events or service.lags(shard.number):
         shard.park(parked)
         service.count("parked")
     else:

@@ -35,14 +35,22 @@ async def end_waits(service: Service) -> None:
         async with service.batch():
             for parked in portion:
                 shard = service.shards.get(parked.partition)
-                if shard is not None and _is_hopeless(parked, shard):
+                if shard is not None and _is_hopeless(parked, shard, service):
                     feedback.give_up(shard, parked, service, answers)
         await service.answer(answers)
 
 
-def _is_hopeless(parked: Parked, shard: Shard) -> bool:
-    """Tell whether nothing will come of an event; a request whose router is known by now is being answered."""
-    return shard.parking.is_waiting(parked) and (parked.request_id is not None or parked.router_id not in shard)
+def _is_hopeless(parked: Parked, shard: Shard, service: Service) -> bool:
+    """Tell whether nothing will come of an event whose time is up.
+
+    A request whose router is known by now is being answered. A bill or reward goes on waiting while requests that were sent
+    before it may still be on the log: a worker that comes back reads its backlogs side by side.
+    """
+    if not shard.parking.is_waiting(parked):
+        return False
+    if parked.request_id is None:
+        return parked.router_id not in shard
+    return shard.requests_seen_at >= parked.due - service.limits.orphan_wait or not service.lags(shard.number)
 
 
 async def sweep(service: Service, cursor: dict[int, int]) -> None:

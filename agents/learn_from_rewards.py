@@ -21,6 +21,7 @@ async def learn_from_rewards(stream: Any, service: Service) -> None:
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(messages, RewardObserved, partition_of=service.partition_of, max_bytes=service.room)
+        await service.make_room({taken.message.partition for taken in batch.taken})
         contexts = await _contexts(batch.taken, service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():

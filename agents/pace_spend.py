@@ -20,6 +20,7 @@ async def pace_spend(stream: Any, service: Service) -> None:
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(messages, CostReported, partition_of=service.partition_of, max_bytes=service.room)
+        await service.make_room({taken.message.partition for taken in batch.taken})
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for taken in batch.taken:

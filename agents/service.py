@@ -7,7 +7,8 @@ dead letters, and changes nothing that was committed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -24,6 +25,8 @@ from agents.refusals import Refused
 from agents.shard import Shard, Table
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
+
+BACK_PRESSURE_ROUNDS = 40
 
 
 class States(Protocol):
@@ -72,6 +75,7 @@ class Service:
         clock: seconds since the epoch.
         rank_of: rank of a reward's source.
         partition_of: partition of a router.
+        requests_end: offset after the last request on a partition's log, None while it is not known.
     """
 
     topic: Mapping[str, str]
@@ -88,6 +92,7 @@ class Service:
     rank_of: Callable[[str], int]
     partition_of: Callable[[str], int]
     count: Count
+    requests_end: Callable[[int], int | None]
     limits: Limits = field(default_factory=Limits)
     shards: dict[int, Shard] = field(default_factory=dict)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
@@ -150,12 +155,32 @@ class Service:
     def reached(self, messages: list[Any]) -> None:
         """Note that the state contains these source events, and all before them, with the next commit."""
         for message in messages:
-            self.shards[message.partition].reached(message.topic, message.offset)
+            shard = self.shards[message.partition]
+            shard.reached(message.topic, message.offset)
+            if message.topic == self.topic["requests"]:
+                shard.requests_seen_at = message.timestamp or 0.0
 
     def positions(self, partition: int) -> tuple[int, int]:
         """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains; −1 before the first."""
         watermarks = self.shards[partition].watermarks
         return watermarks.get(self.topic["costs"], -1), watermarks.get(self.topic["rewards"], -1)
+
+    def lags(self, partition: int) -> bool:
+        """Tell whether there are requests on a partition's log that have no answer yet."""
+        end = self.requests_end(partition)
+        return end is None or end - 1 > self.shards[partition].watermarks.get(self.topic["requests"], -1)
+
+    async def make_room(self, partitions: Iterable[int]) -> None:
+        """Hold bills and rewards back for a moment when too many wait already for requests that are still to be answered."""
+        for _ in range(BACK_PRESSURE_ROUNDS):
+            if not any(self.crowded(number) for number in partitions):
+                break
+            await asyncio.sleep(0.05)
+
+    def crowded(self, partition: int) -> bool:
+        """Tell whether as many events wait as may, and their requests may still come."""
+        shard = self.shards.get(partition)
+        return shard is not None and len(shard.parking) >= self.limits.parked_events and self.lags(partition)
 
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
         """Refuse an event by a decision that depends on the state: it stands, whatever the state is after a crash."""

@@ -92,6 +92,10 @@ class Shard:
     """The routers of one partition.
 
     A batch changes engines and parked events, then calls `write` once; the caller commits the table.
+
+    Attributes:
+        watermarks: the last offset of each source topic that the state contains, with the batch being written.
+        requests_seen_at: when the last request that was taken in had been sent, seconds since the epoch.
     """
 
     def __init__(self, table: Table) -> None:
@@ -102,6 +106,7 @@ class Shard:
         self._written_config: dict[str, int] = {}
         self._touched: set[str] = set()
         self._new_contexts: list[tuple[Ref, Vector]] = []
+        self.requests_seen_at = 0.0
         self.watermarks: dict[str, int] = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
         self._contained = dict(self.watermarks)
         parked: list[Parked] = []

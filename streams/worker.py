@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
 from agents import housekeeping
@@ -104,6 +105,7 @@ def build_service(app: App) -> Service:
         rank_of=settings.source_rank,
         partition_of=partitioner(settings.partitions),
         count=app.metrics.count,
+        requests_end=requests_end(app),
         limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
     )
 
@@ -124,6 +126,18 @@ def _redis_contexts(app: App) -> Contexts | None:
         partition_of=partitioner(settings.partitions),
         on_retry=app.metrics.retries.labels(what="redis").inc,
     )
+
+
+def requests_end(app: App) -> Callable[[int], int | None]:
+    """Return the function that gives the end of the requests on a partition's log, as of the last fetch."""
+    topic = app.settings.topic("requests")
+
+    def end(partition: int) -> int | None:
+        tp = TopicPartition(topic, partition)
+        found = app.consumer.highwater(tp) if tp in app.consumer.assignment() else None
+        return None if found is None else int(found)
+
+    return end
 
 
 def partitioner(partitions: int) -> Callable[[str], int]:
