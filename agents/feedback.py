@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agents.intake import Taken
+from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
 from agents.service import Answers, Service
@@ -19,6 +19,35 @@ from schemas.event import decode
 from schemas.rewards import MAX_AHEAD, RewardObserved
 
 ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {CostReported: OrphanCost, RewardObserved: OrphanReward}
+
+
+async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved], service: Service) -> None:
+    """Book everything that a stream of bills or of rewards brings."""
+
+    async def step(messages: list[Any]) -> None:
+        batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
+        await service.make_room({taken.message.partition for taken in batch.taken})
+        answers = Answers(strays=batch.strays, refused=batch.refused)
+        async with service.batch():
+            for taken, x in zip(batch.taken, await _contexts(batch.taken, service), strict=True):
+                book(taken, service, answers, x=x)
+            service.reached(messages)
+        await service.answer(answers)
+
+    await service.run(stream, step)
+
+
+async def _contexts(taken: list[Taken[Any]], service: Service) -> list[Vector | None]:
+    """Return the contexts of decided requests from the store outside of the table; called as the only writer, so none is missed."""
+    if service.contexts is None:
+        return [None] * len(taken)
+    refs = [
+        (t.event.router_id, t.event.request_id)
+        for t in taken
+        if service.shard(t.message.partition).knows(t.event.router_id, t.event.request_id)
+    ]
+    found = dict(zip(refs, await service.contexts.get(refs), strict=True))
+    return [found.get((t.event.router_id, t.event.request_id)) for t in taken]
 
 
 def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | None = None) -> None:
@@ -72,7 +101,7 @@ def _move(engine: Engine, event: CostReported | RewardObserved, service: Service
         rank = service.rank_of(event.source)
         return engine.learn(event.request_id, reward=event.reward, source=event.source, rank=rank, revision=event.revision, x=x)
     tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
-    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, revision=event.revision)
+    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, revision=event.revision, x=x)
 
 
 def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, service: Service, answers: Answers) -> None:

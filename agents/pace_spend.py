@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.feedback import book
-from agents.intake import take_in
-from agents.service import Answers, Service
+from agents.feedback import book_all
+from agents.service import Service
 from schemas.costs import CostReported
 
 
@@ -17,15 +16,4 @@ async def pace_spend(stream: Any, service: Service) -> None:
     The same or a lower revision again changes nothing, a higher one books the difference. Dead letters: everything of
     `CostReported`, `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
     """
-
-    async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, CostReported, partition_of=service.partition_of, max_bytes=service.room)
-        await service.make_room({taken.message.partition for taken in batch.taken})
-        answers = Answers(strays=batch.strays, refused=batch.refused)
-        async with service.batch():
-            for taken in batch.taken:
-                book(taken, service, answers)
-            service.reached(messages)
-        await service.answer(answers)
-
-    await service.run(stream, step)
+    await book_all(stream, CostReported, service)
