@@ -170,7 +170,7 @@ class Shard:
             return
         for request_id in list(engine.records):
             del engine.records[request_id]
-        for name in engine.state.arms.names:
+        for name in snapshot.piece_names(engine.state):
             self.table.delete(keys.key(keys.ARM, router_id, name))
         for kind in (keys.HEAD, keys.CONFIG):
             self.table.delete(keys.key(kind, router_id))

@@ -1,0 +1,229 @@
+"""Compute a partition's state afresh from the source topics, in the order that the changelog tells, to compare bit by bit.
+
+Every commit carries the offsets of the source topics which the state contains from then on. So the changelog says which events
+were applied between two commits, and a worker that never crashed, fed with them one by one, must arrive at the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from agents import feedback, keys
+from agents.boundary import Outbox
+from agents.dead_letters import DeadLetters
+from agents.declare_routers import declare_routers
+from agents.learn_from_rewards import learn_from_rewards
+from agents.pace_spend import pace_spend
+from agents.parking import Parked
+from agents.route_requests import route_requests, route_waiting
+from agents.service import Answers, Limits, Service
+from router_state import snapshot
+from streams.changelog import EPOCH
+from streams.settings import Settings
+from streams.tables import FENCE, States
+from streams.worker import SOURCES, TOPICS, partitioner, prior_reader
+
+AGENTS = {
+    "routers": declare_routers,
+    "requests": route_requests,
+    "costs": pace_spend,
+    "rewards": learn_from_rewards,
+}
+assert AGENTS.keys() == SOURCES.keys()
+
+
+@dataclass(slots=True)
+class Step:
+    """What one commit of the changelog did."""
+
+    at: float
+    reached: dict[str, int] = field(default_factory=dict)
+    decided: dict[tuple[str, str], float] = field(default_factory=dict)
+    parked: list[Parked] = field(default_factory=list)
+
+
+def steps(changelog: Iterable[Any]) -> list[Step]:
+    """Cut a partition's changelog after each commit of source events, which ends with their offsets.
+
+    Commits that time alone made stand at the beginning of the next step. The records of a stale owner are left out, as a
+    recovery leaves them.
+    """
+    found = [Step(0.0)]
+    epoch = 0
+    for record in changelog:
+        own = int(dict(record.headers)[EPOCH])
+        if own < epoch:
+            continue
+        epoch = own
+        step, kind = found[-1], record.key[:1]
+        step.at = record.timestamp / 1000
+        if kind == keys.REQUEST and record.value is not None:
+            _, router_id, request_id = keys.split(record.key)
+            step.decided[router_id, request_id] = snapshot.unpack_record(record.value).decided_at
+        elif kind == keys.PARKED and record.value is not None:
+            step.parked.append(Parked.unpack(record.value))
+        elif kind == keys.WATERMARKS:
+            step.reached = orjson.loads(record.value)
+            found.append(Step(0.0))
+    return found
+
+
+class _Clock:
+    """Processing time as it was when the state was made."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Stream:
+    """Hands an agent one event, as Faust would."""
+
+    def __init__(self, message: Any) -> None:
+        self._event = SimpleNamespace(message=message)
+
+    async def noack_take(self, size: int, within: float) -> AsyncIterator[list[Any]]:
+        yield [self._event]
+
+    async def ack(self, event: Any) -> None:
+        """Note nothing."""
+
+
+class _NoGuard:
+    async def check(self, events: Iterable[Any]) -> None:
+        """Check nothing: the events were read from the log."""
+
+
+async def _swallow(*args: Any, **kwargs: Any) -> Any:
+    async def delivered() -> None:
+        return None
+
+    return delivered()
+
+
+class Recomputation:
+    """A worker without Kafka that owns one partition.
+
+    Args:
+        sources: {short topic name: {offset: record}} of this partition.
+    """
+
+    def __init__(self, settings: Settings, number: int, sources: Mapping[str, Mapping[int, Any]]) -> None:
+        self._ends: dict[int, int] = {number: 0}
+        self._number = number
+        self._sources = sources
+        self._reached: dict[str, int] = {}
+        self.clock = _Clock()
+        self.states = States(self._publish)
+        dead_letters = DeadLetters(settings.topic("dlq"), stage="", send_large=_swallow)
+        self.service = Service(
+            topic={name: settings.topic(name) for name in TOPICS},
+            states=self.states,
+            commit=self.states.commit,
+            outbox=lambda: Outbox(_swallow),
+            dead_letters=dict.fromkeys(AGENTS, dead_letters),
+            guard=_NoGuard(),  # type: ignore[arg-type]
+            encode=None,
+            dimensions=0,
+            read_prior=prior_reader(settings.priors_path),
+            contexts=None,
+            clock=self.clock,
+            rank_of=settings.source_rank,
+            partition_of=partitioner(settings.partitions),
+            count=lambda what, amount=1: None,
+            requests_end=lambda partition: 0,
+            limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+        )
+
+    async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
+        first = self._ends[number]
+        self._ends[number] += len(changes)
+        return first
+
+    async def run(self, changelog: Iterable[Any]) -> dict[bytes, bytes]:
+        """Apply every event in order, and return the table."""
+        await self.states.assign([self._number])
+        self.states.on_recovered(self.service.recovered)
+        await self.states.recovered(self._ends.copy())
+        for step in steps(changelog):
+            await self._apply(step)
+        return dict(self.states.partition(self._number).records)
+
+    async def _apply(self, step: Step) -> None:
+        await self._route_waiting(step)
+        await self._give_up(step)
+        for topic, offset in step.reached.items():
+            short = next(name for name in AGENTS if self.service.topic[name] == topic)
+            for at in range(self._reached.get(topic, -1) + 1, offset + 1):
+                record = self._sources[short].get(at)
+                if record is not None:
+                    self.clock.now = self._time_of(record, step)
+                    with self._hidden(lambda parked, short=short: short == "routers" and parked.request_id is None):
+                        await AGENTS[short](_Stream(record), self.service)
+            self._reached[topic] = offset
+
+    def _time_of(self, record: Any, step: Step) -> float:
+        try:
+            event = orjson.loads(record.value)
+            return step.decided.get((event["router_id"], event["request_id"]), step.at)
+        except (ValueError, KeyError, TypeError):
+            return step.at
+
+    async def _route_waiting(self, step: Step) -> None:
+        shard = self.service.shards[self._number]
+        for router_id in {router_id for router_id, _ in step.decided}:
+            for parked in shard.parking.waiting_for(router_id, None):
+                request_id = orjson.loads(parked.value or b"{}").get("request_id")
+                if (router_id, request_id) in step.decided:
+                    self.clock.now = step.decided[router_id, request_id]
+                    with self._hidden(lambda other, own=parked: other.request_id is None and other is not own):
+                        await route_waiting([(self._number, router_id)], self.service)
+
+    @contextmanager
+    def _hidden(self, hide: Callable[[Parked], bool]) -> Iterator[None]:
+        """Let some parked events be overlooked: those that the worker answered in another commit."""
+        parking = self.service.shards[self._number].parking
+        hidden = [parked for parked in parking if hide(parked)]
+        for parked in hidden:
+            parking.discard(parked)
+        yield
+        for parked in hidden:
+            parking.add(parked)
+
+    async def _give_up(self, step: Step) -> None:
+        shard = self.service.shards[self._number]
+        refused = [parked for parked in step.parked if parked.refused]
+        gone = [p for r in refused for p in shard.parking if (p.topic, p.offset) == (r.topic, r.offset) and not p.refused]
+        if gone:
+            answers = Answers()
+            async with self.service.batch():
+                for parked in gone:
+                    feedback.give_up(shard, parked, self.service, answers)
+            await self.service.answer(answers)
+
+
+def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:
+    """Name the pieces that are not equal to the bit; what waits has a time that depends on when it came."""
+
+    def mine(table: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        return {key: value for key, value in table.items() if key[:1] not in (keys.PARKED, FENCE)}
+
+    a, b = mine(found), mine(expected)
+    return [_name(key, a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
+
+
+def _name(key: bytes, found: bytes | None, expected: bytes | None) -> str:
+    kind = key[:1]
+    where = f"{kind.decode()} {key[1:]!r}"
+    if kind == keys.ARM and found and expected and len(found) == len(expected):
+        apart = np.abs(np.frombuffer(found[1:], "<f8") - np.frombuffer(expected[1:], "<f8")).max()
+        return f"{where}: arrays differ by up to {apart:.3g}"
+    return f"{where}: {found!r:.400} is not {expected!r:.400}"
