@@ -1,0 +1,179 @@
+"""The command line without a broker: help that teaches, errors that say what to do, exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from streams.cli import main
+from streams.cli.failures import Refused, in_a_sentence
+from streams.kafka.wire import free_ports
+from streams.topics import TopicsNotReady
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command and group."""
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+EVERY = sorted(commands(main))
+NEEDS_BROKER = [
+    ["topics", "create"],
+    ["topics", "check"],
+    ["worker"],
+    ["models", "add", "m", "--input-price", "1", "--output-price", "1"],
+    ["models", "list"],
+    ["budget", "set", "0.001"],
+    ["budget", "show"],
+    ["routers", "list"],
+    ["request", "hello"],
+    ["cost", "r-1", "0.001"],
+    ["reward", "r-1", "0.5"],
+    ["explain", "r-1"],
+    ["watch", "--once"],
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point at a port where nothing listens, whatever the environment says."""
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.setenv("PB_BOOTSTRAP", f"127.0.0.1:{free_ports(1)[0]}")
+
+
+def run(*words: str, stdin: str | None = None) -> Result:
+    """Run one command in this process."""
+    return CliRunner().invoke(main, list(words), input=stdin, prog_name="pbstream")
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_help_of_every_command_explains_itself(path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.exit_code == 0
+    assert len(result.output.splitlines()[2].strip()) > 20
+
+
+@pytest.mark.parametrize("path", [path for path in EVERY if len(path) == 1], ids=" ".join)
+def test_help_of_every_first_level_command_has_an_example(path: tuple[str, ...]) -> None:
+    assert re.search(rf"^ +(\S+=\S+ |echo .* \| )?pbstream {path[0]}\b", run(*path, "--help").output, re.MULTILINE)
+
+
+def test_help_needs_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PB_PARTITIONS", "many")
+    assert run("request", "--help").exit_code == 0
+
+
+def test_examples_in_the_help_are_valid_commands() -> None:
+    for path in EVERY:
+        for example in re.findall(r"^ +pbstream ((?!\[|demo).*)$", run(*path, "--help").output, re.MULTILINE):
+            words = re.findall(r'"[^"]*"|\S+', example.split("#")[0].split("&&")[0])
+            command: click.Command = main
+            while isinstance(command, click.Group):
+                command = command.commands[words.pop(0)]
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            assert {word for word in words if word.startswith("--")} <= known, example
+
+
+@pytest.mark.parametrize("words", NEEDS_BROKER, ids=" ".join)
+def test_without_a_broker_one_sentence_says_so_and_the_exit_code_is_1(words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == 1
+    lines = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert len(lines) == 1
+    assert "127.0.0.1:" in lines[0]
+    assert "Traceback" not in result.output
+
+
+def test_without_a_broker_the_sentence_names_both_remedies() -> None:
+    output = run("request", "hello").output
+    assert "pbstream broker" in output
+    assert "PB_BOOTSTRAP" in output
+
+
+def test_a_wrong_setting_exits_with_2_and_shows_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PB_PARTITIONS", "many")
+    result = run("watch", "--once")
+    assert result.exit_code == 2
+    assert "PB_PARTITIONS=8" in result.output
+
+
+def test_a_misspelt_setting_is_named_with_the_right_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PB_PARTITION", "4")
+    result = run("watch", "--once")
+    assert result.exit_code == 2
+    assert "did you mean PB_PARTITIONS" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "says"),
+    [
+        (["request"], None, "give a prompt in quotes"),
+        (["request", "a prompt", "--context", "-"], "[1.0]", "give a prompt in quotes"),
+        (["request", "--context", "-"], "not json", "no JSON array of numbers"),
+        (["request", "hi", "--router", "a b"], None, "no router id"),
+        (["cost", "r-1"], None, "give dollars"),
+        (["cost", "r-1", "--input-tokens", "3"], None, "give dollars"),
+        (["cost", "r-1", "-0.1"], None, "No such option"),
+        (["reward", "r-1", "1.5"], None, "0<=x<=1"),
+        (["budget", "set", "0"], None, "dollars per request"),
+        (["budget", "set", "a lot"], None, "dollars per request"),
+        (["models", "add", "m"], None, "--input-price"),
+        (["models", "add", "m", "--input-price", "1", "--output-price", "1", "--n-eff", "3"], None, "give --prior or --like"),
+        (["demo", "--requests", "5000"], None, "1<=x<=1824"),
+        (["demo", "--shock", "earthquake"], None, "price-cut"),
+        (["nonsense"], None, "No such command"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_a_hint(words: list[str], stdin: str | None, says: str) -> None:
+    result = run(*words, stdin=stdin)
+    assert result.exit_code == 2
+    assert says in result.output
+
+
+def test_a_request_that_would_be_refused_is_not_sent() -> None:
+    result = run("request", "--context", "-", stdin="[0.5, 0.5]")
+    assert result.exit_code == 1
+    assert "wrong_context" in result.output
+    assert "last number 1.0" in result.output
+
+
+def test_a_folder_without_priors_is_named(tmp_path: Path) -> None:
+    result = run("models", "add", "m", "--input-price", "1", "--output-price", "1", "--prior", str(tmp_path))
+    assert result.exit_code == 1
+    assert "pbstream fit" in result.output
+
+
+def test_judgements_that_are_not_there_are_named(tmp_path: Path) -> None:
+    result = run("fit", str(tmp_path / "none.jsonl"), str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "none.jsonl" in result.output
+
+
+def test_a_refusal_carries_reason_explanation_and_remedy() -> None:
+    text = Refused("the request", "no_affordable_model", "the cheapest costs more").format_message()
+    assert text.startswith("the request was refused, no_affordable_model (the cheapest costs more): ")
+    assert "--max-price" in text
+
+
+def test_missing_topics_are_told_in_one_line() -> None:
+    lines = [f"topic pb.{name} does not exist: run `pbstream topics create` (or more)" for name in ("routers", "costs")]
+    sentence = in_a_sentence(TopicsNotReady("\n".join([*lines, "topic pb.routes has 3 partitions"])))
+    assert sentence is not None
+    assert sentence.format_message().splitlines() == [
+        "topics pb.routers, pb.costs do not exist: run `pbstream topics create`.",
+        "topic pb.routes has 3 partitions",
+    ]
+
+
+def test_a_defect_keeps_its_trace() -> None:
+    assert in_a_sentence(ZeroDivisionError("division by zero")) is None

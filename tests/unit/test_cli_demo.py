@@ -1,0 +1,280 @@
+"""The demo's pure parts: traffic, shocks, yardsticks, the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas import CostReported, LambdaUpdated, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared, RouteReason
+from schemas.routers import ModelDeclared
+from streams.demo.player import Play
+from streams.demo.portfolio import PRICES, held_out_prompts, paper_router
+from streams.demo.report import Report
+from streams.demo.scenario import Scenario
+from streams.demo.series import series_of
+from streams.demo.shocks import SHOCKS
+from streams.demo.traffic import Delays, Sent, Traffic
+from streams.demo.yardsticks import Yardstick, best_mix, yardsticks
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MODELS = ("a/small", "b/middle", "c/large")
+
+
+def scenario(count: int = 300) -> Scenario:
+    rng = np.random.default_rng(1)
+    models = {
+        name: ModelDeclared(input_price_per_m=price, output_price_per_m=price)
+        for name, price in zip(MODELS, (0.1, 1, 10), strict=True)
+    }
+    declared = RouterDeclared(router_id="default", models=models, budget_usd_per_request=0.001)
+    return Scenario(
+        models=MODELS,
+        prompts=[f"prompt {number}" for number in range(count)],
+        rewards=rng.uniform(0.5, 1.0, (count, 3)),
+        costs=rng.uniform(0.5, 1.5, (count, 3)) * [1e-4, 1e-3, 1e-2],
+        available=np.ones((count, 3), dtype=bool),
+        declarations=((0, declared),),
+    )
+
+
+def decide(request_id: str, *, model: str = MODELS[1], seq: int = 1, repeat: bool = False) -> RouteDecided:
+    return RouteDecided(
+        router_id="default",
+        request_id=request_id,
+        model=model,
+        seq=seq,
+        reason=RouteReason.UCB,
+        propensity=1.0,
+        expected_reward=0.9,
+        expected_cost_usd=0.001,
+        lambda_t=0.1,
+        config_offset=0,
+        decided_at=NOON,
+        repeat=repeat,
+    )
+
+
+def play_out(traffic: Traffic) -> list[tuple[int, Sent]]:
+    """Answer each request at once; return every event with the number of decisions that came before it."""
+    log: list[tuple[int, Sent]] = []
+    while not traffic.done:
+        sent = traffic.step()
+        log += [(len(traffic.outcomes), event) for event in sent]
+        asked = [event for event in sent if isinstance(event, RequestSubmitted)]
+        assert asked or traffic.done, "traffic neither asks nor ends"
+        for event in asked:
+            traffic.answer(decide(event.request_id, seq=len(traffic.outcomes) + 1))
+    return log
+
+
+def test_every_request_is_asked_once_and_gets_one_bill_and_one_reward() -> None:
+    traffic = Traffic(scenario(), in_flight=50)
+    log = play_out(traffic)
+    for kind in (RequestSubmitted, CostReported, RewardObserved):
+        ids = [event.request_id for _, event in log if isinstance(event, kind)]
+        assert len(ids) == len(set(ids)) == 300
+
+
+def play_one_by_one(traffic: Traffic) -> tuple[dict[str, int], list[tuple[int, Sent]]]:
+    """Answer one request at a time; return how many decisions came before each one's, and before each event."""
+    decided: dict[str, int] = {}
+    log: list[tuple[int, Sent]] = []
+    waiting: list[str] = []
+    while not traffic.done:
+        for event in traffic.step():
+            log.append((len(traffic.outcomes), event))
+            if isinstance(event, RequestSubmitted):
+                waiting.append(event.request_id)
+        if waiting:
+            request_id = waiting.pop(0)
+            decided[request_id] = len(traffic.outcomes)
+            traffic.answer(decide(request_id))
+    return decided, log
+
+
+def test_bills_come_some_30_decisions_later_and_rewards_some_100() -> None:
+    decided, log = play_one_by_one(Traffic(scenario(), in_flight=1000))
+    # The last ones come at once, as no more decisions follow.
+    bills = [at - decided[event.request_id] for at, event in log if isinstance(event, CostReported)][:200]
+    rewards = [at - decided[event.request_id] for at, event in log if isinstance(event, RewardObserved)][:150]
+    assert 21 <= min(bills) <= max(bills) <= 41
+    assert 70 <= min(rewards) <= max(rewards) <= 132
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_no_more_requests_are_in_flight_than_allowed_and_a_small_limit_does_not_stop_it(limit: int) -> None:
+    traffic = Traffic(scenario(60), in_flight=limit)
+    unbilled = 0
+    for _, event in play_out(traffic):
+        unbilled += isinstance(event, RequestSubmitted) - isinstance(event, CostReported)
+        assert unbilled <= limit
+
+
+def test_the_same_seed_plays_the_same() -> None:
+    logs = [play_out(Traffic(scenario(), seed=seed)) for seed in (3, 3, 4)]
+    assert logs[0] == logs[1] != logs[2]
+
+
+def test_a_repeated_answer_changes_nothing_and_a_contradiction_is_an_error() -> None:
+    traffic = Traffic(scenario(5))
+    request = next(event for event in traffic.step() if isinstance(event, RequestSubmitted))
+    traffic.answer(decide(request.request_id))
+    traffic.answer(decide(request.request_id, repeat=True))
+    assert len(traffic.outcomes) == 1
+    with pytest.raises(ValueError, match="to b/middle and to a/small"):
+        traffic.answer(decide(request.request_id, model=MODELS[0]))
+    with pytest.raises(ValueError, match="was not asked"):
+        traffic.answer(decide("never"))
+
+
+def test_a_refused_request_counts_as_answered() -> None:
+    traffic = Traffic(scenario(1))
+    traffic.step()
+    traffic.refuse("r-00001", "wrong_context")
+    assert traffic.done
+    assert traffic.refused == {"r-00001": "wrong_context"}
+    assert traffic.in_flight == 0
+
+
+def test_contexts_are_sent_instead_of_prompts_where_there_are_some() -> None:
+    from dataclasses import replace
+
+    with_contexts = replace(scenario(3), contexts=np.array([[0.5, 1.0]] * 3))
+    requests = [event for event in Traffic(with_contexts).step() if isinstance(event, RequestSubmitted)]
+    assert [event.context for event in requests] == [(0.5, 1.0)] * 3
+    assert all(event.prompt is None for event in requests)
+
+
+def test_declarations_come_just_before_the_request_they_are_for() -> None:
+    shocked = SHOCKS["price-cut"](scenario(30))
+    events = [event for _, event in play_out(Traffic(shocked, delays=Delays(cost=0, reward=0)))]
+    after = [
+        next(later.request_id for later in events[at:] if isinstance(later, RequestSubmitted))
+        for at, event in enumerate(events)
+        if isinstance(event, RouterDeclared)
+    ]
+    assert after == ["r-00001", "r-00011", "r-00021"]
+
+
+def test_a_price_cut_moves_bills_and_list_prices_together_and_back() -> None:
+    before, after = scenario(30), SHOCKS["price-cut"](scenario(30))
+    ratio = after.costs[:, 2] / before.costs[:, 2]
+    assert np.allclose(ratio[10:20], 0.1 / 5.625)
+    assert np.allclose(np.delete(ratio, range(10, 20)), 1.0)
+    prices = [declared.models[MODELS[2]].input_price_per_m for _, declared in after.declarations]
+    assert prices == pytest.approx([10, 10 * 0.1 / 5.625, 10])
+
+
+def test_a_failing_model_earns_less_in_the_middle_and_nobody_is_told() -> None:
+    before, after = scenario(300), SHOCKS["model-failure"](scenario(300))
+    assert after.rewards[100:200, 1].mean() == pytest.approx(0.3, abs=0.03)
+    assert np.array_equal(np.delete(after.rewards, range(100, 200), axis=0), np.delete(before.rewards, range(100, 200), axis=0))
+    assert len(after.declarations) == 1
+
+
+def test_a_new_model_is_not_there_before_it_joins() -> None:
+    after = SHOCKS["new-model"](scenario(30))
+    assert [sorted(declared.models) for _, declared in after.declarations] == [["a/small", "c/large"], sorted(MODELS)]
+    assert after.available[:, 1].tolist() == [False] * 10 + [True] * 20
+
+
+def test_the_best_mix_of_two_models_meets_the_budget_exactly() -> None:
+    fixed = [Yardstick("cheap", 0.8, 1.0), Yardstick("dear", 0.9, 3.0), Yardstick("useless", 0.1, 2.0)]
+    mix = best_mix(fixed, 2.0)
+    assert mix is not None
+    assert (mix.reward, mix.cost_usd) == (pytest.approx(0.85), 2.0)
+
+
+def test_a_mix_spends_no_more_than_what_helps_and_there_is_none_below_the_cheapest() -> None:
+    fixed = [Yardstick("good", 0.9, 1.0), Yardstick("dear and bad", 0.5, 3.0)]
+    mix = best_mix(fixed, 2.0)
+    assert mix is not None
+    assert (mix.reward, mix.cost_usd) == (0.9, 1.0)
+    assert best_mix(fixed, 0.5) is None
+
+
+def test_yardsticks_are_ordered_as_they_must_be() -> None:
+    by_name = {one.name: one for one in yardsticks(scenario())}
+    oracle = by_name["oracle for each prompt, any cost"]
+    assert all(one.reward <= oracle.reward for one in by_name.values())
+    fixed = [one.reward for name, one in by_name.items() if name.startswith("always")]
+    assert min(fixed) < by_name["random"].reward < max(fixed)
+
+
+def test_a_model_that_joins_late_is_no_fixed_yardstick() -> None:
+    names = {one.name for one in yardsticks(SHOCKS["new-model"](scenario()))}
+    assert "always b/middle" not in names
+    assert {"always a/small", "always c/large"} < names
+
+
+def played(of: Scenario) -> Play:
+    traffic = Traffic(of)
+    play_out(traffic)
+    count = len(of)
+    state = LambdaUpdated(
+        router_id="default",
+        seq=count,
+        lambda_t=0.1,
+        budget_usd_per_request=0.001,
+        spend_usd=sum(outcome.cost_usd for outcome in traffic.outcomes),
+        committed_usd=0.0,
+        in_flight=0,
+        decided=count,
+        settled=count,
+        expired=0,
+        rewards_applied=count,
+        unmatched_cost_usd=0.0,
+        config_offset=0,
+        observed_at=NOON,
+    )
+    return Play(outcomes=traffic.outcomes, refused={}, dead_letters=[], state=state, alerts=[], seconds=(2.0, 2.5))
+
+
+def test_curves_have_one_point_for_each_decision() -> None:
+    of = scenario(250)
+    series = series_of(of, played(of))
+    assert series.shares.shape == (250, 3)
+    assert np.allclose(series.shares.sum(axis=1), 1.0)
+    assert series.spend_per_budget[-1] == pytest.approx(of.costs[:, 1].mean() / 0.001)
+
+
+def test_the_report_is_three_files_and_the_page_needs_no_network(tmp_path: Path) -> None:
+    of = SHOCKS["price-rise"](scenario(250))
+    Report(of, played(of), "live", "price-rise").save(tmp_path)
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "demo.html").read_text()
+    assert re.findall(r"""(?:src|href)=["'](?!#)[^"']*""", page) == []
+    assert "url(http" not in page
+    assert "<svg" in page
+    assert "price-rise" in page
+    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    figures: dict[str, Any] = json.loads(found[1])
+    assert figures["decided"] == 250
+    assert figures["cost_per_budget"] == pytest.approx(json.loads((tmp_path / "demo.json").read_text())["cost_per_budget"])
+
+
+def test_the_papers_portfolio_has_its_prices_its_priors_and_1824_prompts() -> None:
+    declared = paper_router(router_id="default", budget_usd=6.62e-4, profile="live")
+    assert {name: (model.input_price_per_m, model.output_price_per_m) for name, model in declared.models.items()} == PRICES
+    assert all(model.prior is not None for model in declared.models.values())
+    prompts = held_out_prompts(declared)
+    assert (len(prompts), prompts.rewards.shape, prompts.costs.shape) == (1824, (1824, 3), (1824, 3))
+    # Table of the paper: always Mistral earns .923 at $5.3e-4.
+    assert prompts.rewards[:, 1].mean() == pytest.approx(0.923, abs=5e-4)
+    assert prompts.costs[:, 1].mean() == pytest.approx(5.3e-4, abs=5e-6)
+
+
+def test_a_sample_keeps_prompts_with_their_outcomes() -> None:
+    of = scenario(50)
+    sample = of.sampled(20, rng=np.random.default_rng(2))
+    for prompt, rewards in zip(sample.prompts, sample.rewards, strict=True):
+        assert np.array_equal(rewards, of.rewards[int(prompt.split()[1])])
+    with pytest.raises(ValueError, match="51 of 50"):
+        of.sampled(51, rng=np.random.default_rng(2))

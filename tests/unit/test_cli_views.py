@@ -1,0 +1,207 @@
+"""What people look at: the live board, its drawing, the explanation of a decision."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from schemas import (
+    AlertRaised,
+    Candidate,
+    CostReported,
+    DeadLetter,
+    LambdaUpdated,
+    RewardObserved,
+    RouteDecided,
+    RouteReason,
+)
+from schemas.alerts import AlertKind
+from streams.cli import screen
+from streams.cli.board import Board
+from streams.cli.decision import explain_decision
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def decision(number: int, model: str = "small", **changed: Any) -> RouteDecided:
+    candidates = (
+        Candidate(model="small", mean=0.79, bonus=0.002, penalty=0.004, score=0.788, expected_cost_usd=2.9e-5, excluded=None),
+        Candidate(model="large", mean=0.92, bonus=0.003, penalty=0.08, score=0.843, expected_cost_usd=5.3e-4, excluded="ceiling"),
+    )
+    fields: dict[str, Any] = {
+        "router_id": "default",
+        "request_id": f"r-{number}",
+        "model": model,
+        "seq": number,
+        "reason": RouteReason.UCB,
+        "propensity": 1.0,
+        "candidates": candidates,
+        "expected_reward": 0.79,
+        "expected_cost_usd": 2.9e-5,
+        "lambda_t": 0.1,
+        "config_offset": 4,
+        "decided_at": NOON,
+        "repeat": False,
+    }
+    return RouteDecided(**{**fields, **changed})
+
+
+def state(**changed: Any) -> LambdaUpdated:
+    fields: dict[str, Any] = {
+        "router_id": "default",
+        "seq": 10,
+        "lambda_t": 0.25,
+        "budget_usd_per_request": 0.001,
+        "spend_usd": 0.0096,
+        "committed_usd": 0.001,
+        "in_flight": 2,
+        "decided": 10,
+        "settled": 8,
+        "expired": 0,
+        "rewards_applied": 5,
+        "unmatched_cost_usd": 0.0,
+        "config_offset": 4,
+        "observed_at": NOON,
+    }
+    return LambdaUpdated(**{**fields, **changed})
+
+
+def drift() -> AlertRaised:
+    return AlertRaised(
+        router_id="default",
+        kind=AlertKind.DRIFT,
+        model="large",
+        signal="reward",
+        direction="down",
+        size=-0.31,
+        since=NOON,
+        evidence={},
+        observed_at=NOON,
+    )
+
+
+def dead(reason: str) -> DeadLetter:
+    return DeadLetter(topic="pb.costs", partition=0, offset=1, stage="decode", exception_class="E", message="", reason=reason)
+
+
+def busy_board() -> Board:
+    board = Board("default")
+    for number in range(1, 9):
+        board.observe(decision(number, "small" if number % 4 else "large"), at=number / 4)
+        board.observe(CostReported(router_id="default", request_id=f"r-{number}", cost_usd=0.0012), at=number / 4)
+    board.observe(decision(1, repeat=True), at=2.0)
+    board.observe(RewardObserved(router_id="default", request_id="r-1", reward=0.8, source="judge"), at=2.0)
+    board.observe(RewardObserved(router_id="default", request_id="r-2", reward=0.6, source="judge"), at=2.0)
+    board.observe(state(), at=2.0)
+    board.observe(drift(), at=2.0)
+    board.observe(dead("orphan_cost"), at=2.0)
+    return board
+
+
+def text(renderable: Any, *, width: int = 120) -> str:
+    out = Console(file=io.StringIO(), width=width)
+    out.print(renderable)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def test_a_board_counts_decisions_once_and_repeats_apart() -> None:
+    board = busy_board()
+    assert (board.decided, board.repeats, board.billed) == (8, 1, 8)
+    assert board.shares == {"large": 0.25, "small": 0.75}
+
+
+def test_spend_against_budget_is_the_mean_bill_by_the_workers_account() -> None:
+    assert busy_board().spend_per_budget == 0.0096 / 8 / 0.001
+
+
+def test_without_a_budget_or_a_bill_there_is_no_ratio() -> None:
+    board = Board("default")
+    assert board.spend_per_budget is None
+    board.observe(state(budget_usd_per_request=None), at=0.0)
+    assert board.spend_per_budget is None
+    board.observe(state(settled=0, spend_usd=0.0), at=0.0)
+    assert board.spend_per_budget is None
+
+
+def test_an_older_state_does_not_replace_a_newer_one() -> None:
+    board = Board("default")
+    board.observe(state(lambda_t=0.5, observed_at=NOON.replace(hour=13)), at=0.0)
+    board.observe(state(lambda_t=0.1), at=1.0)
+    assert board.state is not None
+    assert board.state.lambda_t == 0.5
+
+
+def test_the_rate_is_of_the_last_seconds_and_falls_to_zero() -> None:
+    board = Board("default")
+    for number in range(1, 101):
+        board.observe(decision(number), at=number / 100)
+    assert 90 <= board.rate(1.0) <= 110
+    assert board.rate(60.0) == 0.0
+
+
+def test_decisions_from_before_the_view_have_no_rate() -> None:
+    board = Board("default")
+    board.observe(decision(1), at=float("-inf"))
+    assert board.rate(0.0) == 0.0
+
+
+def test_the_drawing_shows_every_number_of_the_board() -> None:
+    shown = text(screen.draw(busy_board(), now=2.0, total=20))
+    for part in (
+        "8 of 20",
+        "0.700",
+        "$0.0096",
+        "$0.001",
+        "1.200",
+        "0.2500",
+        "75%",
+        "25%",
+        "orphan_cost 1",
+        "drift large reward down",
+    ):
+        assert part in shown
+    assert "orphan_cost 1" in shown
+    assert "drift large reward down" in shown
+
+
+def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
+    assert "requests/s" in text(screen.draw(Board("default"), now=0.0), width=40)
+
+
+def test_the_line_and_the_document_say_the_same() -> None:
+    board = busy_board()
+    line, document = screen.line(board, now=2.0, total=20), screen.as_json(board, now=2.0)
+    for part in ("decided 8/20", "cost ÷ budget 1.20", "λ_t 0.250", "reward 0.700", "small 75%", "dead letters 1", "alerts 1"):
+        assert part in line
+    assert document["spend_per_budget"] == board.spend_per_budget
+    assert document["dead_letters"] == {"orphan_cost": 1}
+    assert document["state"]["lambda_t"] == 0.25
+
+
+def test_an_explanation_holds_every_term_of_every_candidate() -> None:
+    shown = text(explain_decision(decision(7)), width=160)
+    for part in ("→ small", "highest score", "0.7900", "+0.0020", "−0.0040", "0.7880", "$2.9e-05", "+0.0030", "−0.0800", "0.8430"):
+        assert part in shown
+    assert "above the price ceiling" in shown
+    for part in ("decision 7 of router default", "λ_t 0.1", "configuration 4", "2026-11-21 12:00:00 UTC"):
+        assert part in shown
+
+
+def test_each_reason_of_a_decision_has_a_sentence() -> None:
+    shown = {reason: text(explain_decision(decision(1, reason=reason))) for reason in RouteReason}
+    assert len({sentence.splitlines()[0] for sentence in shown.values()}) == len(RouteReason)
+    assert not any(f": {reason.value}." in sentence for reason, sentence in shown.items())
+
+
+def test_a_propensity_below_one_is_told() -> None:
+    assert "with probability 0.25" in text(explain_decision(decision(1, propensity=0.25)), width=200)
+
+
+def test_a_repeat_without_candidates_is_explained_without_a_table() -> None:
+    shown = text(explain_decision(decision(1, candidates=None, repeat=True)))
+    assert "with the first one" in shown
+    assert "answered again" in shown
