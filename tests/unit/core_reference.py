@@ -1,0 +1,115 @@
+"""The core's mathematics once more, dense and slow, out of plain lists: what the tests compare it with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state import snapshot
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.engine import Engine
+from router_state.record import RequestRecord
+
+Array = npt.NDArray[np.float64]
+
+CHEAP, MIDDLE, DEAR = Price(0.1, 0.1), Price(0.5, 1.5), Price(1.25, 10.0)
+PORTFOLIO = {"cheap": CHEAP, "middle": MIDDLE, "dear": DEAR}
+
+
+def declaration(
+    prices: Mapping[str, Price] = PORTFOLIO,
+    *,
+    budget: float | None = 5e-4,
+    dimensions: int = 4,
+    profile: str = "paper",
+    pulls: int | None = 0,
+    offset: int = 0,
+    **knobs: Any,
+) -> RouterConfig:
+    """Return a router of these models without priors."""
+    models = {name: ModelConfig(price, onboarding_pulls=pulls) for name, price in prices.items()}
+    return RouterConfig(
+        models=models,
+        budget_usd_per_request=budget,
+        dimensions=dimensions,
+        profile=profile,
+        knobs=knobs_for(profile, knobs),
+        offset=offset,
+    )
+
+
+def context(*features: float) -> Array:
+    """Return these features and the bias."""
+    return np.array([*features, 1.0])
+
+
+@dataclass
+class Observation:
+    """A reward as an arm learned it, at clock t."""
+
+    t: int
+    x: Array
+    reward: float
+
+
+@dataclass
+class DenseArm:
+    """An arm that remembers every observation and computes its statistics anew each time."""
+
+    born: int = 0
+    observations: list[Observation] = field(default_factory=list)
+
+    def statistics(self, *, gamma: float, ridge: float, d: int) -> tuple[Array, Array]:
+        """Return A (d, d) and b (d,) as of the last observation."""
+        A, b, left, last = ridge * np.eye(d), np.zeros(d), 1.0, self.born
+        for seen in self.observations:
+            g = gamma ** min(seen.t - last, 1000)
+            last = seen.t
+            A, b, left = g * A, g * b, g * left
+            if left < 0.1:
+                A, left = A + (1.0 - left) * ridge * np.eye(d), 1.0
+            A, b = A + np.outer(seen.x, seen.x), b + seen.reward * seen.x
+        return A, b
+
+
+def weighted_sums(observations: Sequence[Observation], *, gamma: float, ridge: float, d: int) -> tuple[Array, Array]:
+    """Return A and b as one sum, each observation with its weight γ^age, where the ridge was never restored."""
+    end = observations[-1].t
+    A = ridge * gamma**end * np.eye(d)
+    b = np.zeros(d)
+    for seen in observations:
+        weight = gamma ** (end - seen.t)
+        A += weight * np.outer(seen.x, seen.x)
+        b += weight * seen.reward * seen.x
+    return A, b
+
+
+def freeze(engine: Engine) -> dict[str, bytes]:
+    """Return everything that a router is, as bytes, piece by piece."""
+    state, arms = engine.state, engine.state.arms
+    pieces = {"config": snapshot.pack_config(state.config), "head": snapshot.pack_head(state)}
+    pieces |= {f"arm {name}": snapshot.pack_arm(arms, k) for k, name in enumerate(arms.names)}
+    return pieces | {f"request {request_id}": snapshot.pack_record(record) for request_id, record in engine.records.items()}
+
+
+def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
+    """Invert `freeze`; the contexts of the requests were kept elsewhere."""
+    records: dict[str, RequestRecord] = {}
+    for key, data in pieces.items():
+        if key.startswith("request "):
+            record = snapshot.unpack_record(data)
+            record.x = contexts[key.removeprefix("request ")]
+            records[key.removeprefix("request ")] = record
+    awaited = {request_id: r.decided_at for request_id, r in records.items() if r.bill is None and not r.expired}
+    state = snapshot.unpack(pieces["config"], pieces["head"], lambda name: pieces[f"arm {name}"], awaited)
+    return Engine(state, records)
+
+
+def same(left: float, right: float, *, tolerance: float = 1e-9) -> bool:
+    """Say whether two amounts are equal up to rounding."""
+    return math.isclose(left, right, rel_tol=tolerance, abs_tol=tolerance * 1e-3)

@@ -1,0 +1,164 @@
+"""Every dollar once: bills in any order, twice, revised, late, or never."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router_state import invariants
+from router_state.engine import Engine, Outcome
+from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
+
+PROFILES = ("paper", "live")
+costs = st.lists(st.floats(0.0, 0.05), min_size=1, max_size=30)
+
+
+def decided(n: int, **options: Any) -> Engine:
+    engine = Engine.start(declaration(**options))
+    for i in range(n):
+        engine.decide(str(i), context(i % 3, i % 5, -1), now=float(i))
+    return engine
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(costs=costs, random=st.randoms(use_true_random=False))
+def test_bills_in_any_order_come_to_the_same_spend(profile: str, costs: list[float], random: Any) -> None:
+    engine = decided(len(costs), profile=profile)
+    order = list(range(len(costs)))
+    random.shuffle(order)
+    for i in order:
+        assert engine.settle(str(i), cost_usd=costs[i]) is Outcome.APPLIED
+        invariants.check(engine.state, engine.records)
+    assert engine.state.spend_usd == pytest.approx(math.fsum(costs), rel=1e-9, abs=1e-15)
+    assert engine.state.settled == len(costs)
+    assert engine.state.in_flight == 0
+    assert engine.state.committed_usd == 0.0
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(costs=costs, rewards=st.lists(st.floats(0.0, 1.0), min_size=30, max_size=30))
+def test_every_event_given_twice_changes_nothing(profile: str, costs: list[float], rewards: list[float]) -> None:
+    engine = Engine.start(declaration(profile=profile))
+    for i, cost in enumerate(costs):
+        request_id, x = str(i), context(i % 3, i % 5, -1)
+        record = engine.decide(request_id, x, now=float(i))
+        after = freeze(engine)
+        assert engine.decide(request_id, context(9, 9, 9), now=99.0, allowed_models=["dear"]) is record
+        assert freeze(engine) == after
+        engine.settle(request_id, cost_usd=cost)
+        after = freeze(engine)
+        assert engine.settle(request_id, cost_usd=cost) is Outcome.DUPLICATE
+        assert engine.settle(request_id, cost_usd=cost + 1.0) is Outcome.DUPLICATE
+        assert freeze(engine) == after
+        engine.learn(request_id, reward=rewards[i])
+        after = freeze(engine)
+        assert engine.learn(request_id, reward=rewards[i]) is Outcome.DUPLICATE
+        assert engine.learn(request_id, reward=1.0 - rewards[i]) is Outcome.DUPLICATE
+        assert freeze(engine) == after
+        engine.configure(engine.state.config, now=float(i))
+        assert freeze(engine) == after
+    assert engine.expire(now=0.0) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 0.05)), min_size=1, max_size=12))
+def test_the_highest_revision_is_what_was_spent_whatever_the_order(revisions: list[tuple[int, float]]) -> None:
+    engine = decided(2)
+    engine.settle("1", cost_usd=0.25)
+    highest, amount = -1, 0.0
+    for revision, cost in revisions:
+        outcome = engine.settle("0", cost_usd=cost, revision=revision)
+        assert outcome is (Outcome.DUPLICATE if revision <= highest else Outcome.APPLIED if highest < 0 else Outcome.REVISED)
+        if revision > highest:
+            highest, amount = revision, cost
+        assert engine.state.spend_usd == pytest.approx(0.25 + amount, rel=1e-12)
+    assert engine.state.settled == 2
+    invariants.check(engine.state, engine.records)
+
+
+def test_tokens_are_priced_as_at_the_decision() -> None:
+    engine = Engine.start(declaration({"only": DEAR}))
+    engine.decide("a", context(1, 1, 1), now=0.0)
+    engine.configure(declaration({"only": CHEAP}), now=1.0)
+    engine.settle("a", tokens=(1_000, 2_000))
+    assert engine.state.spend_usd == pytest.approx((1_000 * 1.25 + 2_000 * 10.0) / 1e6)
+
+
+def test_the_pacer_follows_first_bills_only() -> None:
+    engine = decided(2)
+    engine.settle("0", cost_usd=0.01)
+    after = engine.state.lambda_t
+    assert after > 0.0
+    engine.settle("0", cost_usd=0.05, revision=1)
+    assert engine.state.lambda_t == after
+
+
+def test_a_commitment_without_a_bill_expires_once_and_its_bill_still_counts() -> None:
+    engine = decided(3, commitment_ttl_seconds=10.0)
+    assert engine.state.in_flight == 3
+    assert engine.expire(now=9.5) == 0
+    assert engine.expire(now=11.0) == 2
+    assert engine.expire(now=11.0) == 0
+    assert (engine.state.in_flight, engine.state.expired) == (1, 2)
+    invariants.check(engine.state, engine.records)
+    assert engine.settle("0", cost_usd=0.02) is Outcome.APPLIED
+    assert engine.state.spend_usd == 0.02
+    assert engine.state.in_flight == 1
+    invariants.check(engine.state, engine.records)
+
+
+def test_a_bill_without_a_decision_is_counted_apart() -> None:
+    engine = decided(1)
+    engine.book_unmatched(0.125)
+    assert (engine.state.unmatched_cost_usd, engine.state.spend_usd) == (0.125, 0.0)
+
+
+def test_a_removed_model_takes_no_traffic_and_still_settles_and_learns() -> None:
+    engine = Engine.start(declaration())
+    engine.decide("a", context(1, 2, 3), now=0.0, allowed_models=["dear"])
+    engine.configure(declaration({"cheap": CHEAP, "middle": MIDDLE}), now=1.0)
+    for n in range(20):
+        assert engine.decide(str(n), context(1, 2, 3), now=2.0).model != "dear"
+    engine.settle("a", cost_usd=0.01)
+    engine.learn("a", reward=1.0)
+    k = engine.state.arms.index("dear")
+    assert engine.state.arms.theta[k] @ context(1, 2, 3) > 0.9
+    knew = engine.state.arms.theta[k].copy()
+    engine.configure(declaration(), now=3.0)
+    assert (engine.state.arms.theta[engine.state.arms.index("dear")] == knew).all()
+    assert engine.decide("back", context(1, 2, 3), now=4.0, allowed_models=["dear"]).model == "dear"
+    invariants.check(engine.state, engine.records)
+
+
+def test_a_model_can_be_removed_while_it_is_being_tried_out() -> None:
+    engine = Engine.start(declaration({"cheap": CHEAP, "middle": MIDDLE}))
+    engine.configure(declaration(pulls=5), now=1.0)
+    assert [engine.decide(str(n), context(0, 0, 0), now=2.0).reason for n in range(2)] == ["onboarding"] * 2
+    engine.configure(declaration({"cheap": CHEAP, "middle": MIDDLE}), now=3.0)
+    assert engine.decide("after", context(0, 0, 0), now=4.0).model != "dear"
+    engine.configure(declaration(pulls=5), now=5.0)
+    assert engine.decide("again", context(0, 0, 0), now=6.0).reason == "ucb"
+
+
+def test_a_new_price_holds_from_the_next_decision() -> None:
+    engine = Engine.start(declaration(lambda_c=0.3))
+    before = engine.decide("a", context(1, 1, 1), now=0.0)
+    engine.configure(declaration({"cheap": DEAR, "middle": MIDDLE, "dear": CHEAP}, offset=7, lambda_c=0.3), now=1.0)
+    after = engine.decide("b", context(1, 1, 1), now=2.0)
+    assert (before.model, before.config_offset, after.model, after.config_offset) == ("cheap", 0, "dear", 7)
+    assert engine.records["a"].price == CHEAP
+
+
+def test_forgotten_requests_are_unknown_and_leave_the_totals() -> None:
+    engine = decided(200)
+    for i in range(200):
+        engine.settle(str(i), cost_usd=0.001)
+    assert engine.forget(before=100.0) == 72
+    assert len(engine.records) == 128
+    assert engine.state.spend_usd == pytest.approx(0.2)
+    assert engine.state.seq == 200
+    assert "71" not in engine.records
+    assert engine.decide("71", context(0, 0, 0), now=201.0).seq == 201

@@ -1,0 +1,254 @@
+"""Any sequence of events: the engine against a model of dictionaries and lists, every invariant after every step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from router_state import errors, invariants
+from router_state.config import Price
+from router_state.engine import Engine, Outcome
+from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, Array, DenseArm, Observation, context, declaration, freeze, same, thaw
+
+NAMES = ("a", "b", "c", "d")
+TTL = 50.0
+ids = st.integers(0, 30).map(str)
+entries = st.integers(-20, 20).map(lambda n: n / 10.0)
+prices = st.sampled_from([CHEAP, MIDDLE, DEAR, Price(0.0, 0.0)])
+portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
+budgets = st.sampled_from([None, 1e-4, 1e-3, 1e-2])
+
+
+class Books(RuleBasedStateMachine):
+    """What holds in every profile: one decision per request, every bill and reward once, refusals without a trace."""
+
+    profile = "live"
+    knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL}
+
+    @initialize(portfolio=portfolios, budget=budgets, pulls=st.sampled_from([0, 2]))
+    def start(self, portfolio: dict[str, Price], budget: float | None, pulls: int) -> None:
+        self.now = 0.0
+        self.pulls = pulls
+        self.active: dict[str, Price] = {}
+        self.requests: dict[str, dict[str, Any]] = {}
+        self.contexts: dict[str, Array] = {}
+        self.arms: dict[str, DenseArm] = {}
+        self.t = 0
+        self.engine = Engine.start(self._declaration(portfolio, budget))
+        self._declared(portfolio)
+
+    def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
+        return declaration(portfolio, budget=budget, profile=self.profile, pulls=self.pulls, **self.knobs)
+
+    def _declared(self, portfolio: dict[str, Price]) -> None:
+        self.active = dict(portfolio)
+        for name in portfolio:
+            self.arms.setdefault(name, DenseArm(born=self.t))
+
+    @rule(seconds=st.floats(0.0, 20.0))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(
+        request_id=ids,
+        features=st.tuples(entries, entries, entries),
+        allowed=st.none() | st.sets(st.sampled_from(NAMES), max_size=3),
+    )
+    def decide(self, request_id: str, features: tuple[float, float, float], allowed: set[str] | None) -> None:
+        eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
+        if request_id in self.requests:
+            before = freeze(self.engine)
+            record = self.engine.decide(request_id, context(*features), now=self.now, allowed_models=allowed)
+            assert record.model == self.requests[request_id]["model"]
+            assert freeze(self.engine) == before
+            return
+        x = context(*features)
+        if not eligible:
+            self.refused(errors.NoAllowedModel, lambda: self.engine.decide(request_id, x, now=self.now, allowed_models=allowed))
+            return
+        self.check_decision(request_id, x, eligible, allowed)
+
+    def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
+        record = self.engine.decide(request_id, x, now=self.now, allowed_models=allowed)
+        assert record.model in eligible
+        assert 0.0 < record.propensity <= 1.0
+        self.contexts[request_id] = x
+        self.requests[request_id] = {
+            "model": record.model, "x": x, "at": self.now, "expected": record.expected_cost_usd, "cost": None, "bill": -1,
+            "label": None, "seen": None, "expired": False,
+        }  # fmt: skip
+        self.t = self.engine.state.t
+
+    @rule(request_id=ids, cost=st.floats(0.0, 0.05), revision=st.integers(0, 3))
+    def bill(self, request_id: str, cost: float, revision: int) -> None:
+        request = self.requests.get(request_id)
+        if request is None:
+            self.refused(errors.UnknownRequest, lambda: self.engine.settle(request_id, cost_usd=cost))
+            return
+        known = revision <= request["bill"]
+        before = freeze(self.engine) if known else None
+        outcome = self.engine.settle(request_id, cost_usd=cost, revision=revision)
+        if known:
+            assert outcome is Outcome.DUPLICATE
+            assert freeze(self.engine) == before
+            return
+        assert outcome is (Outcome.APPLIED if request["bill"] < 0 else Outcome.REVISED)
+        if request["bill"] < 0:
+            self.paid(cost)
+        request["bill"], request["cost"] = revision, cost
+
+    def paid(self, cost: float) -> None:
+        """Follow the first bill of a request."""
+
+    @rule(request_id=ids, reward=st.integers(0, 20).map(lambda n: n / 20), rank=st.integers(0, 1), revision=st.integers(0, 2))
+    def reward(self, request_id: str, reward: float, rank: int, revision: int) -> None:
+        request = self.requests.get(request_id)
+        source = ("judge", "human")[rank]
+        if request is None:
+            self.refused(errors.UnknownRequest, lambda: self.engine.learn(request_id, reward=reward))
+            return
+        label = request["label"]
+        known = label is not None and not (rank > label[0] or (rank == label[0] and revision > label[1]))
+        before = freeze(self.engine) if known else None
+        outcome = self.engine.learn(request_id, reward=reward, source=source, rank=rank, revision=revision)
+        if known:
+            assert outcome is Outcome.DUPLICATE
+            assert freeze(self.engine) == before
+            return
+        assert outcome is (Outcome.APPLIED if label is None else Outcome.REVISED)
+        request["label"] = (rank, revision)
+        self.t = self.engine.state.t
+        if request["seen"] is None:
+            request["seen"] = Observation(self.t, request["x"], reward)
+            self.arms[request["model"]].observations.append(request["seen"])
+        else:
+            request["seen"].reward = reward
+
+    @rule()
+    def expire(self) -> None:
+        due = [r for r in self.requests.values() if r["bill"] < 0 and not r["expired"] and r["at"] <= self.now - TTL]
+        assert self.engine.expire(now=self.now) == len(due)
+        for request in due:
+            request["expired"] = True
+
+    @rule(portfolio=portfolios, budget=budgets)
+    def declare(self, portfolio: dict[str, Price], budget: float | None) -> None:
+        self.engine.configure(self._declaration(portfolio, budget), now=self.now)
+        self._declared(portfolio)
+
+    @rule()
+    def stop_and_start(self) -> None:
+        before = freeze(self.engine)
+        self.engine = thaw(before, self.contexts)
+        assert freeze(self.engine) == before
+
+    @rule(bad=st.sampled_from(["context", "cost", "reward", "dimensions"]), number=st.sampled_from([math.nan, math.inf, -math.inf]))
+    def poison(self, bad: str, number: float) -> None:
+        known = next(iter(self.requests), None)
+        if bad == "context" and self.active:
+            self.refused(errors.NonFiniteInput, lambda: self.engine.decide("poison", context(0, number, 0), now=self.now))
+        elif bad == "cost" and known is not None:
+            self.refused(errors.NonFiniteInput, lambda: self.engine.settle(known, cost_usd=number, revision=9))
+        elif bad == "reward" and known is not None:
+            self.refused(errors.NonFiniteInput, lambda: self.engine.learn(known, reward=number, rank=9))
+        elif bad == "dimensions":
+            self.refused(errors.InvalidConfig, lambda: self.engine.configure(declaration(dimensions=7), now=self.now))
+
+    def refused(self, error: type[errors.RouterStateError], attempt: Any) -> None:
+        before = freeze(self.engine)
+        with pytest.raises(error):
+            attempt()
+        assert freeze(self.engine) == before
+
+    @invariant()
+    def books_agree(self) -> None:
+        if not hasattr(self, "engine"):
+            return
+        state = self.engine.state
+        invariants.check(state, self.engine.records)
+        assert state.seq == len(self.requests)
+        assert math.isfinite(state.lambda_t)
+        assert same(state.spend_usd, math.fsum(r["cost"] for r in self.requests.values() if r["cost"] is not None))
+        awaited = [r for r in self.requests.values() if r["bill"] < 0 and not r["expired"]]
+        assert state.in_flight == len(awaited)
+        assert same(state.committed_usd, math.fsum(r["expected"] for r in awaited))
+        assert state.expired == sum(r["expired"] for r in self.requests.values())
+        assert state.rewards_applied == sum(r["label"] is not None for r in self.requests.values())
+        taking = {name for name, at in zip(state.arms.names, state.arms.retired_at, strict=True) if at is None}
+        assert taking == self.active.keys()
+
+
+class Paper(Books):
+    """The paper's policy besides: what the arms know, every score, the pacer and the choice, recomputed from the lists."""
+
+    profile = "paper"
+    knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL, "gamma": 0.95, "alpha": 0.3, "lambda_c": 0.1}
+
+    def _declared(self, portfolio: dict[str, Price]) -> None:
+        super()._declared(portfolio)
+        budget = self.engine.state.config.budget_usd_per_request
+        if budget is None:
+            self.pacer = None
+        elif self.pacer is None:
+            self.pacer = (0.0, budget)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_played: dict[str, int] = {}
+        self.pacer: tuple[float, float] | None = None
+
+    def paid(self, cost: float) -> None:
+        budget = self.engine.state.config.budget_usd_per_request
+        if self.pacer is not None and budget is not None:
+            mean = 0.95 * self.pacer[1] + 0.05 * cost
+            self.pacer = (min(5.0, max(0.0, self.pacer[0] + 0.05 * (mean / budget - 1.0))), mean)
+
+    def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
+        arms, lambda_t, t = self.engine.state.arms, self.engine.state.lambda_t, self.t
+        pulls = dict(zip(arms.names, arms.pulls_left, strict=True))
+        per_1k = {name: (p.input_price_per_m + p.output_price_per_m) / 2000 for name, p in self.active.items()}
+        super().check_decision(request_id, x, eligible, allowed)
+        record = self.engine.records[request_id]
+        assert record.candidates is not None
+        assert self.t == t + 1
+        scores = {}
+        for name in eligible:
+            arm = self.arms[name]
+            A, b = arm.statistics(gamma=0.95, ridge=1.0, d=4)
+            last = max(arm.observations[-1].t if arm.observations else arm.born, self.last_played.get(name, arm.born))
+            variance = x @ np.linalg.solve(A, x) / max(0.95 ** min(t - last, 1000), 1 / 200)
+            position = math.log(max(per_1k[name], 1e-4) / 1e-4) / math.log(0.1 / 1e-4)
+            scores[name] = float(np.linalg.solve(A, b) @ x + 0.3 * math.sqrt(variance) - (0.1 + lambda_t) * min(1.0, position))
+            assert same(record.candidates.score(record.candidates.models.index(name)), scores[name], tolerance=1e-7)
+        self.last_played[record.model] = self.t
+        if record.reason == "onboarding":
+            assert pulls[record.model] > 0
+            return
+        assert not any(pulls[name] for name in eligible)
+        if lambda_t > 0.0:
+            under = {name for name in eligible if per_1k[name] <= max(per_1k.values()) / (1.0 + lambda_t)}
+            assert (record.reason == "ceiling_relaxed") is (not under)
+            scores = {name: score for name, score in scores.items() if name in under} or scores
+        assert scores[record.model] >= max(scores.values()) - 1e-7
+
+    @invariant()
+    def pace_agrees(self) -> None:
+        if hasattr(self, "engine"):
+            assert same(self.engine.state.lambda_t, 0.0 if self.pacer is None else self.pacer[0])
+
+    @rule()
+    def arms_agree(self) -> None:
+        state = self.engine.state
+        for k, name in enumerate(state.arms.names):
+            A, b = self.arms[name].statistics(gamma=0.95, ridge=1.0, d=4)
+            np.testing.assert_allclose(state.arms.A(k), A, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(state.arms.theta[k], np.linalg.solve(A, b), rtol=1e-7, atol=1e-9)
+
+
+TestBooks = Books.TestCase
+TestPaper = Paper.TestCase
