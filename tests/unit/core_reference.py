@@ -91,9 +91,9 @@ def weighted_sums(observations: Sequence[Observation], *, gamma: float, ridge: f
 
 def freeze(engine: Engine) -> dict[str, bytes]:
     """Return everything that a router is, as bytes, piece by piece."""
-    state, arms = engine.state, engine.state.arms
+    state = engine.state
     pieces = {"config": snapshot.pack_config(state.config), "head": snapshot.pack_head(state)}
-    pieces |= {f"arm {name}": snapshot.pack_arm(arms, k) for k, name in enumerate(arms.names)}
+    pieces |= {f"array {name}": piece for name, piece in snapshot.all_pieces(state).items()}
     return pieces | {f"request {request_id}": snapshot.pack_record(record) for request_id, record in engine.records.items()}
 
 
@@ -106,7 +106,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
             record.x = contexts[key.removeprefix("request ")]
             records[key.removeprefix("request ")] = record
     awaited = {request_id: r.decided_at for request_id, r in records.items() if r.bill is None and not r.expired}
-    state = snapshot.unpack(pieces["config"], pieces["head"], lambda name: pieces[f"arm {name}"], awaited)
+    state = snapshot.unpack(pieces["config"], pieces["head"], lambda name: pieces[f"array {name}"], awaited)
     return Engine(state, records)
 
 

@@ -109,7 +109,7 @@ def test_packing_changes_nothing() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("piece", ["config", "head", "arm cheap", "request 0"])
+@pytest.mark.parametrize("piece", ["config", "head", "array cheap", "request 0"])
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: b"\x09" + data[1:], lambda data: data[:-8]])
 def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]) -> None:
     engine = Engine.start(declaration())
