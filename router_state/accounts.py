@@ -96,7 +96,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     mean = arms.ratio[k]
     knobs = state.config.knobs
     if not (knobs.dollar_dual or knobs.commit_and_settle):
-        arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], min(ratio, cost_model.OUTLIER * mean))
+        arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], cost_model.winsorised(ratio, mean))
         return
     w = arms.w[k]
     predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
@@ -104,7 +104,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
         shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, now=state.latest)
         if shift is not None:
             predicted *= _rescale(state, k, shift)
-    ratio = min(ratio, cost_model.OUTLIER * predicted)
+    ratio = cost_model.winsorised(ratio, predicted)
     arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
     if x is not None:
         cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k])

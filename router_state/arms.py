@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import FIRST_GUESS, MIN_PRICE_PER_1K, CostModel
+from router_state.cost_model import MIN_PRICE_PER_1K, CostModel, first_guess
 from router_state.drift import Suspicion, Watch
 
 WIDE = 64
@@ -132,7 +132,7 @@ class Arms:
         row[0, : self.d] = symmetric_inverse(A)
         row[0, self.d] = row[0, : self.d] @ b
         self.names += (model,)
-        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, FIRST_GUESS, 1.0, None, CostModel.start(self.d), Watch(), None, price)
+        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, first_guess(price), 1.0, None, CostModel.start(self.d), Watch(), None, price)
         for column, value in zip(self._columns(), fresh, strict=True):
             column.append(value)
         self._use(np.concatenate([self.stack, row]), np.concatenate([self.tails, np.zeros((1, *self.tails.shape[1:]))]))
@@ -160,8 +160,8 @@ class Arms:
 
     def reprice(self, k: int, price: Price) -> None:
         """Put a new list price in force for row k; what bills say of the tokens per request stays."""
-        if self.price[k].per_1k == 0.0 and price.per_1k > 0.0:  # bills of a free model say nothing of its tokens
-            self.ratio[k], self.bills[k], self.costs[k] = FIRST_GUESS, 1.0, CostModel.start(self.d)
+        if (self.price[k].per_1k == 0.0) != (price.per_1k == 0.0):  # bills of a free model say nothing of its tokens
+            self.ratio[k], self.bills[k], self.costs[k] = first_guess(price), 1.0, CostModel.start(self.d)
             self.w[k][:] = 0.0
         self.price[k] = price
         self.derive()

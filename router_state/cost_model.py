@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from router_state.config import Matrix, Vector
+from router_state.config import Matrix, Price, Vector
 from router_state.drift import Shift, Watch
 
 FIRST_GUESS = 3.0
@@ -22,7 +22,7 @@ GAMMA = 0.9995
 SPAN = 3.0
 OUTLIER = 10.0
 KNOWN_AFTER = 5
-COST_LIMIT = 12.0
+COST_LIMIT = 10.0
 MIN_PRICE_PER_1K = 1e-9
 TINY = 1e-9
 RIDGE_FLOOR = 0.1
@@ -46,6 +46,16 @@ class CostModel:
     def start(cls, d: int) -> CostModel:
         """Return the model of an arm without a bill."""
         return cls(np.eye(d) / RIDGE, 1.0, Watch(sigma=0.7))
+
+
+def first_guess(price: Price) -> float:
+    """Return the ratio to start from: what is free is believed to be free."""
+    return FIRST_GUESS if price.per_1k > 0.0 else 0.0
+
+
+def winsorised(ratio: float, predicted: float) -> float:
+    """Return a bill's ratio as it may teach: at most `OUTLIER` times what was expected, if anything was."""
+    return min(ratio, OUTLIER * predicted) if predicted > 0.0 else ratio
 
 
 def predict(ratio: float, deviation: float) -> float:

@@ -20,6 +20,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has changed.
     """
     arms = state.arms
+    before = _terms(state)
     if config.dimensions != arms.d:
         raise InvalidConfig(
             f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare another router_id"
@@ -34,8 +35,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
                 arms.pulls_left[k] = 0
             continue
         arms.retired_at[k] = None
-        arms.reprice(k, declared.price)
-        state.touched.add(cost_piece(name))
+        if arms.price[k] != declared.price:
+            arms.reprice(k, declared.price)
+            state.touched.add(cost_piece(name))
     for name, model in joining.items():
         A, b = starts[name]
         state.touched.update((name, cost_piece(name)))
@@ -44,6 +46,14 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     state.config = config
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
     set_budget(state, config.budget_usd_per_request)
+    if isinstance(state.pacer, DualPacer) and _terms(state) != before:
+        state.pacer.stale = EVERY
+
+
+def _terms(state: RouterState) -> tuple[object, ...]:
+    """Return what the dual variable depends on in the declaration: where it differs λ_t follows before the next decision."""
+    arms = state.arms
+    return state.config.budget_usd_per_request, arms.names, tuple(arms.price), [at is None for at in arms.retired_at]
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
@@ -54,12 +64,10 @@ def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
 
 
 def set_budget(state: RouterState, budget_usd_per_request: float | None) -> None:
-    """Start, keep or stop pacing. What is owed in dollars stays owed; the dual variable follows before the next decision."""
+    """Start, keep or stop pacing. What is owed in dollars stays owed."""
     kind = DualPacer if state.config.knobs.dollar_dual else EmaPacer
     if budget_usd_per_request is None:
         state.pacer = None
-    elif isinstance(state.pacer, DualPacer) and kind is DualPacer:
-        state.pacer.stale = EVERY
     elif not isinstance(state.pacer, kind):
         dual = kind is DualPacer
         state.pacer = DualPacer.start(state.arms.d) if dual else EmaPacer.start(budget_usd_per_request)

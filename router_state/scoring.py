@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
 from router_state.cost_model import SPAN, predict
@@ -11,6 +13,7 @@ from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
 MIN_VARIANCE = 1e-12
+MAX_SQUARED_NORM = 1e30
 MAX_STALE_STEPS = 1000
 NOTHING = -math.inf
 TIE = 1e-12
@@ -24,12 +27,14 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
 
     Raises:
         WrongContext: another shape or bias.
-        NonFiniteInput: a NaN, an infinity, or entries that overflow.
+        NonFiniteInput: a NaN, an infinity, or numbers so large that single precision would lose them.
     """
     if x.shape != (arms.d,):
         raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {arms.d} dimensions")
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
+    if not np.vdot(x, x) <= MAX_SQUARED_NORM:
+        raise NonFiniteInput("the context holds a NaN, an infinity or numbers without meaning")
     work = arms.work
     arms.flat.dot(x, work.rows)
     variance: list[float] = work.grid.dot(x).tolist()
@@ -37,8 +42,6 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
         if n:
             tail = arms.tails[k, :n].dot(x)
             variance[k] -= tail.dot(tail).item()
-    if variance and not math.isfinite(variance[0]):  # Â⁻¹ is positive definite: no NaN or infinity in x escapes it
-        raise NonFiniteInput("the context holds a NaN or an infinity, or overflows")
     return work.tail.tolist(), variance
 
 

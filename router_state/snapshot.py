@@ -180,6 +180,12 @@ def changed_pieces(state: RouterState) -> list[tuple[str, bytes | None]]:
     return changed
 
 
+def all_pieces(state: RouterState) -> dict[str, bytes]:
+    """Return every array piece of a router by name."""
+    packed = {name: _pack_piece(state, name) for name in piece_names(state)}
+    return {name: piece for name, piece in packed.items() if piece is not None}
+
+
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all array pieces that a router may have."""
     return [*state.arms.names, *map(cost_piece, state.arms.names), *PIECES]
