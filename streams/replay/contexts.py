@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from router_state.config import Vector
-from schemas.requests import RequestSubmitted
 from streams.cache_folder import cache_folder
+from streams.replay.reading import Request
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -39,7 +39,7 @@ class Contexts:
         self._kept: sqlite3.Connection | None = None
         self.encoded = 0
 
-    def of(self, request: RequestSubmitted) -> Vector:
+    def of(self, request: Request) -> Vector:
         """Return a request's context, shape (d,)."""
         if request.context is not None:
             return np.array(request.context)

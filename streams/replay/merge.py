@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from schemas.costs import CostReported
-from schemas.event import Event, MalformedEvent, decode, decode_keyed
-from schemas.requests import RequestSubmitted
-from schemas.rewards import RewardObserved
+import orjson
+
+from schemas.event import MalformedEvent
 from schemas.routers import RouterDeclared, decode_router
-from schemas.routes import RouteDecided
 from streams.replay.account import Account
+from streams.replay.reading import Bill, Decision, Request, Reward, read
 from streams.replay.records import History, Record
 
-E = TypeVar("E", bound=Event)
 MAX_WAITING = 100_000
 REORDER = 1_000
 
@@ -41,8 +39,8 @@ class Decided(NamedTuple):
 
     router_id: str
     offset: int
-    request: RequestSubmitted
-    decision: RouteDecided
+    request: Request
+    decision: Decision
     at: float
 
     @property
@@ -56,7 +54,7 @@ class Billed(NamedTuple):
     router_id: str
     offset: int
     at: float
-    bill: CostReported
+    bill: Bill
 
 
 class Rewarded(NamedTuple):
@@ -65,7 +63,7 @@ class Rewarded(NamedTuple):
     router_id: str
     offset: int
     at: float
-    reward: RewardObserved
+    reward: Reward
 
 
 Happened = Declared | Decided | Billed | Rewarded
@@ -94,7 +92,7 @@ class Queue:
     bills: deque[Billed] = field(default_factory=deque)
     rewards: deque[Rewarded] = field(default_factory=deque)
     decided: int = 0
-    early: dict[int, tuple[Record, RouteDecided]] = field(default_factory=dict)
+    early: dict[int, tuple[Record, Decision]] = field(default_factory=dict)
     orphans: OrderedDict[str, list[Feedback]] = field(default_factory=OrderedDict)
     seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
@@ -124,12 +122,12 @@ class Merge:
         self._refused = {topic: refused.get((topic, partition), set()) for topic in ("routers", "requests", "costs", "rewards")}
         self._cursors = {topic: Cursor(history.read(topic, partition)) for topic in ("routers", "requests", "costs", "rewards")}
         self._routes = history.read("routes", partition)
-        self._requests: OrderedDict[tuple[str, str], RequestSubmitted] = OrderedDict()
+        self._requests: OrderedDict[tuple[str, str], Request] = OrderedDict()
         self._queues: dict[str, Queue] = {}
 
     def __iter__(self) -> Iterator[Happened]:
         for record in self._routes:
-            decision = self._decoded(RouteDecided, "routes", record)
+            decision = self._decoded("routes", record)
             if decision is not None:
                 yield from self._in_order(record, decision)
         for queue in self._queues.values():
@@ -138,7 +136,7 @@ class Merge:
             queue.early.clear()
         yield from self._rest()
 
-    def _in_order(self, record: Record, decision: RouteDecided) -> Iterator[Happened]:
+    def _in_order(self, record: Record, decision: Decision) -> Iterator[Happened]:
         """Emit a decision in its turn; answers that were given again are left out."""
         queue = self._queue(decision.router_id)
         if decision.seq == 1 and queue.decided and decision.request_id not in queue.seen:
@@ -156,13 +154,13 @@ class Merge:
         while queue.decided + 1 in queue.early:
             yield from self._decide(queue, *queue.early.pop(queue.decided + 1))
 
-    def _decide(self, queue: Queue, record: Record, decision: RouteDecided) -> Iterator[Happened]:
+    def _decide(self, queue: Queue, record: Record, decision: Decision) -> Iterator[Happened]:
         if decision.seq > queue.decided + 1:
             self._account.skip(
                 "decisions are missing", f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}"
             )
         queue.decided = decision.seq
-        at = decision.decided_at.timestamp()
+        at = decision.at
         yield from self._declare(queue, decision, at)
         costs, rewards = (None, None) if decision.applied is None else (decision.applied.costs, decision.applied.rewards)
         yield from self._feed(queue, costs, rewards, at)
@@ -175,7 +173,7 @@ class Merge:
         yield Decided(decision.router_id, record.offset, request, decision, at)
         yield from queue.orphans.pop(decision.request_id, ())
 
-    def _declare(self, queue: Queue, decision: RouteDecided, at: float) -> Iterator[Happened]:
+    def _declare(self, queue: Queue, decision: Decision, at: float) -> Iterator[Happened]:
         """Put declarations in force up to the decision's, each after what was applied before it."""
         self._read("routers", lambda record: record.offset <= decision.config_offset)
         while queue.declarations and queue.declarations[0].offset <= decision.config_offset:
@@ -230,20 +228,20 @@ class Merge:
             if topic == "routers":
                 self._add_declaration(record)
             elif topic == "costs":
-                if (bill := self._decoded(CostReported, topic, record)) is not None:
+                if (bill := self._decoded(topic, record)) is not None:
                     self._queue(bill.router_id).bills.append(Billed(bill.router_id, record.offset, record.timestamp, bill))
-            elif (reward := self._decoded(RewardObserved, topic, record)) is not None:
+            elif (reward := self._decoded(topic, record)) is not None:
                 self._queue(reward.router_id).rewards.append(Rewarded(reward.router_id, record.offset, record.timestamp, reward))
 
     def _add_declaration(self, record: Record) -> None:
         try:
-            router_id, router = decode_router(key=record.key, value=record.value)
+            router_id, router = decode_router(key=record.key, value=_raw(record.value))
         except MalformedEvent as error:
             self._account.skip(f"malformed ({error.reason.value})", f"routers-{self.partition} offset {record.offset}")
             return
         self._queue(router_id).declarations.append(Declared(router_id, record.offset, record.timestamp, router))
 
-    def _request(self, decision: RouteDecided, record: Record) -> RequestSubmitted | None:
+    def _request(self, decision: Decision, record: Record) -> Request | None:
         """Return the request of a decision, reading on until it is found."""
         wanted = decision.router_id, decision.request_id
         cursor = self._cursors["requests"]
@@ -251,7 +249,7 @@ class Merge:
             read = cursor.take()
             if read.offset in self._refused["requests"] or (self._key is not None and read.key not in (None, self._key)):
                 continue
-            request = self._decoded(RequestSubmitted, "requests", read)
+            request = self._decoded("requests", read)
             if request is None or request.request_id in self._queue(request.router_id).seen:
                 continue
             self._requests.setdefault((request.router_id, request.request_id), request)
@@ -262,11 +260,12 @@ class Merge:
             self._account.skip("decisions whose request is gone", f"routes-{self.partition} offset {record.offset}")
         return found
 
-    def _decoded(self, model: type[E], topic: str, record: Record) -> E | None:
+    def _decoded(self, topic: str, record: Record) -> Any:
+        """Return the event of a record, or None where it is of another router or can't be read."""
         if self._key is not None and record.key is not None and record.key != self._key:
             return None
         try:
-            event = decode(model, record.value) if topic == "routes" else decode_keyed(model, key=record.key, value=record.value)
+            event = read(topic, record)
         except MalformedEvent as error:
             self._account.skip(f"malformed ({error.reason.value})", f"{topic}-{self.partition} offset {record.offset}")
             return None
@@ -277,3 +276,7 @@ class Merge:
         if queue is None:
             queue = self._queues[router_id] = Queue()
         return queue
+
+
+def _raw(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)

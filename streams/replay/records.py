@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -15,12 +15,12 @@ SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 
 class Record(NamedTuple):
-    """One record of a topic; `timestamp` in seconds since the epoch."""
+    """One record of a topic; `timestamp` in seconds since the epoch, `value` as bytes or as the JSON that it is."""
 
     offset: int
     timestamp: float
     key: bytes | None
-    value: bytes | None
+    value: Any
     headers: Mapping[str, str]
 
 
@@ -78,9 +78,9 @@ class JsonlHistory:
 def _parsed(line: bytes) -> Record:
     body = orjson.loads(line)
     value = body["value"]
-    raw = value if value is None else base64.b64decode(value["base64"]) if _is_opaque(value) else orjson.dumps(value)
     key = body.get("key")
-    return Record(body["offset"], body["timestamp"], None if key is None else key.encode(), raw, body.get("headers", {}))
+    value = base64.b64decode(value["base64"]) if _is_opaque(value) else value
+    return Record(body["offset"], body["timestamp"], None if key is None else key.encode(), value, body.get("headers", {}))
 
 
 def _is_opaque(value: object) -> bool:
@@ -106,7 +106,7 @@ def line_of(record: Record) -> bytes:
     if record.key is not None:
         body["key"] = record.key.decode(errors="replace")
     try:
-        body["value"] = None if record.value is None else orjson.Fragment(_checked(record.value))
+        body["value"] = orjson.Fragment(_checked(record.value)) if isinstance(record.value, bytes) else record.value
     except orjson.JSONDecodeError:
         body["value"] = {"base64": base64.b64encode(record.value or b"").decode()}
     if record.headers:

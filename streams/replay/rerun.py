@@ -122,8 +122,7 @@ class Rerun:
     def _feed(self, event: Billed | Rewarded, engine: Engine) -> None:
         if isinstance(event, Billed):
             bill = event.bill
-            tokens = None if bill.input_tokens is None or bill.output_tokens is None else (bill.input_tokens, bill.output_tokens)
-            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=tokens, revision=bill.revision)
+            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=bill.tokens, revision=bill.revision)
             return
         reward = event.reward
         engine.learn(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
-from schemas.routes import RouteDecided
 from streams.replay.merge import Decided, Happened
+from streams.replay.reading import Decision
 from streams.replay.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
@@ -19,7 +19,7 @@ TOLERANCE = 1e-9
 class Difference:
     """The first decision of a router that came out otherwise; `again` None: the engine refused, `refusal` says why."""
 
-    recorded: RouteDecided
+    recorded: Decision
     again: RequestRecord | None
     fields: tuple[str, ...]
     refusal: str = ""
@@ -100,10 +100,10 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict) -> None:
     verdict.identical += identical
 
 
-def compare(recorded: RouteDecided, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
+def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
     """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are equal to the bit."""
     fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
-    if recorded.reason.value != again.reason:
+    if recorded.reason != again.reason:
         fields.append("reason")
     numbers = [
         (name, getattr(recorded, name), getattr(again, name))
@@ -111,13 +111,13 @@ def compare(recorded: RouteDecided, again: RequestRecord) -> tuple[tuple[str, ..
     ]
     seen = again.candidates
     if recorded.candidates is not None and seen is not None:
-        if tuple(c.model for c in recorded.candidates) != tuple(seen.models):
+        if tuple(c["model"] for c in recorded.candidates) != tuple(seen.models):
             fields.append("candidates")
         else:
             for k, candidate in enumerate(recorded.candidates):
-                numbers.append(("mean", candidate.mean, seen.mean[k]))
-                numbers.append(("bonus", candidate.bonus, seen.bonus[k]))
-                numbers.append(("penalty", candidate.penalty, seen.penalty[k]))
+                numbers.append(("mean", candidate["mean"], seen.mean[k]))
+                numbers.append(("bonus", candidate["bonus"], seen.bonus[k]))
+                numbers.append(("penalty", candidate["penalty"], seen.penalty[k]))
     identical = True
     for name, was, now in numbers:
         if was != now:

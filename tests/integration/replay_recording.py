@@ -148,7 +148,7 @@ def record_history(settings: Settings, folder: Path, *, requests: int, in_flight
     at = {
         requests // 4: lambda: redeclare(budget=2e-4, without=("large",)),
         requests // 2: kill,
-        3 * requests // 4: lambda: redeclare(),
+        3 * requests // 4: redeclare,
     }
     routers = {profile: declaration(profile, without=("large",)) for profile in ("paper", "live")}
     try:

@@ -1,0 +1,155 @@
+"""One request with everything that history says of it: decision, bill and reward joined, and how late they came."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from router_state.config import Price, Vector
+from streams.replay.account import Account
+from streams.replay.contexts import Contexts
+from streams.replay.merge import Billed, Decided, Declared, Happened
+
+HORIZON = 20_000
+
+
+@dataclass(slots=True)
+class Case:
+    """One decided request.
+
+    Attributes:
+        index: its place among the decided requests, from 0.
+        outcomes: {model: (reward, cost_usd)} where the data says what other models would have earned, else empty.
+        model, propensity: as decided in history, and how likely that was.
+        cost_usd, reward: as observed, or None; the lags count decisions since its own.
+    """
+
+    index: int
+    request_id: str
+    x: Vector
+    at: float
+    allowed_models: list[str] | None
+    max_price_per_1k: float | None
+    outcomes: Mapping[str, tuple[float, float]]
+    model: str
+    propensity: float
+    cost_usd: float | None = None
+    cost_lag: int = 0
+    reward: float | None = None
+    reward_lag: int = 0
+
+
+class Cases:
+    """Iterate over a router's cases and declarations, in order of its decisions.
+
+    A case is emitted once its bill and reward have come, or `horizon` decisions later without them.
+
+    Args:
+        since, until: seconds since the epoch; cases decided outside are left out.
+    """
+
+    def __init__(
+        self,
+        happened: Iterable[Happened],
+        *,
+        contexts: Contexts,
+        account: Account,
+        horizon: int = HORIZON,
+        since: float = float("-inf"),
+        until: float = float("inf"),
+    ) -> None:
+        self._happened = happened
+        self._contexts = contexts
+        self._account = account
+        self._horizon = horizon
+        self._since, self._until = since, until
+        self._open: deque[Case | Declared] = deque()
+        self._by_id: dict[str, Case] = {}
+        self._prices: dict[str, Price] = {}
+        self.decided = 0
+        self._clock = float("-inf")
+
+    def __iter__(self) -> Iterator[Case | Declared]:
+        for event in self._happened:
+            if isinstance(event, Decided):
+                if event.at >= self._until:
+                    break
+                if event.at < self._since:
+                    continue
+                self._add(event)
+            elif isinstance(event, Declared):
+                self._declare(event)
+            else:
+                self._feed(event)
+            yield from self._ready()
+        yield from self._open
+
+    def _declare(self, event: Declared) -> None:
+        if event.router is not None:
+            self._prices = {n: Price(m.input_price_per_m, m.output_price_per_m) for n, m in event.router.models.items()}
+        self._open.append(event)
+
+    def _add(self, event: Decided) -> None:
+        request, decision = event.request, event.decision
+        at = event.at
+        if at < self._clock:
+            self._account.skip("clock jumps back; taken as standing still", f"decision {decision.seq}")
+            at = self._clock
+        self._clock = at
+        case = Case(
+            self.decided,
+            decision.request_id,
+            self._contexts.of(request),
+            at,
+            request.allowed_models,
+            request.max_price_per_1k,
+            {} if request.outcomes is None else _outcomes(request.outcomes),
+            decision.model,
+            decision.propensity,
+        )
+        self.decided += 1
+        self._open.append(case)
+        self._by_id[case.request_id] = case
+
+    def _feed(self, event: Any) -> None:
+        body = event.bill if isinstance(event, Billed) else event.reward
+        case = self._by_id.get(body.request_id)
+        if case is None:
+            return
+        lag = self.decided - 1 - case.index
+        if isinstance(event, Billed):
+            if case.cost_usd is None:
+                case.cost_lag = lag
+            case.cost_usd = event.bill.cost_usd
+            if case.cost_usd is None and case.model in self._prices:
+                into, out = event.bill.tokens or (0, 0)
+                case.cost_usd = self._prices[case.model].cost_usd(input_tokens=into, output_tokens=out)
+        else:
+            if case.reward is None:
+                case.reward_lag = lag
+            case.reward = event.reward.reward
+
+    def _ready(self) -> Iterator[Case | Declared]:
+        while self._open:
+            first = self._open[0]
+            if isinstance(first, Case):
+                complete = first.cost_usd is not None and first.reward is not None
+                if not complete and self.decided - first.index <= self._horizon:
+                    return
+                del self._by_id[first.request_id]
+            yield self._open.popleft()
+
+
+def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
+    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is left out."""
+    if not isinstance(found, dict):
+        return {}
+    outcomes = {}
+    for model, outcome in found.items():
+        if isinstance(outcome, dict):
+            reward, cost = outcome.get("reward"), outcome.get("cost_usd")
+            if isinstance(reward, int | float) and isinstance(cost, int | float) and 0 <= reward <= 1 and cost >= 0:
+                outcomes[model] = float(reward), float(cost)
+    return outcomes

@@ -1,0 +1,171 @@
+"""Who decides in a simulation: the engine that ships under some settings, one model always, chance, or history itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from router_state.alert import Alert
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from schemas.routers import RouterDeclared
+from streams.replay.cases import Case
+from streams.replay.rerun import ReadPrior, Remembered, configuration
+from streams.replay.scenario import Policy
+from streams.replay.world import uniform
+
+REMEMBERED = 2_000
+EXPIRE_EVERY = 64
+KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
+
+
+class Decider(Protocol):
+    """One policy in a simulation."""
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Put a declaration in force."""
+        ...
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Return the model and λ_t. Raises RouterStateError where no model may be called."""
+        ...
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Take a bill in."""
+        ...
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Take a reward in."""
+        ...
+
+    def alerts(self) -> list[Alert]:
+        """Return what was raised since the last call."""
+        ...
+
+
+class Finished(Remembered):
+    """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
+
+    def trim(self, engine: Engine) -> None:
+        """Forget the oldest that have their bill and reward; one that waits forever is kept until its commitment expired."""
+        while len(self) > self._keep:
+            oldest = self[self._order[0]]
+            if self._order[0] in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
+                return
+            del self[self._order.popleft()]
+
+
+class EngineDecider:
+    """The engine with a profile's settings, or the router's own, and knobs over them."""
+
+    def __init__(self, policy: Policy, *, read_prior: ReadPrior) -> None:
+        self._policy = policy
+        self._read_prior = read_prior
+        self._versions = 0
+        self._engine: Engine | None = None
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Put a declaration in force under this policy's profile."""
+        if self._policy.profile != "declared":
+            kept = {
+                name: getattr(router, name)
+                for name in ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
+            }
+            router = RouterDeclared.model_construct(**kept, profile=self._policy.profile)
+        config = configuration(router, offset=self._versions, read_prior=self._read_prior)
+        if self._policy.knobs:
+            config = replace(config, knobs=replace(config.knobs, **self._policy.knobs))  # type: ignore[arg-type]
+        self._versions += 1
+        if self._engine is None:
+            self._engine = Engine.start(config, Finished(REMEMBERED))
+        else:
+            self._engine.configure(config, now=at)
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Let the engine decide."""
+        engine = self.engine
+        if engine.state.seq % EXPIRE_EVERY == 0:
+            engine.expire(now=at)
+        record = engine.decide(
+            request_id, case.x, now=at, allowed_models=case.allowed_models, max_price_per_1k=case.max_price_per_1k
+        )
+        engine.records.trim(engine)  # type: ignore[attr-defined]
+        return record.model, record.lambda_t
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Settle; a bill of a request that is forgotten changes nothing."""
+        if request_id in self.engine.records:
+            self.engine.settle(request_id, cost_usd=cost_usd)
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Learn; a reward of a request that is forgotten changes nothing."""
+        if request_id in self.engine.records:
+            self.engine.learn(request_id, reward=reward)
+
+    def alerts(self) -> list[Alert]:
+        """Return and clear the engine's alerts; what the service would write is of no interest here."""
+        state = self.engine.state
+        state.touched.clear()
+        if not state.alerts:
+            return []
+        raised = list(state.alerts)
+        state.alerts.clear()
+        return raised
+
+
+class NoModel(RouterStateError):
+    """The policy has no model for this request."""
+
+    reason = "no_model"
+
+
+class StaticDecider:
+    """A policy that learns nothing: `choose` maps the request, its case and the models in force to a model or None."""
+
+    def __init__(self, choose: Callable[[str, Case, list[str]], str | None]) -> None:
+        self._choose = choose
+        self._models: list[str] = []
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Note which models there are."""
+        self._models = list(router.models)
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Choose without a budget."""
+        model = self._choose(request_id, case, self._models)
+        if model is None:
+            raise NoModel("no model to choose")
+        return model, 0.0
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Learn nothing."""
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Learn nothing."""
+
+    def alerts(self) -> list[Alert]:
+        """Return none."""
+        return []
+
+
+def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:
+    """Return what decides for a policy of a scenario."""
+    if policy.profile is not None:
+        return EngineDecider(policy, read_prior=read_prior)
+    if policy.model is not None:
+        model = policy.model
+        return StaticDecider(lambda request_id, case, models: model)
+    if policy.recorded:
+        return StaticDecider(lambda request_id, case, models: case.model)
+
+    def at_random(request_id: str, case: Case, models: list[str]) -> str | None:
+        allowed = [m for m in models if case.allowed_models is None or m in case.allowed_models]
+        return allowed[int(uniform(seed, case.index) * len(allowed))] if allowed else None
+
+    return StaticDecider(at_random)

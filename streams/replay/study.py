@@ -1,0 +1,98 @@
+"""A scenario played over a history by several policies: what was run, and all that a report needs of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from streams.replay.account import Account
+from streams.replay.cases import Cases
+from streams.replay.contexts import Contexts
+from streams.replay.merge import Declared, Happened
+from streams.replay.policies import decider_of
+from streams.replay.rerun import ReadPrior
+from streams.replay.scenario import BadScenario, Scenario
+from streams.replay.simulate import Outcomes, Run, Simulation
+from streams.replay.track import Track
+from streams.replay.world import World
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a first reading of a history finds."""
+
+    requests: int = 0
+    without_outcomes: int = 0
+    models: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    index_of: dict[datetime, int] = field(default_factory=dict)
+    outcomes: Outcomes = field(default_factory=Outcomes)
+
+
+@dataclass(slots=True)
+class Study:
+    """A finished study. `seconds` is the time of the policies alone, the reading included."""
+
+    scenario: Scenario
+    survey: Survey
+    world: World
+    runs: dict[str, Run]
+    account: Account
+    seconds: float
+
+
+def survey(cases: Cases, scenario: Scenario) -> Survey:
+    """Read a history once: count it, place the scenario's times, fit what is needed for models that were not called."""
+    found = Survey()
+    times = sorted({t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)})
+    for case in cases:
+        if isinstance(case, Declared):
+            found.declared.update(() if case.router is None else case.router.models)
+            continue
+        while times and case.at >= times[0].timestamp():
+            found.index_of[times.pop(0)] = case.index
+        found.requests += 1
+        found.models.update(case.outcomes)
+        found.models.add(case.model)
+        if not case.outcomes:
+            found.without_outcomes += 1
+            found.outcomes.fit(case)
+    found.index_of.update(dict.fromkeys(times, found.requests))
+    return found
+
+
+def study(
+    happened: Callable[[], Iterable[Happened]],
+    scenario: Scenario,
+    *,
+    contexts: Contexts,
+    read_prior: ReadPrior,
+    since: float = float("-inf"),
+    until: float = float("inf"),
+    compare: bool | None = None,
+) -> Study:
+    """Play a scenario over one router's history.
+
+    Args:
+        happened: starts the history from its beginning; it is read twice.
+        compare: estimate from logged propensities what policies would have earned; None: where outcomes are missing.
+
+    Raises:
+        BadScenario: it does not fit the history, or there is no request in the range.
+    """
+    account = Account()
+    found = survey(Cases(happened(), contexts=contexts, account=Account(), since=since, until=until), scenario)
+    if not found.requests:
+        raise BadScenario("the history has no decided request in this range")
+    world = World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
+    boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
+    runs = {
+        policy.name: Run(decider_of(policy, seed=scenario.seed, read_prior=read_prior), Track(policy.name, boundaries))
+        for policy in scenario.policies
+    }
+    simulation = Simulation(world, found.outcomes, runs, compare=found.without_outcomes > 0 if compare is None else compare)
+    started = time.process_time()
+    simulation.play(Cases(happened(), contexts=contexts, account=account, since=since, until=until))
+    return Study(scenario, found, world, runs, account, time.process_time() - started)

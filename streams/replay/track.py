@@ -1,0 +1,116 @@
+"""What a policy did, in buckets over the requests and by phase, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+BUCKETS = 400
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of guessed outcome."""
+
+    requests: int = 0
+    rewarded: int = 0
+    billed: int = 0
+    modelled: int = 0
+    reward: float = 0.0
+    cost_usd: float = 0.0
+    budget_usd: float = 0.0
+    budgeted: int = 0
+    lambda_t: float = 0.0
+    calls: dict[str, int] = field(default_factory=dict)
+
+    def merge(self, other: Bucket) -> None:
+        """Add another bucket's sums."""
+        for name in ("requests", "rewarded", "billed", "modelled", "reward", "cost_usd", "budget_usd", "budgeted", "lambda_t"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for model, calls in other.calls.items():
+            self.calls[model] = self.calls.get(model, 0) + calls
+
+    @property
+    def mean_reward(self) -> float | None:
+        return self.reward / self.rewarded if self.rewarded else None
+
+    @property
+    def mean_cost_usd(self) -> float | None:
+        return self.cost_usd / self.billed if self.billed else None
+
+    @property
+    def cost_over_budget(self) -> float | None:
+        """Return mean cost ÷ mean budget, or None without either."""
+        if not self.billed or not self.budgeted or self.budget_usd <= 0.0:
+            return None
+        return (self.cost_usd / self.billed) / (self.budget_usd / self.budgeted)
+
+
+@dataclass(slots=True)
+class Track:
+    """A policy's history: buckets of equal width, which doubles whenever there are too many, and one bucket per phase."""
+
+    name: str
+    boundaries: list[int]
+    width: int = 1
+    buckets: list[Bucket] = field(default_factory=list)
+    phases: list[Bucket] = field(default_factory=list)
+    alerts: list[tuple[int, str, str | None, str]] = field(default_factory=list)
+    refused: dict[str, int] = field(default_factory=dict)
+    requests: int = 0
+    _phase: int = 0
+
+    def __post_init__(self) -> None:
+        self.phases = [Bucket() for _ in range(len(self.boundaries) + 1)]
+
+    def observe(
+        self,
+        index: int,
+        *,
+        model: str,
+        reward: float | None,
+        cost_usd: float | None,
+        budget_usd: float | None,
+        lambda_t: float,
+        modelled: bool,
+    ) -> None:
+        """Take one decision in, at this index of the history."""
+        while self._phase < len(self.boundaries) and index >= self.boundaries[self._phase]:
+            self._phase += 1
+        place = index // self.width
+        while place >= BUCKETS:
+            self._halve()
+            place = index // self.width
+        while len(self.buckets) <= place:
+            self.buckets.append(Bucket())
+        self.requests += 1
+        for bucket in (self.buckets[place], self.phases[self._phase]):
+            bucket.requests += 1
+            bucket.lambda_t += lambda_t
+            bucket.calls[model] = bucket.calls.get(model, 0) + 1
+            bucket.modelled += modelled
+            if reward is not None:
+                bucket.rewarded += 1
+                bucket.reward += reward
+            if cost_usd is not None:
+                bucket.billed += 1
+                bucket.cost_usd += cost_usd
+            if budget_usd is not None:
+                bucket.budgeted += 1
+                bucket.budget_usd += budget_usd
+
+    def _halve(self) -> None:
+        merged = []
+        for at in range(0, len(self.buckets), 2):
+            bucket = self.buckets[at]
+            if at + 1 < len(self.buckets):
+                bucket.merge(self.buckets[at + 1])
+            merged.append(bucket)
+        self.buckets, self.width = merged, self.width * 2
+
+    @property
+    def total(self) -> Bucket:
+        """Return the sums over everything."""
+        total = Bucket()
+        for phase in self.phases:
+            total.merge(phase)
+        return total
