@@ -32,6 +32,8 @@ def faust_options(settings: Settings) -> dict[str, Any]:
         "broker": ";".join(brokers),
         "broker_credentials": settings.faust_credentials(),
         "consumer_group_instance_id": settings.instance_id,
+        # A member that comes back under its instance id must not be known to the group by another host's name.
+        **({"canonical_url": f"http://{settings.instance_id}"} if settings.instance_id else {}),
         "agent_supervisor": mode.CrashingSupervisor,
         "broker_commit_interval": settings.commit_interval,
         "broker_commit_every": 1000,
@@ -171,6 +173,9 @@ class App(faust.App):  # type: ignore[misc]
             thread = getattr(self._consumer, "_thread", None)
             coordinator = getattr(getattr(thread, "_consumer", None), "_coordinator", None)
             error = getattr(coordinator, "_pending_exception", None)
+            task = getattr(coordinator, "_coordination_task", None)
+            if error is None and task is not None and task.done() and not task.cancelled():
+                error = task.exception()
             if error is not None:
                 self._crash(error)
             self.metrics.ready.set(self.not_ready() is None)
@@ -216,10 +221,11 @@ async def serve(app: App) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     starting = asyncio.create_task(app.start())
-    stopping = asyncio.create_task(stop.wait())
-    done, _ = await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if starting in done:
+    ends = {asyncio.create_task(stop.wait()), asyncio.create_task(app.wait_until_stopped())}
+    await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
         await starting
-        await stopping
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await app.stop()
-    starting.cancel()
+    for task in (starting, *ends):
+        task.cancel()

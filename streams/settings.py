@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     encoder_weights: str | None = Field(None, examples=["sentence-transformers/all-MiniLM-L6-v2"])
     encoder_threads: int = Field(1, ge=1, le=64, examples=["2"])
     priors_path: Path | None = Field(None, examples=["/var/lib/paretobandit/priors"])
-    projection_path: Path | None = Field(None, examples=["/var/lib/paretobandit/projection.npz"])
+    projection_path: Path | None = Field(None, examples=["/var/lib/paretobandit/projection"])
 
     # Web
     web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
