@@ -1,0 +1,60 @@
+"""What the documents say of settings, metrics, commands and files is what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from streams.cli import main
+from streams.metrics import Metrics
+from streams.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md"]
+
+
+def shown(default: Any) -> str:
+    """Write a default as the table of settings does."""
+    if default is None:
+        return "–"
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
+    text = (ROOT / "docs/operating.md").read_text()
+    listed = dict(re.findall(r"^\| `(PB_\w+)` \| (.*?) \| .+ \|$", text, re.MULTILINE))
+    assert listed == {f"PB_{name.upper()}": shown(field.default) for name, field in Settings.model_fields.items()}
+
+
+def test_the_table_of_metrics_is_complete() -> None:
+    text = (ROOT / "docs/operating.md").read_text().partition("## Metrics")[2].partition("##")[0]
+    there = {f"{family.name}_total" if family.type == "counter" else family.name for family in Metrics().registry.collect()}
+    assert set(re.findall(r"`(pb_\w+)`", text)) == there
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_a_file(page: str) -> None:
+    folder = (ROOT / page).parent
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text())
+    assert links
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_and_option_that_is_named_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    named = re.findall(r"pbstream ([a-z][^`\n#|]*)", text)
+    assert named
+    for example in named:
+        words = re.findall(r'"[^"]*"|[^\s;,]+', example)
+        command: click.Command = main
+        while isinstance(command, click.Group) and words:
+            command = command.commands[words.pop(0)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, example
