@@ -1,0 +1,242 @@
+"""The decision core against the reference library: microseconds per decision and per reward, both sides in one run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report import command, print_figures, print_table
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.engine import Engine
+from streams.array_folder import Array
+
+BATCH = 64
+BINDING_USD, LOOSE_USD = 6.62e-4, 2.0e-2
+PRICES = {"llama": Price(0.1, 0.1), "mistral": Price(0.5, 1.5), "gemini": Price(1.25, 10.0)}
+NAMES = tuple(PRICES)
+_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_MEAN_REWARDS, _MEAN_COSTS = (0.80, 0.90, 0.93), (3e-5, 5e-4, 1.5e-2)
+
+clock = time.perf_counter
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """Made-up traffic: contexts (n, d), and of each model {name: n rewards} and {name: n costs in dollars}."""
+
+    contexts: list[Array]
+    rewards: dict[str, list[float]]
+    costs: dict[str, list[float]]
+
+    @classmethod
+    def make(cls, n: int, *, d: int, seed: int = 0) -> Feed:
+        """Draw n requests of dimension d with linear rewards and costs like the benchmark's."""
+        rng = np.random.default_rng(seed)
+        contexts = rng.normal(size=(n, d)) * 0.5
+        contexts[:, -1] = 1.0
+        weights = rng.normal(size=(3, d)) * (0.25 / np.sqrt(d))
+        weights[:, -1] = _MEAN_REWARDS
+        rewards = np.clip(contexts @ weights.T + rng.normal(size=(n, 3)) * 0.1, 0.0, 1.0)
+        costs = np.array(_MEAN_COSTS) * rng.lognormal(-0.25, 0.7, size=(n, 3))
+        columns = [{name: table[:, k].tolist() for k, name in enumerate(NAMES)} for table in (rewards, costs)]
+        return cls(list(contexts), *columns)
+
+
+@dataclass
+class Ours:
+    """An engine and its next request's number."""
+
+    engine: Engine
+    feed: Feed
+    bills: bool
+    done: int = 0
+
+    @classmethod
+    def make(cls, feed: Feed, *, d: int, budget: float | None, profile: str = "paper") -> Ours:
+        """Return a router that knows nothing yet; with a budget it gets bills."""
+        knobs = knobs_for(profile, {"lambda_c": 0.3 if budget is None else 0.0})
+        models = {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()}
+        config = RouterConfig(models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs)
+        return cls(Engine.start(config), feed, budget is not None)
+
+    def play(self, n: int, *, batch: int = 1) -> tuple[float, float]:
+        """Decide and learn n requests, in batches; return the seconds that decisions and feedback took."""
+        engine, feed, deciding, learning = self.engine, self.feed, 0.0, 0.0
+        for first in range(self.done, self.done + n, batch):
+            rows = [i % len(feed.contexts) for i in range(first, first + batch)]
+            ids, contexts, now = [str(i) for i in range(first, first + batch)], [feed.contexts[i] for i in rows], float(first)
+            start = clock()
+            models = [engine.decide(request_id, x, now=now).model for request_id, x in zip(ids, contexts, strict=True)]
+            deciding += clock() - start
+            rewards = [feed.rewards[model][i] for model, i in zip(models, rows, strict=True)]
+            costs = [feed.costs[model][i] for model, i in zip(models, rows, strict=True)]
+            start = clock()
+            if self.bills:
+                for request_id, cost_usd in zip(ids, costs, strict=True):
+                    engine.settle(request_id, cost_usd=cost_usd)
+            for request_id, reward in zip(ids, rewards, strict=True):
+                engine.learn(request_id, reward=reward)
+            learning += clock() - start
+        self.done += n
+        return deciding, learning
+
+
+@dataclass
+class Theirs:
+    """The reference library's router, fed the same way."""
+
+    router: Any
+    feed: Feed
+    done: int = 0
+
+    @classmethod
+    def make(cls, feed: Feed, *, d: int, budget: float | None) -> Theirs:
+        """Return a router of `paretobandit` that knows nothing yet."""
+        from pareto_bandit.budget_pacer import BudgetPacer
+        from pareto_bandit.feature_service import FeatureService
+        from pareto_bandit.router import BanditRouter
+
+        registry = {
+            name: {"input_cost_per_m": price.input_price_per_m, "output_cost_per_m": price.output_price_per_m}
+            for name, price in PRICES.items()
+        }
+        router = BanditRouter.create(
+            model_registry=registry,
+            feature_service=FeatureService.for_precomputed(d),
+            priors="none",
+            bandit_seed=0,
+            cost_penalty=0.3 if budget is None else 0.0,
+            budget_pacer=None if budget is None else BudgetPacer(budget),
+        )
+        return cls(router, feed)
+
+    def play(self, n: int, *, batch: int = 1) -> tuple[float, float]:
+        """As `Ours.play`."""
+        router, feed, deciding, learning = self.router, self.feed, 0.0, 0.0
+        for first in range(self.done, self.done + n, batch):
+            rows = [i % len(feed.contexts) for i in range(first, first + batch)]
+            contexts = [feed.contexts[i] for i in rows]
+            start = clock()
+            decisions = [router.route(x) for x in contexts]
+            deciding += clock() - start
+            rewards = [feed.rewards[model][i] for (model, _), i in zip(decisions, rows, strict=True)]
+            for (model, log), i in zip(decisions, rows, strict=True):
+                log.cost_usd = feed.costs[model][i]
+            start = clock()
+            for (_, log), reward in zip(decisions, rewards, strict=True):
+                router.process_feedback(log.request_id, reward)
+            learning += clock() - start
+        self.done += n
+        return deciding, learning
+
+
+@dataclass
+class Rounds:
+    """Seconds per request of both sides, round by round."""
+
+    ours: list[tuple[float, float]] = field(default_factory=list)
+    theirs: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """The median over rounds of our time over theirs: neighbours in time, so that a busy machine slows both."""
+        return float(np.median(np.sum(self.ours, axis=1) / np.sum(self.theirs, axis=1)))
+
+    def row(self, title: str) -> tuple[str, str, str, float]:
+        """Return the table's row: what, theirs and ours as decision + feedback in microseconds, the ratio."""
+        theirs, ours = (1e6 * np.median(side, axis=0) for side in (self.theirs, self.ours))
+        return title, f"{theirs[0]:.1f} + {theirs[1]:.1f}", f"{ours[0]:.1f} + {ours[1]:.1f}", self.ratio
+
+
+def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: int = 1) -> Rounds:
+    """Let both sides play rounds of n requests in turn, after two rounds to warm up."""
+    found = Rounds()
+    for number in range(rounds + 2):
+        pair = ((found.ours, ours), (found.theirs, theirs))
+        for seconds, side in pair if number % 2 else pair[::-1]:
+            deciding, learning = side.play(n, batch=batch)
+            if number >= 2:
+                seconds.append((deciding / n, learning / n))
+    return found
+
+
+def cost_by_routers(counts: Sequence[int], *, events: int) -> dict[int, float]:
+    """Return seconds per decision with its reward when that many routers, drawn at random, share the process."""
+    feed = Feed.make(500, d=26)
+    routers = [Ours.make(feed, d=26, budget=None) for _ in range(max(counts))]
+    for router in routers:
+        router.play(2)
+    found, rng = {}, np.random.default_rng(0)
+    for count in counts:
+        spent = []
+        for _ in range(5):
+            drawn = rng.integers(count, size=events // 5)
+            spent.append(sum(sum(routers[k].play(1)) for k in drawn) / len(drawn))
+        found[count] = float(np.median(spent))
+    return found
+
+
+@command
+def main(quick: bool) -> None:
+    """Time route and update against paretobandit one by one and in batches of 64, the live profile, and many routers."""
+    if any(os.environ.get(name) != "1" for name in _THREADS):  # BLAS reads it when numpy is imported
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]], {**os.environ, **_THREADS})
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    rounds = 25 if quick else 100
+    small, wide = Feed.make(2000, d=26), Feed.make(1000, d=385)
+    one = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH)
+    paced = compare(Ours.make(small, d=26, budget=LOOSE_USD), Theirs.make(small, d=26, budget=LOOSE_USD), rounds=rounds, n=BATCH)
+    big = compare(Ours.make(wide, d=385, budget=None), Theirs.make(wide, d=385, budget=None), rounds=max(8, rounds // 4), n=BATCH)
+    many = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH, batch=BATCH)
+    live = compare(
+        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
+        Ours.make(small, d=26, budget=BINDING_USD),
+        rounds=rounds,
+        n=2 * BATCH,
+    )
+    counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
+    by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
+    title = f"Core, 3 models, 1 BLAS thread, medians of {rounds} rounds; µs per decision + feedback"
+    print_table(
+        title,
+        ["", "paretobandit", "ours", "ratio"],
+        [
+            one.row("d 26, one by one"),
+            paced.row("d 26, one by one, with a budget and bills"),
+            big.row("d 385, one by one"),
+            many.row(f"d 26, batches of {BATCH}"),
+        ],
+    )
+    decisions = np.array([[a[0], b[0]] for a, b in zip(live.ours, live.theirs, strict=True)])
+    extra_us = 1e6 * float(np.median(decisions[:, 0] - decisions[:, 1]))
+    print_table(
+        f"A decision under a binding budget (${BINDING_USD:.2e}); µs",
+        ["", "paper", "live", "extra"],
+        [("decision", *(1e6 * np.median(decisions, axis=0)[::-1]).tolist(), extra_us)],
+    )
+    print_table("Routers in the process", ["", "µs per decision and reward"], [(f"{n:,}", 1e6 * s) for n, s in by_count.items()])
+    print_figures(
+        "core",
+        {
+            "ratio_d26": one.ratio,
+            "ratio_d26_with_bills": paced.ratio,
+            "ratio_d385": big.ratio,
+            "ratio_batch64": many.ratio,
+            "live_extra_us": extra_us,
+            "live_extra_ratio": float(np.median(decisions[:, 0] / decisions[:, 1])),
+            "many_routers_ratio": by_count[counts[-1]] / by_count[1],
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
