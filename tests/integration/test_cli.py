@@ -1,0 +1,281 @@
+"""The command line against a real worker on a real broker; every command of the README and the quick start is run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streams.cli import main
+from streams.demo.stage import running_worker
+from streams.kafka.wire import answers, free_ports
+from streams.settings import Settings, load_settings
+from streams.topics import create_topics
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = "[0.3, -0.1, 1.0]"
+PRICES = ("--input-price", "0.1", "--output-price", "0.4")
+
+
+@pytest.fixture(scope="module")
+def settings(kafka: str) -> Settings:
+    """Return the settings of a service of its own."""
+    name = f"cli-{uuid4().hex[:8]}"
+    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    asyncio.run(create_topics(made))
+    return made
+
+
+@pytest.fixture(scope="module")
+def worker(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Run a worker; its encoder is loaded by the first prompt."""
+    log = tmp_path_factory.mktemp("cli") / "worker.log"
+    with running_worker(settings, environment={"PB_ENCODER_BACKEND": "onnx"}, log=log):
+        yield settings
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the variables that lead to the service."""
+    return {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_WEB_PORT": str(settings.web_port),
+    }
+
+
+def run(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Result:
+    """Run one command in this process."""
+    named = ("--router", router) if router else ()
+    return CliRunner().invoke(main, [*words, *named], input=stdin, env=environment(settings))
+
+
+def done(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> str:
+    """Run a command that must succeed, and return what it prints."""
+    result = run(settings, *words, stdin=stdin, router=router)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def done_json(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Any:
+    """Run a command that must succeed with --json."""
+    return json.loads(done(settings, *words, "--json", stdin=stdin, router=router))
+
+
+def add_two(settings: Settings, router: str) -> None:
+    """Declare a router of three dimensions with two models."""
+    done(settings, "models", "add", "small", *PRICES, "--dimensions", "3", router=router)
+    done(settings, "models", "add", "large", "--input-price", "1.25", "--output-price", "10", router=router)
+
+
+def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Settings) -> None:
+    add_two(worker, "life")
+    state = done_json(worker, "budget", "set", "0.001", router="life")
+    assert state["budget_usd_per_request"] == 0.001
+    decision = done_json(worker, "request", "--context", "-", "--id", "q-1", stdin=CONTEXT, router="life")
+    assert (decision["request_id"], decision["seq"], decision["repeat"]) == ("q-1", 1, False)
+    assert {candidate["model"] for candidate in decision["candidates"]} == {"small", "large"}
+    paid = done_json(worker, "cost", "q-1", "0.00031", router="life")
+    assert (paid["state"]["settled"], paid["state"]["spend_usd"]) == (1, 0.00031)
+    rewarded = done_json(worker, "reward", "q-1", "0.9", "--source", "judge", router="life")
+    assert rewarded["state"]["rewards_applied"] == 1
+    told = done(worker, "explain", "q-1", router="life")
+    assert f"→ {decision['model']}" in told
+    assert "Cost: $0.00031." in told
+    assert "Reward: 0.9 by judge." in told
+    found = done_json(worker, "explain", "q-1", router="life")
+    assert found["decision"] == decision
+    seen = done_json(worker, "watch", "--once", router="life")
+    assert (seen["shares"], seen["mean_reward"]) == ({decision["model"]: 1.0}, 0.9)
+    assert seen["spend_per_budget"] == pytest.approx(0.31)
+    assert "mean reward" in done(worker, "watch", "--once", router="life")
+    assert "0.310" in done(worker, "budget", "show", router="life")
+
+
+def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
+    add_two(worker, "again")
+    first, second = (done_json(worker, "request", "--context", "-", "--id", "q", stdin=CONTEXT, router="again") for _ in range(2))
+    assert (first["repeat"], second["repeat"]) == (False, True)
+    assert (first["model"], first["seq"], first["decided_at"]) == (second["model"], second["seq"], second["decided_at"])
+
+
+def test_prices_change_and_models_leave(worker: Settings) -> None:
+    add_two(worker, "moving")
+    done(worker, "models", "reprice", "large", "--input-price", "0.6", "--output-price", "5", router="moving")
+    done(worker, "models", "remove", "small", router="moving")
+    assert done_json(worker, "models", "list", router="moving") == {"large": {"input_price_per_m": 0.6, "output_price_per_m": 5.0}}
+    assert done_json(worker, "request", "--context", "-", stdin=CONTEXT, router="moving")["model"] == "large"
+    missing = run(worker, "models", "reprice", "small", *PRICES, router="moving")
+    assert missing.exit_code == 1
+    assert "its models: large" in missing.output
+
+
+def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
+    add_two(worker, "busy")
+
+    def add(name: str) -> int:
+        command = [sys.executable, "-m", "streams.cli", "models", "add", name, *PRICES, "--router", "busy", "--timeout", "60"]
+        return subprocess.run(command, env={**os.environ, **environment(worker)}, cwd=ROOT, check=False).returncode
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(add, ("a", "b", "c"))) == [0, 0, 0]
+    assert set(done_json(worker, "models", "list", router="busy")) == {"small", "large", "a", "b", "c"}
+
+
+def test_a_refused_declaration_is_explained_and_does_not_block_the_next(worker: Settings) -> None:
+    add_two(worker, "refusing")
+    refused = run(worker, "models", "add", "odd", *PRICES, "--like", "nobody", router="refusing")
+    assert refused.exit_code == 1
+    assert "invalid_config" in refused.output
+    done(worker, "budget", "set", "0.002", router="refusing")
+    assert set(done_json(worker, "models", "list", router="refusing")) == {"small", "large"}
+
+
+def test_a_budget_can_be_taken_away(worker: Settings) -> None:
+    add_two(worker, "free")
+    done(worker, "budget", "set", "0.002", router="free")
+    assert done_json(worker, "budget", "set", "none", router="free")["budget_usd_per_request"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "stdin", "reason"),
+    [
+        ((), "[1, 1]", "wrong_context"),
+        (("--allowed", "nobody"), CONTEXT, "no_allowed_model"),
+        (("--max-price", "0"), CONTEXT, "no_affordable_model"),
+    ],
+)
+def test_a_refused_request_says_why_and_what_to_do(worker: Settings, options: tuple[str, ...], stdin: str, reason: str) -> None:
+    done(worker, "models", "add", f"model-{reason}", *PRICES, "--dimensions", "3", router=f"strict.{reason}")
+    result = run(worker, "request", "--context", "-", *options, stdin=stdin, router=f"strict.{reason}")
+    assert result.exit_code == 1
+    assert f"was refused, {reason}" in result.output
+
+
+def test_an_undeclared_router_is_named_with_the_command_that_declares_it(worker: Settings) -> None:
+    asked = run(worker, "request", "--context", "-", stdin=CONTEXT, router="nobody")
+    assert asked.exit_code == 1
+    assert "unknown_router" in asked.output
+    for words in (("budget", "set", "1"), ("budget", "show"), ("models", "list"), ("watch", "--once")):
+        result = run(worker, *words, router="nobody")
+        assert result.exit_code == 1
+        assert "pbstream models add" in result.output
+
+
+def test_routers_are_listed_until_they_go(worker: Settings) -> None:
+    add_two(worker, "leaving")
+    rows = {row["router_id"]: row["models"] for row in done_json(worker, "routers", "list")}
+    assert rows["leaving"] == 2
+    done(worker, "routers", "remove", "--yes", router="leaving")
+    assert "leaving" not in {row["router_id"] for row in done_json(worker, "routers", "list")}
+
+
+def test_a_bill_of_an_unknown_request_is_sent_and_said_to_wait(worker: Settings) -> None:
+    add_two(worker, "orphan")
+    assert "not known yet" in done(worker, "cost", "never-asked", "0.001", router="orphan")
+
+
+def test_an_unknown_request_cannot_be_explained(worker: Settings) -> None:
+    result = run(worker, "explain", "never-asked")
+    assert result.exit_code == 1
+    assert "no decision for 'never-asked'" in result.output
+
+
+def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_path: Path) -> None:
+    lines = [{"prompt": f"What is {n} plus {n % 7}?", "rewards": {"small": n % 2, "large": 0.9}} for n in range(40)]
+    (tmp_path / "judged.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    fitted = tmp_path / "fitted"
+    summary = done_json(worker, "fit", str(tmp_path / "judged.jsonl"), str(fitted), "--components", "2")
+    assert (summary["prompts"], summary["dimensions"]) == (40, 3)
+    done(worker, "models", "add", "large", *PRICES, "--dimensions", "3", "--prior", str(fitted), "--n-eff", "50", router="warm")
+    assert "n_eff 50" in done(worker, "models", "list", router="warm")
+    decision = done_json(worker, "request", "--context", "-", stdin="[0.0, 0.0, 1.0]", router="warm")
+    assert decision["reason"] == "ucb"
+    assert decision["expected_reward"] == pytest.approx(0.9, abs=0.05)
+
+
+def test_without_a_worker_a_request_says_so_in_time(settings: Settings) -> None:
+    alone = settings.model_copy(update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"})
+    missing = run(alone, "request", "hello")
+    assert missing.exit_code == 1
+    assert "pbstream topics create" in missing.output
+    assert "created" in done(alone, "topics", "create")
+    assert done_json(alone, "topics", "create")["created"] == []
+    assert "as a worker needs them" in done(alone, "topics", "check")
+    result = run(alone, "request", "hello", "--timeout", "0.5")
+    assert result.exit_code == 1
+    assert "no worker answered within 0.5 s: is `pbstream worker` running?" in result.output
+    assert "/readyz" in result.output
+
+
+def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint() -> None:
+    port = free_ports(1)[0]
+    command = [sys.executable, "-m", "streams.cli", "broker", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT) as broker:
+        try:
+            assert broker.stdout is not None
+            assert broker.stdout.readline() == f"export PB_BOOTSTRAP=127.0.0.1:{port}\n"
+            assert answers(f"127.0.0.1:{port}")
+            broker.send_signal(signal.SIGINT)
+            assert broker.wait(30) == 0
+        finally:
+            broker.kill()
+    assert not answers(f"127.0.0.1:{port}")
+
+
+def commands_of(page: str) -> list[str]:
+    """Return a page's commands in their order, without those that stay: the fixtures run broker and worker."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if not re.match(r"pbstream (broker|worker)\b", line)]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_every_command_of_the_page_works(page: str, worker: Settings) -> None:
+    commands = commands_of(page)
+    assert len(commands) > 8
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            env={**os.environ, **environment(worker), "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+
+
+def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "client.py").write_text(code)
+    declared = run(worker, "models", "add", "for-the-client", *PRICES)
+    assert declared.exit_code == 0, declared.output
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "client.py")],
+        env={**os.environ, **environment(worker)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("call ")
+    assert ran.stderr == ""
+    deadline = time.monotonic() + 60
+    while done_json(worker, "budget", "show")["rewards_applied"] == 0:
+        assert time.monotonic() < deadline
