@@ -1,0 +1,112 @@
+"""Switch remedies of the worker off, and make things slow or wrong, so that each remedy can be seen to matter."""
+
+import asyncio
+import threading
+from typing import Any, ClassVar
+
+import faust
+from faust.tables.recovery import Recovery as StockRecovery
+from faust.transport.drivers import aiokafka as driver
+
+from streams.app import App
+from streams.recovery import Transport
+from streams.settings import Settings
+
+
+class StockThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """Faust's own fetching, which takes an emptied set of partitions for all of them."""
+
+    start_at: ClassVar[dict[Any, int]] = {}
+
+
+class StockConsumer(driver.Consumer):  # type: ignore[misc]
+    def _new_consumer_thread(self) -> Any:
+        return StockThread(self, loop=self.loop, beacon=self.beacon)
+
+
+class StockTransport(Transport):
+    Consumer = StockConsumer
+
+
+class Unguarded:
+    async def check(self, events: Any) -> None:
+        """Check nothing."""
+
+
+def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> App:
+    """Build the app without some of its remedies and with faults in what it stands on."""
+
+    class Armed(App):
+        def _new_transport(self) -> Any:
+            return StockTransport(self.conf.broker_consumer, self) if "gate" in without else super()._new_transport()
+
+        def _crash(self, reason: BaseException) -> None:
+            if "leave" in without:
+                faust.App._crash(self, reason)
+            else:
+                super()._crash(reason)
+
+        async def _watch(self) -> None:
+            if "watch" not in without:
+                await super()._watch()
+
+    app = Armed(settings)
+    if "order" in without:
+        app.tables.recovery_type = StockRecovery
+    if "guard" in without:
+        app.guard = Unguarded()  # type: ignore[assignment]
+    if "session_timeout" in faults:
+        app.conf.broker_session_timeout = faults["session_timeout"]
+        app.conf.broker_heartbeat_interval = faults["session_timeout"] / 5
+    if faults.get("crossing_fetch"):
+        # The recovery learns late that all is read: meanwhile the next fetch is under way.
+        _lag(StockRecovery, "_wait", 0.3)
+        _let_a_fetch_cross_the_seek()
+    if faults.get("seek_lag"):
+        _lag(driver.Consumer, "perform_seek", faults["seek_lag"])
+    return app
+
+
+def _lag(owner: Any, name: str, delay: float) -> None:
+    """Let what waits for a coroutine learn late that it has finished."""
+    quick = getattr(owner, name)
+
+    async def late(self: Any, *args: Any, **kwargs: Any) -> Any:
+        outcome = await quick(self, *args, **kwargs)
+        await asyncio.sleep(delay)
+        return outcome
+
+    setattr(owner, name, late)
+
+
+def _let_a_fetch_cross_the_seek() -> None:
+    """Hold the fetch that is under way when a recovery ends until the sources are seeked, and these until it returns."""
+    fetch, seek = driver.AIOKafkaConsumerThread._fetch_records, driver.Consumer.perform_seek
+    sought, crossed = threading.Event(), threading.Event()
+
+    async def crossing(self: Any, consumer: Any, active: set[Any], **kwargs: Any) -> Any:
+        for _ in range(0 if sought.is_set() else 100):
+            if not active:
+                await _happens(sought)
+                try:
+                    return await fetch(self, consumer, active, **kwargs)
+                finally:
+                    crossed.set()
+            if any(tp in active for tp in consumer._fetcher._records):
+                break
+            await asyncio.sleep(0.02)
+        return await fetch(self, consumer, active, **kwargs)
+
+    async def waiting(self: Any) -> None:
+        await seek(self)
+        sought.set()
+        await _happens(crossed)
+
+    driver.AIOKafkaConsumerThread._fetch_records, driver.Consumer.perform_seek = crossing, waiting
+
+
+async def _happens(event: threading.Event) -> None:
+    for _ in range(150):
+        if event.is_set():
+            return
+        await asyncio.sleep(0.02)

@@ -1,0 +1,164 @@
+"""What Faust loses, freezes or hides without the remedies of this project, and that it does not with them.
+
+Every hazard is provoked on a real broker, first with its remedy switched off, so that a remedy that stops working, or
+is no longer needed, is noticed.
+"""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from tests.integration.counting import CountingService, Worker, counting_service, stays_alive
+
+# Without the order, what is fetched while Faust has not yet noticed that its seek is done waits in a slow agent's queue.
+SLOW = {"seek_lag": 1.0, "batch_delay": 0.2}
+# Without the gate, a fetch for the changelogs that is still under way takes the sources' records, for nobody.
+CROSSING = {"crossing_fetch": 1.0}
+POISON = b"poison"
+
+
+@pytest.fixture
+async def service(kafka: str, tmp_path: Path) -> AsyncIterator[CountingService]:
+    async with counting_service(kafka, tmp_path) as service:
+        yield service
+
+
+async def restart_with_backlog(service: CountingService, *, faults: dict[str, float], without: list[str]) -> Worker:
+    """Kill a worker that has a changelog and committed offsets, and start another on a backlog."""
+    await service.produce(400)
+    first = service.worker(instance="one")
+    await service.all_answered()
+    await service.all_committed()
+    first.kill()
+    await service.produce(1000)
+    second = service.worker(instance="one", without=without, faults=faults)
+    await second.says("Worker ready")
+    return second
+
+
+@pytest.mark.parametrize(("remedy", "faults"), [("order", SLOW), ("gate", CROSSING)])
+async def test_without_the_recovery_order_or_the_fetch_gate_events_vanish(
+    service: CountingService, remedy: str, faults: dict[str, float]
+) -> None:
+    await restart_with_backlog(service, faults=faults, without=[remedy, "guard"])
+    assert await service.quiet() > 0
+    # Later events are processed, as if there were no hole before them.
+    await service.produce(160)
+    await service.all_answered(since=service.sent - 160)
+    assert await service.quiet() > 0
+
+
+async def test_with_recovery_order_and_fetch_gate_a_restart_loses_nothing(service: CountingService) -> None:
+    await restart_with_backlog(service, faults=SLOW | CROSSING, without=[])
+    await service.all_answered()
+    await service.all_committed()
+    assert await service.counted() == service.sent
+
+
+async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(service: CountingService) -> None:
+    worker = await restart_with_backlog(service, faults=SLOW, without=["order"])
+    assert await service.quiet() > 0
+    await service.produce(160)
+    assert await worker.ended() == 1
+    assert "OffsetGap" in worker.tail()
+    service.worker(instance="one")
+    await service.all_answered()
+    await service.all_committed()
+    assert await service.counted() == service.sent
+
+
+async def poisoned(service: CountingService, **options: object) -> Worker:
+    """Start a worker on a backlog in the middle of which one event is more than its agent can bear."""
+    await service.produce(20, partition=0)
+    await service.produce(1, value=POISON, partition=0)
+    await service.produce(20, partition=0)
+    return service.worker(poison=POISON.decode(), env={"PB_BATCH_SIZE": "10"}, **options)
+
+
+async def lost_poison(service: CountingService) -> bool:
+    """Restart with an agent that bears the poison, and tell whether it never came again."""
+    service.worker()
+    await service.produce(20)
+    await service.all_answered()
+    return POISON not in await service.answered()
+
+
+async def test_without_leaving_at_once_an_event_whose_agent_raised_is_lost(service: CountingService) -> None:
+    worker = await poisoned(service, shape="single", without=["leave"])
+    await worker.ended()
+    assert await lost_poison(service)
+
+
+async def test_an_event_skipped_for_later_is_committed_over_and_keeps_the_worker_from_stopping(
+    service: CountingService,
+) -> None:
+    worker = await poisoned(service, shape="skipping", without=["guard"])
+    await service.all_committed()
+    worker.process.send_signal(signal.SIGTERM)
+    await stays_alive(worker)
+    worker.kill()
+    assert await lost_poison(service)
+
+
+async def test_leaving_at_once_loses_no_event_whose_agent_raised(service: CountingService) -> None:
+    worker = await poisoned(service)
+    assert await worker.ended() == 1
+    assert (await service.committed()).get(0, 0) <= 20
+    assert not await lost_poison(service)
+    assert await service.counted() == service.sent + 1
+
+
+async def test_without_raw_topics_one_malformed_event_silences_an_agent_for_ever(service: CountingService) -> None:
+    worker = service.worker(shape="decoded", without=["guard"])
+    await worker.says("Worker ready")
+    await service.produce(1, value=b"{not json", partition=0)
+    await service.produce(20)
+    assert await service.quiet() == 20
+    assert worker.process.poll() is None
+
+
+async def test_with_raw_topics_a_malformed_event_is_the_agents_to_judge(service: CountingService) -> None:
+    service.worker()
+    await service.produce(1, value=b"{not json", partition=0)
+    await service.produce(20)
+    await service.all_answered()
+    assert b"{not json" in await service.answered()
+
+
+async def refuse_large_answers(service: CountingService) -> None:
+    limit = ConfigResource(ConfigResourceType.TOPIC, service.routes, {"max.message.bytes": "1000"})
+    await service.admin.alter_configs([limit])
+
+
+async def test_without_awaiting_deliveries_refused_answers_are_committed_away(service: CountingService) -> None:
+    await refuse_large_answers(service)
+    service.worker(without=["await"], answer_bytes=5000)
+    await service.produce(40)
+    await service.all_committed()
+    assert await service.missing() == 40
+
+
+async def test_awaiting_deliveries_commits_nothing_whose_answer_was_refused(service: CountingService) -> None:
+    await refuse_large_answers(service)
+    await service.produce(40)
+    worker = service.worker(answer_bytes=5000)
+    assert await worker.ended() == 1
+    assert "MessageSizeTooLarge" in worker.tail()
+    assert await service.committed() == {}
+
+
+async def test_without_the_watch_a_refused_member_lives_on_as_a_zombie(service: CountingService) -> None:
+    await service.produce(10)
+    worker = service.worker(without=["watch"], faults={"session_timeout": 0.5})
+    await worker.says("joining group")
+    await stays_alive(worker)
+    assert await service.missing() == 10
+
+
+async def test_the_watch_ends_a_refused_member(service: CountingService) -> None:
+    worker = service.worker(faults={"session_timeout": 0.5})
+    assert await worker.ended() == 1
+    assert "InvalidSessionTimeout" in worker.tail()
