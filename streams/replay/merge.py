@@ -130,7 +130,7 @@ class Merge:
             decision = self._decoded("routes", record)
             if decision is not None:
                 yield from self._in_order(record, decision)
-        for queue in self._queues.values():
+        for queue in list(self._queues.values()):
             for record, decision in (queue.early[seq] for seq in sorted(queue.early)):
                 yield from self._decide(queue, record, decision)
             queue.early.clear()
