@@ -14,6 +14,7 @@ from streams.cli.failures import in_a_sentence
 from streams.cli.feedback import cost, reward
 from streams.cli.fit import fit
 from streams.cli.models import models
+from streams.cli.replay import replay
 from streams.cli.request import request
 from streams.cli.routers import routers
 from streams.cli.service import broker, worker
@@ -71,6 +72,6 @@ def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
 
 
 for command in (
-    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, fit, encoder,
+    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, fit, encoder,
 ):  # fmt: skip
     main.add_command(command)

@@ -48,6 +48,7 @@ class Cases:
 
     Args:
         since, until: seconds since the epoch; cases decided outside are left out.
+        offsets: of `pb.routes`, first and last; cases outside are left out.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Cases:
         horizon: int = HORIZON,
         since: float = float("-inf"),
         until: float = float("inf"),
+        offsets: tuple[int, int] | None = None,
     ) -> None:
         self._happened = happened
         self._contexts = contexts
         self._account = account
         self._horizon = horizon
         self._since, self._until = since, until
+        self._first, self._last = offsets or (0, 2**63)
         self._open: deque[Case | Declared] = deque()
         self._by_id: dict[str, Case] = {}
         self._prices: dict[str, Price] = {}
@@ -74,9 +77,9 @@ class Cases:
     def __iter__(self) -> Iterator[Case | Declared]:
         for event in self._happened:
             if isinstance(event, Decided):
-                if event.at >= self._until:
+                if event.at >= self._until or event.offset > self._last:
                     break
-                if event.at < self._since:
+                if event.at < self._since or event.offset < self._first:
                     continue
                 self._add(event)
             elif isinstance(event, Declared):

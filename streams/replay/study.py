@@ -71,6 +71,7 @@ def study(
     read_prior: ReadPrior,
     since: float = float("-inf"),
     until: float = float("inf"),
+    offsets: tuple[int, int] | None = None,
     compare: bool | None = None,
 ) -> Study:
     """Play a scenario over one router's history.
@@ -83,7 +84,7 @@ def study(
         BadScenario: it does not fit the history, or there is no request in the range.
     """
     account = Account()
-    found = survey(Cases(happened(), contexts=contexts, account=Account(), since=since, until=until), scenario)
+    found = survey(Cases(happened(), contexts=contexts, account=Account(), since=since, until=until, offsets=offsets), scenario)
     if not found.requests:
         raise BadScenario("the history has no decided request in this range")
     world = World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
@@ -94,5 +95,5 @@ def study(
     }
     simulation = Simulation(world, found.outcomes, runs, compare=found.without_outcomes > 0 if compare is None else compare)
     started = time.process_time()
-    simulation.play(Cases(happened(), contexts=contexts, account=account, since=since, until=until))
+    simulation.play(Cases(happened(), contexts=contexts, account=account, since=since, until=until, offsets=offsets))
     return Study(scenario, found, world, runs, account, time.process_time() - started)

@@ -1,0 +1,111 @@
+"""The command writes a report that a real browser draws without a network."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+from benchmarks.paper.history import ROUTER, write_history
+from streams.cli import main
+
+MODELS = ("small", "middle", "large")
+SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync --disable-dev-shm-usage"""
+SCENARIO = """
+name: "Quality <falls> & recovers"
+policies: [live, paper, middle]
+events:
+  - {kind: quality, model: middle, to: 0.3, at: "33%", until: "67%"}
+"""
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(3)
+    folder, n = tmp_path_factory.mktemp("history"), 1500
+    models = {
+        name: {"input_price_per_m": p, "output_price_per_m": q}
+        for name, p, q in zip(MODELS, (0.1, 0.5, 1.2), (0.1, 1.5, 10.0), strict=True)
+    }
+    write_history(
+        folder,
+        declared={"models": models, "budget_usd_per_request": 6e-4, "dimensions": 6, "profile": "live"},
+        models=MODELS,
+        contexts=np.column_stack([rng.normal(size=(n, 5)), np.ones(n)]),
+        rewards=np.clip(np.array([0.78, 0.9, 0.94]) + rng.normal(0, 0.05, (n, 3)), 0, 1),
+        costs=np.array([2.9e-5, 5.3e-4, 1.5e-2]) * rng.lognormal(0, 0.4, (n, 3)),
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    scenario, path = folder / "scenario.yaml", folder / "report.html"
+    scenario.write_text(SCENARIO)
+    arguments = ["replay", "--from", str(history), "--router", ROUTER, "--scenario", str(scenario), "--report", str(path)]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    for switch in (*SWITCHES.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(switch)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=ChromeService("/usr/bin/chromedriver"))
+    yield driver
+    driver.quit()
+
+
+def test_a_browser_draws_every_line_and_asks_for_nothing_else(report: Path, browser: Chrome) -> None:
+    browser.get("about:blank")
+    browser.get_log("performance")  # what the browser's own start page asked for
+    browser.get(report.as_uri())
+    assert "Quality <falls> & recovers" in browser.title
+    charts = browser.find_elements("css selector", "svg.chart")
+    titles = [chart.get_attribute("aria-label") for chart in charts]
+    assert titles[:2] == ["Spend ÷ budget", "Mean reward"] and "Share of middle" in titles
+    for chart in charts[:2]:
+        sizes = [path.size for path in chart.find_elements("css selector", "path")]
+        assert len(sizes) == 3 and all(size["width"] > 300 for size in sizes)
+        assert len(chart.find_elements("css selector", "line.mark")) == 2
+    assert len(browser.find_elements("css selector", "#phases tbody tr")) == 9
+    assert browser.find_elements("css selector", "#alerts tbody tr")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.get_log("browser") == []
+    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"]
+    assert urls == [report.as_uri()]
+
+
+def test_json_and_csv_hold_the_numbers_of_the_page(report: Path, browser: Chrome) -> None:
+    figures = json.loads(report.with_suffix(".json").read_bytes())
+    with report.with_suffix(".phases.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["policy"] for row in rows] == ["live"] * 3 + ["paper"] * 3 + ["middle"] * 3
+    assert float(rows[7]["reward"]) == figures["policies"]["middle"]["phases"][1]["reward"] == 0.3
+    browser.get(report.as_uri())
+    shown = browser.find_element("css selector", "#phases tbody tr:nth-child(6) td:nth-child(4)").text
+    assert float(shown) == 0.3
+
+
+def test_verify_says_that_history_was_reproduced(history: Path) -> None:
+    result = CliRunner().invoke(main, ["replay", "--from", str(history), "--router", ROUTER, "--verify"])
+    assert result.exit_code == 0
+    assert "1,500 decisions made again: 1,500 equal, 1,500 of them to the bit." in result.output
+
+
+def test_verify_of_a_router_without_history_fails(history: Path) -> None:
+    result = CliRunner().invoke(main, ["replay", "--from", str(history), "--router", "nobody", "--verify"])
+    assert result.exit_code == 1

@@ -1,0 +1,219 @@
+"""Scenarios: what is accepted, and what they do to a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from benchmarks.paper.history import ROUTER, write_history
+from streams.replay.account import Account
+from streams.replay.contexts import Contexts
+from streams.replay.figures import figures, phases_csv, series_csv
+from streams.replay.merge import Merge
+from streams.replay.records import JsonlHistory
+from streams.replay.rerun import Rerun
+from streams.replay.scenario import BadScenario, Scenario, load_scenario
+from streams.replay.study import Study, study
+from streams.replay.verify import Verdict, verify
+
+MODELS = ("small", "middle", "large")
+PRICES = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))
+N = 1200
+SCENARIOS = Path(__file__).parents[2] / "docs" / "scenarios"
+
+
+def unused(*_: Any) -> Any:
+    raise AssertionError("not needed here")
+
+
+@pytest.fixture(scope="module")
+def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHistory]:
+    rng = np.random.default_rng(3)
+    contexts = np.column_stack([rng.normal(size=(N, 5)), np.ones(N)])
+    rewards = np.clip(np.array([0.78, 0.9, 0.94]) + rng.normal(0, 0.05, (N, 3)), 0, 1)
+    costs = np.array([2.9e-5, 5.3e-4, 1.5e-2]) * rng.lognormal(0, 0.4, (N, 3))
+    models = {m: {"input_price_per_m": p[0], "output_price_per_m": p[1]} for m, p in zip(MODELS, PRICES, strict=True)}
+    made: dict[str, JsonlHistory] = {}
+
+    def history(*, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live") -> JsonlHistory:
+        name = f"{outcomes}-{epsilon}-{profile}"
+        if name not in made:
+            folder = tmp_path_factory.mktemp("history") / name
+            declared = {"models": models, "budget_usd_per_request": 6e-4, "dimensions": 6, "profile": profile, "epsilon": epsilon}
+            write_history(
+                folder, declared=declared, models=MODELS, contexts=contexts, rewards=rewards, costs=costs, outcomes=outcomes
+            )
+            made[name] = JsonlHistory(folder)
+        return made[name]
+
+    return history
+
+
+def played(history: JsonlHistory, **scenario: Any) -> Study:
+    def happened() -> Merge:
+        return Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
+
+    return study(happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused)
+
+
+def mean(found: Study, policy: str, phase: int, what: str) -> Any:
+    return getattr(found.runs[policy].track.phases[phase], what)
+
+
+@pytest.mark.parametrize("profile", ["paper", "live"])
+def test_a_written_history_verifies_to_the_bit(histories: Any, profile: str) -> None:
+    verdict = Verdict()
+    account = Account()
+    rerun = Rerun(contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=account)
+    verify(Merge(histories(profile=profile), 0, refused={}, account=account), rerun, verdict)
+    assert verdict.identical == verdict.compared == N and verdict.holds
+
+
+def test_one_changed_reward_is_found_as_the_first_difference(histories: Any, tmp_path: Path) -> None:
+    source = histories()._folder
+    for path in source.iterdir():
+        lines = path.read_bytes().splitlines(keepends=True)
+        if path.name == "rewards-0.jsonl":
+            body = orjson.loads(lines[300])
+            body["value"]["reward"] = 0.0
+            lines[300] = orjson.dumps(body) + b"\n"
+        (tmp_path / path.name).write_bytes(b"".join(lines))
+    rerun = Rerun(contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=Account())
+    verdict = verify(Merge(JsonlHistory(tmp_path), 0, refused={}, account=Account()), rerun)
+    difference = verdict.differences[ROUTER]
+    assert not verdict.holds
+    assert difference.recorded.seq == verdict.equal + 1 > 300
+
+
+def test_the_same_history_and_scenario_give_the_same_bytes(histories: Any) -> None:
+    scenario = {"policies": ["live", "random"], "events": [{"kind": "lose", "share": 0.2}, {"kind": "duplicate", "share": 0.2}]}
+    first, second = (played(histories(), **scenario) for _ in range(2))
+    assert orjson.dumps(figures(first)) == orjson.dumps(figures(second))
+    assert phases_csv(first) == phases_csv(second) and series_csv(first) == series_csv(second)
+
+
+def test_as_recorded_the_declared_policy_does_what_history_did(histories: Any) -> None:
+    found = played(histories(), policies=["declared", "recorded"])
+    assert found.runs["declared"].track.total.calls == found.runs["recorded"].track.total.calls
+
+
+def test_a_price_step_changes_bills_and_an_announced_one_the_declaration(histories: Any) -> None:
+    events = [{"kind": "price", "model": "large", "factor": 0.01, "at": 400, "until": 800}]
+    found = played(histories(), policies=["live", "large"], events=events)
+    before, during, after = (mean(found, "large", phase, "mean_cost_usd") for phase in range(3))
+    assert during == pytest.approx(before * 0.01, rel=0.1) and after == pytest.approx(before, rel=0.1)
+    calls = [found.runs["live"].track.phases[phase].calls.get("large", 0) for phase in range(3)]
+    assert calls[0] < 50 and calls[1] > 200
+
+
+def test_a_ramp_moves_in_steps(histories: Any) -> None:
+    events = [{"kind": "price", "model": "large", "factor": 4.0, "at": 0, "over": 1200}]
+    found = played(histories(), policies=["large"], events=events)
+    assert mean(found, "large", 0, "mean_cost_usd") == pytest.approx(1.5e-2 * 1.09 * 2.3, rel=0.15)
+
+
+def test_quality_drops_and_recovers(histories: Any) -> None:
+    events = [{"kind": "quality", "model": "middle", "to": 0.3, "at": "25%", "until": "50%"}]
+    found = played(histories(), policies=["middle"], events=events)
+    assert [round(mean(found, "middle", phase, "mean_reward"), 1) for phase in range(3)] == [0.9, 0.3, 0.9]
+
+
+def test_a_model_joins_and_leaves(histories: Any) -> None:
+    events = [{"kind": "add", "model": "middle", "at": 400}, {"kind": "remove", "model": "small", "at": 800}]
+    found = played(histories(), policies=["live"], events=events)
+    calls = [phase.calls for phase in found.runs["live"].track.phases]
+    assert "middle" not in calls[0] and calls[1]["middle"] > 20 and "small" not in calls[2]
+
+
+def test_outage_earns_nothing_and_budget_follows(histories: Any) -> None:
+    events = [{"kind": "outage", "model": "middle", "at": 600}, {"kind": "budget", "usd_per_request": 1e-4, "at": 600}]
+    found = played(histories(), policies=["middle", "live"], events=events)
+    assert mean(found, "middle", 1, "mean_reward") == 0.0
+    assert found.runs["live"].track.phases[1].budget_usd == pytest.approx(600 * 1e-4)
+
+
+def test_traffic_repeats_and_thins(histories: Any) -> None:
+    events = [{"kind": "traffic", "factor": 3, "at": 400, "until": 800}, {"kind": "traffic", "factor": 0.5, "at": 800}]
+    found = played(histories(), policies=["live"], events=events)
+    assert [phase.requests for phase in found.runs["live"].track.phases] == [400, 1200, 200]
+
+
+def test_delays_replace_or_lengthen_the_recorded_lag(histories: Any) -> None:
+    events = [{"kind": "delay", "what": "costs", "to": 0, "until": 600}, {"kind": "delay", "by": 270, "at": 600}]
+    world = played(histories(), events=events).world
+    assert [world.lags(at, 0, "costs", 30) for at in (0, 599, 600)] == [[0], [0], [300]]
+    assert [world.lags(at, 0, "rewards", 100) for at in (0, 600)] == [[100], [370]]
+
+
+def test_lost_and_doubled_feedback_is_the_share_that_was_said(histories: Any) -> None:
+    events = [{"kind": "lose", "what": "costs", "share": 0.3}, {"kind": "duplicate", "what": "rewards", "share": 0.1}]
+    world = played(histories(), events=events).world
+    assert 0.26 < sum(not world.lags(at, 0, "costs", 30) for at in range(5000)) / 5000 < 0.34
+    assert 0.08 < sum(len(world.lags(at, 0, "rewards", 100)) == 2 for at in range(5000)) / 5000 < 0.12
+
+
+@pytest.mark.parametrize(
+    ("scenario", "problem"),
+    [
+        ({"events": [{"kind": "price", "model": "other", "factor": 2}]}, "'other' is unknown"),
+        ({"policies": ["other"]}, "'other' is unknown"),
+        ({"events": [{"kind": "add", "model": "other", "at": 5}]}, "unknown"),
+    ],
+)
+def test_unknown_models_are_named(histories: Any, scenario: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadScenario, match=problem):
+        played(histories(), **scenario)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "events: [{kind: price, model: m}]",
+        "events: [{kind: quality, model: m, to: 0.5, shift: 0.1}]",
+        "events: [{kind: nonsense}]",
+        "policies: [{name: a, profile: live, knobs: {gama: 1}}]",
+        "policies: [live, live]",
+        "nonsense: 1",
+        "events: [{kind: traffic, factor: 2, at: soon}]",
+        "{",
+    ],
+)
+def test_a_wrong_scenario_is_refused_with_a_line_a_problem(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(text)
+    with pytest.raises(BadScenario, match=r"scenario\.yaml"):
+        load_scenario(path)
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_are_valid(path: Path) -> None:
+    assert load_scenario(path).events
+
+
+def test_the_json_schema_in_the_docs_is_that_of_the_code() -> None:
+    assert orjson.loads((SCENARIOS / "schema.json").read_bytes()) == Scenario.model_json_schema()
+
+
+def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_estimate(histories: Any) -> None:
+    found = played(histories(outcomes=False), policies=["large", "recorded"])
+    total = found.runs["large"].track.total
+    assert total.modelled > 1000
+    assert not found.runs["large"].reward.supported and "no chance" in found.runs["large"].reward.verdict()
+    assert found.runs["recorded"].reward.supported
+
+
+def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> None:
+    truth = {
+        policy: mean(played(histories(epsilon=0.3), policies=[policy]), policy, 0, "mean_reward") for policy in ("large", "small")
+    }
+    found = played(histories(outcomes=False, epsilon=0.3), policies=list(truth))
+    for policy, value in truth.items():
+        off = found.runs[policy].reward
+        robust = off.estimates()["doubly robust"]
+        assert off.supported and robust.half_width is not None
+        assert abs(robust.value - value) < 1.5 * robust.half_width < 0.1
