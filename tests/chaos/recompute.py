@@ -6,37 +6,23 @@ were applied between two commits, and a worker that never crashed, fed with them
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import orjson
 
 from agents import feedback, keys
-from agents.boundary import Outbox
-from agents.dead_letters import DeadLetters
-from agents.declare_routers import declare_routers
-from agents.learn_from_rewards import learn_from_rewards
-from agents.pace_spend import pace_spend
 from agents.parking import Parked
-from agents.route_requests import route_requests, route_waiting
-from agents.service import Answers, Limits, Service
+from agents.route_requests import route_waiting
+from agents.service import Answers
 from router_state import snapshot
 from streams.changelog import EPOCH
 from streams.settings import Settings
-from streams.tables import FENCE, States
-from streams.worker import SOURCES, TOPICS, partitioner, prior_reader
-
-AGENTS = {
-    "routers": declare_routers,
-    "requests": route_requests,
-    "costs": pace_spend,
-    "rewards": learn_from_rewards,
-}
-assert AGENTS.keys() == SOURCES.keys()
+from streams.tables import FENCE
+from tests.memory_worker import AGENTS, MemoryWorker
 
 
 @dataclass(slots=True)
@@ -75,40 +61,6 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
     return found
 
 
-class _Clock:
-    """Processing time as it was when the state was made."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class _Stream:
-    """Hands an agent one event, as Faust would."""
-
-    def __init__(self, message: Any) -> None:
-        self._event = SimpleNamespace(message=message)
-
-    async def noack_take(self, size: int, within: float) -> AsyncIterator[list[Any]]:
-        yield [self._event]
-
-    async def ack(self, event: Any) -> None:
-        """Note nothing."""
-
-
-class _NoGuard:
-    async def check(self, events: Iterable[Any]) -> None:
-        """Check nothing: the events were read from the log."""
-
-
-async def _swallow(*args: Any, **kwargs: Any) -> Any:
-    async def delivered() -> None:
-        return None
-
-    return delivered()
-
-
 class Recomputation:
     """A worker without Kafka that owns one partition.
 
@@ -117,45 +69,19 @@ class Recomputation:
     """
 
     def __init__(self, settings: Settings, number: int, sources: Mapping[str, Mapping[int, Any]]) -> None:
-        self._ends: dict[int, int] = {number: 0}
+        self._worker = MemoryWorker(settings, [number])
+        self.service = self._worker.service
+        self.clock = self._worker.clock
         self._number = number
         self._sources = sources
         self._reached: dict[str, int] = {}
-        self.clock = _Clock()
-        self.states = States(self._publish)
-        dead_letters = DeadLetters(settings.topic("dlq"), stage="", send_large=_swallow)
-        self.service = Service(
-            topic={name: settings.topic(name) for name in TOPICS},
-            states=self.states,
-            commit=self.states.commit,
-            outbox=lambda: Outbox(_swallow),
-            dead_letters=dict.fromkeys(AGENTS, dead_letters),
-            guard=_NoGuard(),  # type: ignore[arg-type]
-            encode=None,
-            dimensions=0,
-            read_prior=prior_reader(settings.priors_path),
-            contexts=None,
-            clock=self.clock,
-            rank_of=settings.source_rank,
-            partition_of=partitioner(settings.partitions),
-            count=lambda what, amount=1: None,
-            requests_end=lambda partition: 0,
-            limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
-        )
-
-    async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
-        first = self._ends[number]
-        self._ends[number] += len(changes)
-        return first
 
     async def run(self, changelog: Iterable[Any]) -> dict[bytes, bytes]:
         """Apply every event in order, and return the table."""
-        await self.states.assign([self._number])
-        self.states.on_recovered(self.service.recovered)
-        await self.states.recovered(self._ends.copy())
+        await self._worker.start()
         for step in steps(changelog):
             await self._apply(step)
-        return dict(self.states.partition(self._number).records)
+        return self._worker.table(self._number)
 
     async def _apply(self, step: Step) -> None:
         await self._route_waiting(step)
@@ -167,7 +93,7 @@ class Recomputation:
                 if record is not None:
                     self.clock.now = self._time_of(record, step)
                     with self._hidden(lambda parked, short=short: short == "routers" and parked.request_id is None):
-                        await AGENTS[short](_Stream(record), self.service)
+                        await self._worker.take(short, [record])
             self._reached[topic] = offset
 
     def _time_of(self, record: Any, step: Step) -> float:

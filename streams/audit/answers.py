@@ -1,0 +1,241 @@
+"""One decision or one dead letter for each request; seq without gaps; every decision explained by its own record."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from agents.wire import utc
+from router_state.record import RequestRecord
+from schemas.event import MalformedEvent, decode, decode_keyed
+from schemas.headers import FORWARDED
+from schemas.requests import RequestSubmitted
+from schemas.routes import RouteDecided, RouteReason
+from streams.audit.evidence import Evidence
+from streams.audit.findings import Findings, Kind
+from streams.audit.topics import Progress
+from streams.replay.records import Record
+
+TOLERANCE = 1e-9
+Ref = tuple[str, str]
+"""router_id and request_id."""
+
+
+@dataclass(slots=True)
+class Life:
+    """The decisions of a router from its declaration until it is gone.
+
+    Attributes:
+        decisions: by seq: request_id and a checksum of what was answered.
+        config_offset: the highest declaration that was in force.
+    """
+
+    decisions: dict[int, tuple[str, int]] = field(default_factory=dict)
+    config_offset: int = -1
+
+
+@dataclass(slots=True)
+class Answers:
+    """What one partition's requests got.
+
+    Attributes:
+        lives: of each router, the present one last.
+        decided: {request: seq} of the present life.
+        strays, forwarded: events of other partitions, and those that came from there.
+    """
+
+    lives: dict[str, list[Life]] = field(default_factory=dict)
+    decided: dict[Ref, int] = field(default_factory=dict)
+    strays: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    forwarded: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+class AnswerCheck:
+    """Check the answers of one partition."""
+
+    def __init__(
+        self, evidence: Evidence, findings: Findings, *, gone: dict[str, list[int]], partition_of: Callable[[str], int]
+    ) -> None:
+        self._evidence = evidence
+        self._findings = findings
+        self._gone = gone
+        self._partition_of = partition_of
+        self._asked: Counter[Ref] = Counter()
+        self._answered: Counter[Ref] = Counter()
+        self._later: set[Ref] = set()
+        self.answers = Answers()
+
+    def run(self, read: Progress, *, begins_at: int) -> Answers:
+        """Read requests and routes; `begins_at` is the offset where the log of requests begins."""
+        for record in self._evidence.contained("requests", read):
+            self._ask(record)
+        for record in read("routes", self._evidence.number):
+            self._answer(record)
+        self._compare(complete=begins_at == 0)
+        for router_id, lives in self.answers.lives.items():
+            self._check_seq(router_id, lives, complete=begins_at == 0)
+        return self.answers
+
+    def _ask(self, record: Record) -> None:
+        self._findings.checked["requests"] += 1
+        evidence, where = self._evidence, f"requests-{self._evidence.number} offset {record.offset}"
+        refused = evidence.check_letter("requests", record, self._findings)
+        try:
+            event = decode_keyed(RequestSubmitted, key=record.key, value=record.value)
+        except MalformedEvent as error:
+            if not refused:
+                self._findings.violation(Kind.LETTER_MISSING, where, f"a malformed request ({error.reason.value}) without one")
+            return
+        place = ("requests", event.router_id, event.request_id)
+        if self._partition_of(event.router_id) != evidence.number:
+            if not refused:
+                self.answers.strays[place] += 1
+            return
+        if FORWARDED in record.headers:
+            self.answers.forwarded[place] += 1
+        if not refused and record.offset not in evidence.waiting["requests"]:
+            self._asked[event.router_id, event.request_id] += 1
+        elif refused:
+            self._findings.checked["requests_refused"] += 1
+
+    def _answer(self, record: Record) -> None:
+        self._findings.checked["routes"] += 1
+        where = f"routes-{self._evidence.number} offset {record.offset}"
+        try:
+            route = decode(RouteDecided, record.value)
+        except MalformedEvent as error:
+            self._findings.violation(Kind.MALFORMED, where, str(error))
+            return
+        engine = self._evidence.engines.get(route.router_id)
+        lives = self.answers.lives.setdefault(route.router_id, [Life()])
+        life = lives[-1]
+        known = life.decisions.get(route.seq)
+        if known is not None and not route.repeat and known[0] != route.request_id and self._starts_anew(route, life):
+            life = Life()
+            lives.append(life)
+            known = None
+            for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
+                del self.answers.decided[ref]
+        if engine is not None and route.config_offset <= engine.state.config.offset and route.seq > engine.state.seq:
+            self._later.add((route.router_id, route.request_id))
+            return  # decided after the state was read, unless its request was decided before
+        ref = (route.router_id, route.request_id)
+        print_ = answer_checksum(route)
+        if known is None and not route.repeat:
+            self._findings.checked["decisions"] += 1
+            life.decisions[route.seq] = (route.request_id, print_)
+            life.config_offset = max(life.config_offset, route.config_offset)
+            if ref in self.answers.decided:
+                self._findings.violation(
+                    Kind.ANSWERED_TWICE, where, f"{route.request_id}: seq {self.answers.decided[ref]} and seq {route.seq}"
+                )
+            self.answers.decided[ref] = route.seq
+            self._answered[ref] += 1
+            explain(route, where, self._findings)
+        elif known is not None and known != (route.request_id, print_):
+            self._findings.violation(Kind.CONTRADICTION, where, f"seq {route.seq} was answered otherwise before")
+        elif known is None:
+            self._findings.unprovable("repeat", where, "the answer that it repeats is no longer on the log")
+        if route.repeat:
+            self._answered[ref] += 1
+
+    def _starts_anew(self, route: RouteDecided, life: Life) -> bool:
+        """Tell whether the router was gone between the life so far and a decision."""
+        return any(life.config_offset < offset < route.config_offset for offset in self._gone.get(route.router_id, ()))
+
+    def _compare(self, *, complete: bool) -> None:
+        for ref, asked in self._asked.items():
+            answered = self._answered.get(ref, 0)
+            if not answered:
+                self._findings.violation(Kind.UNANSWERED, _name(ref), "neither a decision nor a dead letter")
+            elif answered < asked:
+                self._findings.violation(Kind.UNANSWERED, _name(ref), f"asked {asked} times, answered {answered} times")
+        for ref in self._later & self.answers.decided.keys():
+            self._findings.violation(Kind.ANSWERED_TWICE, _name(ref), "one more decision, which the state does not know")
+        for ref in self._answered.keys() - self._asked.keys() if complete else ():
+            self._findings.violation(
+                Kind.UNASKED, _name(ref), "a decision, and every request of this id was refused, or there is none"
+            )
+        for router_id, engine in self._evidence.engines.items():
+            lives = self.answers.lives.get(router_id, [Life()])
+            for request_id, record in engine.records.items():
+                self._check_record((router_id, request_id), record, lives[-1])
+
+    def _check_record(self, ref: Ref, record: RequestRecord, life: Life) -> None:
+        """Compare the state's record of a request with its decision."""
+        found = life.decisions.get(record.seq)
+        if found is None:
+            self._findings.violation(Kind.NOT_PUBLISHED, _name(ref), f"seq {record.seq} is in the state and not in routes")
+        elif found != (ref[1], record_checksum(ref, record)):
+            self._findings.violation(Kind.NOT_IN_STATE, _name(ref), f"the state says otherwise about seq {record.seq}")
+
+    def _check_seq(self, router_id: str, lives: list[Life], *, complete: bool) -> None:
+        for life in lives:
+            if not life.decisions:
+                continue
+            first, last = min(life.decisions), max(life.decisions)
+            missing = last - first + 1 - len(life.decisions)
+            if missing or (first > 1 and complete):
+                self._findings.violation(Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}")
+        engine, last = self._evidence.engines.get(router_id), max(lives[-1].decisions, default=0)
+        if engine is not None and engine.state.seq != last:
+            self._findings.violation(Kind.SEQ_GAP, f"router {router_id}", f"the state is at {engine.state.seq}, routes at {last}")
+
+
+def answer_checksum(route: RouteDecided) -> int:
+    """Return a number that tells answers apart, whatever a repeat leaves out."""
+    return _checksum(
+        route.router_id, route.request_id, route.seq, route.model, route.reason.value, route.propensity, route.expected_reward,
+        route.expected_cost_usd, route.lambda_t, route.config_offset, route.decided_at.isoformat(),
+    )  # fmt: skip
+
+
+def record_checksum(ref: Ref, record: RequestRecord) -> int:
+    """Return the checksum that the answer to a request must have."""
+    return _checksum(
+        *ref, record.seq, record.model, record.reason, record.propensity, record.expected_reward,
+        record.expected_cost_usd, record.lambda_t, record.config_offset, utc(record.decided_at).isoformat(),
+    )  # fmt: skip
+
+
+def _checksum(*parts: object) -> int:
+    return zlib.crc32(orjson.dumps(parts))
+
+
+def explain(route: RouteDecided, where: str, findings: Findings) -> None:
+    """Check that a decision follows from what its own record shows."""
+
+    def unexplained(why: str) -> None:
+        findings.violation(Kind.UNEXPLAINED, where, f"{route.request_id}: {why}")
+
+    candidates = route.candidates
+    if candidates is None:
+        return
+    chosen = next((candidate for candidate in candidates if candidate.model == route.model), None)
+    if chosen is None:
+        unexplained("the model is not among the candidates")
+        return
+    for candidate in candidates:
+        if not math.isclose(
+            candidate.score, candidate.mean + candidate.bonus - candidate.penalty, rel_tol=TOLERANCE, abs_tol=TOLERANCE
+        ):
+            unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
+    forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
+    if chosen.excluded is not None and not forced:
+        unexplained(f"the model is excluded ({chosen.excluded})")
+    best = max((candidate.score for candidate in candidates if candidate.excluded is None), default=math.inf)
+    drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
+    if not drawn and chosen.score < best - TOLERANCE:
+        unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
+    same = (chosen.mean == route.expected_reward, chosen.expected_cost_usd == route.expected_cost_usd)
+    if not all(same):
+        unexplained("expected reward or cost are not the chosen candidate's")
+
+
+def _name(ref: Ref) -> str:
+    return f"router {ref[0]} request {ref[1]}"

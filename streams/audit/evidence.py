@@ -1,0 +1,137 @@
+"""One partition's state and dead letters: what the topics are checked against."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agents import keys
+from agents.shard import Shard
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from schemas.dlq import DeadLetter
+from schemas.event import MalformedEvent
+from streams.audit.findings import Findings, Kind
+from streams.audit.topics import Progress, Topics
+from streams.changelog import EPOCH
+from streams.replay.records import Record
+from streams.tables import Partition
+
+SOURCES = ("routers", "requests", "costs", "rewards")
+OMITTED = "pb.value_omitted"
+DAMAGE = (RouterStateError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too large to be kept."""
+
+    reason: str
+    key: bytes | None
+    checksum: int | None
+
+
+Letters = dict[tuple[str, int], dict[int, Letter]]
+"""By short topic and partition of the source, then by its offset."""
+
+
+def checksum(value: bytes | None) -> int:
+    """Return a number that tells values apart; null is not empty."""
+    return -1 if value is None else zlib.crc32(value)
+
+
+def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: str) -> Letters:
+    """Index all dead letters; the same event's must be alike."""
+    letters: Letters = {}
+    for partition in topics.partitions():
+        for record in read("dlq", partition):
+            findings.checked["dlq"] += 1
+            where = f"dlq-{partition} offset {record.offset}"
+            try:
+                letter = DeadLetter.from_headers((name, value.encode()) for name, value in record.headers.items())
+            except MalformedEvent as error:
+                findings.violation(Kind.MALFORMED, where, str(error))
+                continue
+            place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
+            found = Letter(letter.reason, record.key, None if OMITTED in record.headers else checksum(record.value))
+            if place.setdefault(letter.offset, found) != found:
+                findings.violation(Kind.LETTER_ALTERED, where, "another dead letter of the same event says otherwise")
+    return letters
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What one partition's topics are checked against.
+
+    Attributes:
+        number: the partition.
+        shard: its state, as the next owner would recover it.
+        letters: dead letters of its source events, by short topic and offset.
+        waiting: source events that wait, or whose refusal is still to be delivered, by short topic: offsets.
+        reached: last offset of each source topic that the state contains.
+    """
+
+    number: int
+    shard: Shard
+    letters: dict[str, dict[int, Letter]]
+    waiting: dict[str, set[int]]
+    reached: dict[str, int]
+    engines: dict[str, Engine] = field(default_factory=dict)
+
+    def contained(self, topic: str, read: Progress) -> list[Record] | filter[Record]:
+        """Read the source events that the state contains."""
+        last = self.reached.get(topic, -1)
+        return filter(lambda record: record.offset <= last, read(topic, self.number))
+
+    def check_letter(self, topic: str, record: Record, findings: Findings) -> bool:
+        """Tell whether an event has a dead letter, and check that this is its copy."""
+        letter = self.letters[topic].get(record.offset)
+        if letter is None:
+            return False
+        if letter.key != record.key or letter.checksum not in (None, checksum(record.value)):
+            where = f"{topic}-{self.number} offset {record.offset}"
+            findings.violation(Kind.LETTER_ALTERED, where, "the dead letter does not hold the source's key and bytes")
+        return True
+
+
+def gather(number: int, read: Progress, letters: Letters, findings: Findings, *, short: Callable[[str], str]) -> Evidence | None:
+    """Recover a partition's state; None where it can't be read at all."""
+    partition = Partition(number)
+    for record in read("changelog", number):
+        findings.checked["changelog"] += 1
+        if record.key is None:
+            findings.violation(Kind.CORRUPT, f"changelog-{number} offset {record.offset}", "a record without a key")
+            continue
+        partition.recover(record.key, record.value, offset=record.offset, epoch=int(record.headers.get(EPOCH, "0")))
+    try:
+        shard = Shard(partition)
+    except DAMAGE as error:
+        findings.violation(Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}")
+        return None
+    waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
+    for parked in shard.parking:
+        waiting[short(parked.topic)].add(parked.offset)
+    evidence = Evidence(
+        number,
+        shard,
+        {name: letters.get((name, number), {}) for name in SOURCES},
+        waiting,
+        {short(topic): offset for topic, offset in shard.watermarks.items()},
+    )
+    _unpack(evidence, findings)
+    return evidence
+
+
+def _unpack(evidence: Evidence, findings: Findings) -> None:
+    for router_id in evidence.shard:
+        findings.checked["routers"] += 1
+        try:
+            engine = evidence.shard.engine(router_id)
+        except DAMAGE as error:
+            findings.violation(Kind.CORRUPT, f"router {router_id}", f"{type(error).__name__}: {error}")
+            continue
+        if engine is None or not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
+            findings.violation(Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not")
+            continue
+        evidence.engines[router_id] = engine

@@ -1,0 +1,144 @@
+"""What was learned, recomputed: the events of the topics go through a new engine, in the order in which they were applied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from agents import keys
+from router_state.config import Vector
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from router_state.state import RouterState
+from schemas.requests import RequestSubmitted
+from streams.audit.evidence import SOURCES, Evidence
+from streams.audit.findings import Findings, Kind
+from streams.audit.topics import Progress
+from streams.replay.account import Account
+from streams.replay.merge import Decided, Happened, Merge
+from streams.replay.records import Record
+from streams.replay.rerun import Rerun
+from streams.replay.verify import Verdict, verify
+
+TOLERANCE = 1e-9
+SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
+"""What a merge leaves out and other checks have looked at."""
+
+
+class ContextGone(RouterStateError):
+    """A prompt's context is no longer in the state."""
+
+    reason = "context_gone"
+
+
+class StateContexts:
+    """Give requests their contexts: as sent or, of prompts, as the state keeps them."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._table = evidence.shard.table
+
+    def of(self, request: RequestSubmitted) -> Vector:
+        """Return a request's context, shape (d,)."""
+        if request.context is not None:
+            return np.array(request.context)
+        found = self._table.get(keys.key(keys.CONTEXT, request.router_id, request.request_id))
+        if found is None:
+            raise ContextGone("the context of a prompt is no longer in the state")
+        return np.frombuffer(found, "<f8")
+
+
+class Contained:
+    """One partition's topics as far as its state contains them."""
+
+    def __init__(self, evidence: Evidence, read: Progress) -> None:
+        self._evidence = evidence
+        self._read = read
+
+    def partitions(self) -> list[int]:
+        """Return the partition."""
+        return [self._evidence.number]
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return its records, oldest first."""
+        return iter(self._evidence.contained(topic, self._read) if topic in SOURCES else self._read(topic, partition))
+
+
+class LearnedCheck:
+    """Recompute the routers of one partition and compare."""
+
+    def __init__(self, evidence: Evidence, findings: Findings) -> None:
+        self._evidence = evidence
+        self._findings = findings
+
+    def run(self, read: Progress, rerun: Rerun, account: Account) -> None:
+        """Run everything again; where the topics do not hold all of it, say so instead."""
+        evidence = self._evidence
+        refused = {(topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic] for topic in SOURCES}
+        merged = Merge(Contained(evidence, read), evidence.number, refused=refused, account=account)
+        verdict = verify(self._until_state(merged), rerun, Verdict())
+        for router_id, why in verdict.unprovable.items():
+            self._findings.unprovable("learned", f"router {router_id}", why)
+        for router_id, difference in verdict.differences.items():
+            where = f"router {router_id} seq {difference.recorded.seq}"
+            if ContextGone.reason in difference.refusal:
+                self._findings.unprovable("learned", where, difference.refusal)
+            else:
+                what = difference.refusal or f"comes out otherwise in {', '.join(difference.fields)}"
+                self._findings.violation(Kind.DECIDED_OTHERWISE, where, what)
+        for reason, first in account.first.items():
+            if not reason.startswith(SEEN_TO):
+                what = f"{account.counts[reason]} × {reason} (first: {first})"
+                self._findings.unprovable("history", f"partition {evidence.number}", what)
+        for router_id, engine in evidence.engines.items():
+            if router_id not in verdict.unprovable and router_id not in verdict.differences:
+                self._compare(router_id, engine, rerun.engines.get(router_id))
+
+    def _until_state(self, merged: Merge) -> Iterator[Happened]:
+        for event in merged:
+            engine = self._evidence.engines.get(event.router_id)
+            if isinstance(event, Decided) and (engine is None or event.decision.seq > engine.state.seq):
+                continue
+            yield event
+
+    def _compare(self, router_id: str, engine: Engine, again: Engine | None) -> None:
+        where = f"router {router_id}"
+        if again is None:
+            self._findings.unprovable("learned", where, "its declaration is no longer on the log")
+            return
+        self._findings.checked["routers_recomputed"] += 1
+        _expire(again, engine.state.expired - again.state.expired)
+        for name in engine.state.arms.names:
+            for what, found, expected in _statistics(name, engine.state, again.state):
+                apart = float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0))
+                if not apart <= TOLERANCE:
+                    self._findings.violation(Kind.LEARNED, where, f"{what} of {name} is {apart:.3g} from its recomputation")
+        self._compare_pacing(where, engine.state, again.state)
+
+    def _compare_pacing(self, where: str, found: RouterState, again: RouterState) -> None:
+        terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
+        ours, theirs = found.pacing_terms(), again.pacing_terms()
+        terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
+        for name, (value, expected) in terms.items():
+            if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+                self._findings.violation(Kind.LAMBDA, where, f"{name} is {value!r}, recomputed {expected!r}")
+
+
+def _statistics(name: str, found: RouterState, again: RouterState) -> Iterator[tuple[str, Vector, Vector]]:
+    if name not in again.arms.names:
+        yield "presence", np.ones(1), np.zeros(1)
+        return
+    k, j = found.arms.index(name), again.arms.index(name)
+    yield "A", found.arms.A(k), again.arms.A(j)
+    yield "b", found.arms.b(k), again.arms.b(j)
+    yield "w", np.asarray(found.arms.w[k]), np.asarray(again.arms.w[j])
+    yield "θ", np.asarray(found.arms.theta[k]), np.asarray(again.arms.theta[j])
+
+
+def _expire(engine: Engine, count: int) -> None:
+    """Give up the oldest commitments, as many as the worker has given up since the last decision."""
+    oldest = list(islice(engine.state.open_commitments.values(), max(count, 0)))
+    if oldest:
+        engine.expire(now=math.nextafter(oldest[-1] + engine.state.config.knobs.commitment_ttl_seconds, math.inf))

@@ -1,0 +1,104 @@
+"""An audit from beginning to end: partition by partition, so that memory is bounded by the largest one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from router_state.config import Prior
+from schemas.priors import ReferencedPrior
+from streams.audit.answers import AnswerCheck
+from streams.audit.declarations import check_declarations, check_published
+from streams.audit.evidence import SOURCES, Letters, gather, read_letters
+from streams.audit.feedback import FeedbackCheck
+from streams.audit.findings import Findings, Kind
+from streams.audit.learned import LearnedCheck, StateContexts
+from streams.audit.topics import Progress, Topics
+from streams.replay.account import Account
+from streams.replay.rerun import Rerun
+from streams.settings import Settings
+from streams.worker import partitioner, prior_reader
+
+
+@dataclass(slots=True)
+class Strays:
+    """Events that stood on a partition that is not their router's, and the copies that were sent on."""
+
+    sent: Counter[tuple[str, str, str]]
+    arrived: Counter[tuple[str, str, str]]
+
+
+def audit(topics: Topics, settings: Settings, *, tell: Callable[[int], None] = lambda read: None) -> Findings:
+    """Check everything that the topics of a service can prove.
+
+    Args:
+        settings: prefix, partitions, ranks of sources and priors as the workers have them.
+        tell: called now and then with the number of records read so far.
+    """
+    findings, read = Findings(), Progress(topics, tell)
+    letters = read_letters(topics, read, findings, prefix=settings.prefix)
+    strays = Strays(Counter(), Counter())
+    ends: dict[tuple[str, int], int] = {}
+    for number in topics.partitions():
+        _audit_partition(number, topics, read, letters, findings, strays, ends, settings)
+    for place, count in (strays.sent - strays.arrived).items():
+        topic, router_id, request_id = place
+        findings.violation(Kind.STRAY_LOST, f"{topic} router {router_id} request {request_id}", f"{count} not sent on")
+    for (topic, number), offsets in letters.items():
+        beyond = [offset for offset in offsets if offset > ends.get((topic, number), -1)]
+        if beyond:
+            where = f"{topic}-{number} offset {beyond[0]}"
+            findings.violation(
+                Kind.LETTER_UNFOUNDED, where, f"{len(beyond)} dead letters of events that the state does not contain"
+            )
+    return findings
+
+
+def _audit_partition(
+    number: int,
+    topics: Topics,
+    read: Progress,
+    letters: Letters,
+    findings: Findings,
+    strays: Strays,
+    ends: dict[tuple[str, int], int],
+    settings: Settings,
+) -> None:
+    partition_of = partitioner(settings.partitions)
+    evidence = gather(number, read, letters, findings, short=lambda topic: topic.removeprefix(settings.prefix))
+    if evidence is None:
+        return
+    ends |= {(topic, number): evidence.reached.get(topic, -1) for topic in SOURCES}
+    gone = check_declarations(evidence, read, findings, partition_of=partition_of)
+    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=partition_of).run(
+        read, begins_at=topics.begin("requests", number)
+    )
+    complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
+    FeedbackCheck(evidence, answers, findings, partition_of=partition_of, rank_of=settings.source_rank).run(
+        read, gone=gone, complete=complete
+    )
+    strays.sent += answers.strays
+    strays.arrived += answers.forwarded
+    check_published(evidence, read, findings)
+    account = Account()
+    rerun = Rerun(
+        contexts=StateContexts(evidence),  # type: ignore[arg-type]
+        rank_of=settings.source_rank,
+        read_prior=_prior_reader(settings),
+        account=account,
+    )
+    LearnedCheck(evidence, findings).run(read, rerun, account)
+
+
+def _prior_reader(settings: Settings) -> Callable[[ReferencedPrior], Prior]:
+    read = prior_reader(settings.priors_path)
+
+    def read_prior(reference: ReferencedPrior) -> Prior:
+        async def found() -> Prior:
+            return await read(reference)
+
+        return asyncio.run(found())
+
+    return read_prior

@@ -1,0 +1,170 @@
+"""The topics of a service as an audit reads them: from Kafka, or from memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.replay.records import Record
+from streams.settings import Settings
+
+T = TypeVar("T")
+NAMES = ("changelog", "routers", "requests", "costs", "rewards", "routes", "lambda", "dlq")
+SETTLE_SECONDS = 2.0
+AT_ONCE = 5000
+
+
+class Topics(Protocol):
+    """The records of a service. Topics go by their short names; the changelog is `changelog`."""
+
+    def partitions(self) -> list[int]:
+        """Return all partitions."""
+        ...
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records, oldest first."""
+        ...
+
+    def begin(self, topic: str, partition: int) -> int:
+        """Return the offset at which a partition's log begins; what was before is deleted."""
+        ...
+
+    def size(self) -> int:
+        """Return about how many records there are."""
+        ...
+
+
+class MemoryTopics:
+    """Topics in lists, by (topic, partition)."""
+
+    def __init__(self, records: Mapping[tuple[str, int], Sequence[Record]]) -> None:
+        self._records = records
+
+    def partitions(self) -> list[int]:
+        """Return all partitions."""
+        return sorted({partition for _, partition in self._records})
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records."""
+        return iter(self._records.get((topic, partition), ()))
+
+    def begin(self, topic: str, partition: int) -> int:
+        """Return the first record's offset."""
+        return next((record.offset for record in self._records.get((topic, partition), ())), 0)
+
+    def size(self) -> int:
+        """Return how many records there are."""
+        return sum(map(len, self._records.values()))
+
+
+class KafkaTopics:
+    """The topics in Kafka up to now, read without a group. To be used where no event loop runs.
+
+    The end of the changelog is taken first and the others' a moment later, so that a running service has published by then what
+    its state contains.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        logging.getLogger("aiokafka").setLevel(logging.ERROR)
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._bounds = self._run(self._look())
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._loop.close()
+
+    def partitions(self) -> list[int]:
+        """Return all partitions."""
+        return list(range(self._settings.partitions))
+
+    def begin(self, topic: str, partition: int) -> int:
+        """Return where a partition's log begins."""
+        return self._bounds[topic, partition][0]
+
+    def size(self) -> int:
+        """Return about how many records there are."""
+        return sum(end - begin for begin, end in self._bounds.values())
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records up to the end that was seen at first."""
+        begin, end = self._bounds[topic, partition]
+        if begin >= end:
+            return
+        place = TopicPartition(self._full(topic), partition)
+        consumer = self._run(self._open(place, begin))
+        try:
+            position = begin
+            while position < end:
+                for record in self._run(consumer.getmany(place, timeout_ms=1000, max_records=AT_ONCE)).get(place, ()):
+                    if record.offset >= end:
+                        return
+                    headers = {name: value.decode(errors="replace") for name, value in record.headers} if record.headers else {}
+                    yield Record(record.offset, record.timestamp / 1000.0, record.key, record.value, headers)
+                position = self._run(consumer.position(place))
+        finally:
+            self._run(consumer.stop())
+
+    def _full(self, topic: str) -> str:
+        return self._settings.changelog if topic == "changelog" else self._settings.topic(topic)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    async def _open(self, place: TopicPartition, begin: int) -> Any:
+        consumer = self._consumer()
+        await consumer.start()
+        consumer.assign([place])
+        consumer.seek(place, begin)
+        return consumer
+
+    def _consumer(self) -> Any:
+        auth = self._settings.kafka_auth()
+        return AIOKafkaConsumer(**auth, enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
+
+    async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return first and next offset of every partition."""
+        places = {name: [TopicPartition(self._full(name), number) for number in range(self._settings.partitions)] for name in NAMES}
+        bounds: dict[tuple[str, int], tuple[int, int]] = {}
+        async with self._consumer() as consumer:
+            for name, partitions in places.items():
+                begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+                bounds |= {(name, tp.partition): (begins[tp], ends[tp]) for tp in partitions}
+                if name == "changelog":
+                    await asyncio.sleep(SETTLE_SECONDS)
+        return bounds
+
+
+class Progress:
+    """Count what is read, and tell about it now and then.
+
+    Args:
+        tell: called with the number of records read so far, at most ten times a second.
+    """
+
+    def __init__(self, topics: Topics, tell: Any = lambda read: None) -> None:
+        self._topics = topics
+        self._tell = tell
+        self._told = 0.0
+        self.read_so_far = 0
+
+    def __call__(self, topic: str, partition: int) -> Iterator[Record]:
+        """Read a partition's records."""
+        for record in self._topics.read(topic, partition):
+            self.read_so_far += 1
+            if self.read_so_far % 1000 == 0 and time.monotonic() - self._told > 0.1:
+                self._told = time.monotonic()
+                self._tell(self.read_so_far)
+            yield record

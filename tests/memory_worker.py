@@ -1,0 +1,123 @@
+"""The agents of a worker without Kafka: its durable table and what it says are kept in lists, one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from agents import housekeeping
+from agents.boundary import Outbox
+from agents.dead_letters import DeadLetters
+from agents.declare_routers import declare_routers
+from agents.learn_from_rewards import learn_from_rewards
+from agents.pace_spend import pace_spend
+from agents.route_requests import route_requests
+from agents.service import Limits, Service
+from streams.settings import Settings
+from streams.tables import States
+from streams.worker import TOPICS, partitioner, prior_reader
+
+AGENTS = {"routers": declare_routers, "requests": route_requests, "costs": pace_spend, "rewards": learn_from_rewards}
+
+
+class Clock:
+    """Processing time as the test sets it."""
+
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Stream:
+    """Hands an agent its events, as Faust would."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._events = [SimpleNamespace(message=message) for message in messages]
+
+    async def noack_take(self, size: int, within: float) -> AsyncIterator[list[Any]]:
+        for at in range(0, len(self._events), size):
+            yield self._events[at : at + size]
+
+    async def ack(self, event: Any) -> None:
+        """Note nothing."""
+
+
+class _NoGuard:
+    async def check(self, events: Any) -> None:
+        """Check nothing: no event was delivered."""
+
+
+class MemoryWorker:
+    """A worker that owns some partitions.
+
+    Attributes:
+        changelog: (partition, key, value, epoch, time) of every record written.
+        said: (topic, key, value, headers) of everything sent.
+    """
+
+    def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
+        self.clock = Clock()
+        self.changelog: list[tuple[int, bytes, bytes | None, int, float]] = []
+        self.said: list[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]] = []
+        self.states = States(self._publish)
+        self._ends = dict.fromkeys(partitions, 0)
+        dead_letters = DeadLetters(settings.topic("dlq"), stage="test", send_large=self._send_large)
+        self.service = Service(
+            topic={name: settings.topic(name) for name in TOPICS},
+            states=self.states,
+            commit=self.states.commit,
+            outbox=lambda: Outbox(self._produce),
+            dead_letters=dict.fromkeys(AGENTS, dead_letters),
+            guard=_NoGuard(),  # type: ignore[arg-type]
+            encode=None,
+            dimensions=0,
+            read_prior=prior_reader(settings.priors_path),
+            contexts=None,
+            clock=self.clock,
+            rank_of=settings.source_rank,
+            partition_of=partitioner(settings.partitions),
+            count=lambda what, amount=1: None,
+            requests_end=lambda partition: 0,
+            limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+        )
+
+    async def start(self) -> None:
+        """Take over the partitions, which are empty."""
+        await self.states.assign(self._ends)
+        self.states.on_recovered(self.service.recovered)
+        await self.states.recovered(self._ends.copy())
+
+    async def take(self, topic: str, messages: Sequence[Any]) -> None:
+        """Give messages of a source topic (short name) to its agent."""
+        await AGENTS[topic](_Stream(messages), self.service)
+
+    async def pass_time(self) -> None:
+        """Do what the timers do."""
+        await housekeeping.end_waits(self.service)
+        await housekeeping.sweep(self.service, {})
+        await housekeeping.publish(self.service)
+
+    def table(self, number: int) -> dict[bytes, bytes]:
+        """Return the durable records of a partition."""
+        return dict(self.states.partition(number).records)
+
+    async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
+        first = self._ends[number]
+        self._ends[number] += len(changes)
+        self.changelog += [(number, key, value, epoch, self.clock.now) for key, value in changes.items()]
+        return first
+
+    async def _produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+    ) -> Any:
+        self.said.append((topic, key, value, headers or ()))
+        return _delivered()
+
+    async def _send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Any) -> None:
+        self.said.append((topic, key, value, headers))
+
+
+async def _delivered() -> None:
+    return None

@@ -1,0 +1,176 @@
+"""An audit finds whatever is done to the topics or to the state: each kind of damage by its own name."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import keys
+from streams.audit.findings import Kind
+from streams.audit.run import audit
+from streams.audit.topics import MemoryTopics
+from streams.replay.records import Record
+from streams.settings import Settings
+from tests.audit_world import World, busy_world
+
+SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
+Log = list[Record]
+Spoil = Callable[[Log], Log]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Return true topics, made once."""
+    return asyncio.run(busy_world(SETTINGS))
+
+
+def spoiled(world: World, topic: str, spoil: Spoil) -> MemoryTopics:
+    """Return the topics with one log spoiled: that of home-0, of dead letters that of home-3, which has some."""
+    place = (topic, world.partition_of("home-3" if topic == "dlq" else "home-0"))
+    return MemoryTopics({**world.records, place: spoil(list(world.records[place]))})
+
+
+def last_state(log: Log, kind: bytes, *, of: str = "home-0") -> int:
+    """Return where the last value of a kind of piece of a router stands in the changelog."""
+    return max(at for at, record in enumerate(log) if record.value and record.key and record.key.startswith(kind + of.encode()))
+
+
+def events(log: Log, **wanted: Any) -> list[int]:
+    """Return where events with these fields stand."""
+    found = []
+    for at, record in enumerate(log):
+        try:
+            event = json.loads(record.value or b"null")
+        except ValueError:
+            continue
+        if isinstance(event, dict) and all(event.get(name) == value for name, value in wanted.items()):
+            found.append(at)
+    return found
+
+
+def changed(log: Log, at: int, **fields: Any) -> Log:
+    """Change fields of one event."""
+    event = {**json.loads(log[at].value or b"{}"), **fields}
+    log[at] = log[at]._replace(value=json.dumps(event).encode())
+    return log
+
+
+def with_head(log: Log, change: Callable[[dict[str, Any]], None]) -> Log:
+    """Change the last head of home-0."""
+    at = last_state(log, keys.HEAD)
+    value = log[at].value or b""
+    head = json.loads(value[1:])
+    change(head)
+    log[at] = log[at]._replace(value=value[:1] + json.dumps(head).encode())
+    return log
+
+
+def with_record(log: Log, request_id: str, change: Callable[[list[Any]], None]) -> Log:
+    """Change the last record of a request of home-0."""
+    at = last_state(log, keys.key(keys.REQUEST, "home-0", request_id)[:1], of=f"home-0\x00{request_id}")
+    value = log[at].value or b""
+    record = json.loads(value[1:])
+    change(record)
+    log[at] = log[at]._replace(value=value[:1] + json.dumps(record).encode())
+    return log
+
+
+def with_arm(log: Log, change: Callable[[np.ndarray[Any, Any]], None]) -> Log:
+    """Change the arrays of an arm of home-0."""
+    at = last_state(log, keys.ARM, of="home-0\x00llama")
+    value = log[at].value or b""
+    numbers = np.frombuffer(value[1:], "<f8").copy()
+    change(numbers)
+    log[at] = log[at]._replace(value=value[:1] + numbers.tobytes())
+    return log
+
+
+def without(log: Log, at: int) -> Log:
+    """Lose one record; the others keep their offsets."""
+    return log[:at] + log[at + 1 :]
+
+
+def put(names: list[Any], at: int, value: Any) -> None:
+    """Assign, as an expression."""
+    names[at] = value
+
+
+def nudge(head: dict[str, Any], counter: int, by: float) -> None:
+    """Change one of the counters."""
+    head["counters"][counter] += by
+
+
+def candidate(log: Log, at: int, **fields: Any) -> Log:
+    """Change the first candidate of a decision."""
+    first, *rest = json.loads(log[at].value or b"{}")["candidates"]
+    return changed(log, at, candidates=[{**first, **fields}, *rest])
+
+
+HOME = {"router_id": "home-0"}
+DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
+    ("a decision is lost", "routes", lambda log: without(log, events(log, seq=20, repeat=False, **HOME)[0]),
+     {Kind.UNANSWERED, Kind.SEQ_GAP, Kind.NOT_PUBLISHED}),
+    ("a repeat is lost", "routes", lambda log: without(log, events(log, repeat=True, **HOME)[0]), {Kind.UNANSWERED}),
+    ("a second decision of a request", "routes",
+     lambda log: [*log, changed(list(log), (at := events(log, seq=20, **HOME)[0]), seq=999)[at]], {Kind.ANSWERED_TWICE}),
+    ("a decision under another's id", "routes", lambda log: changed(log, events(log, seq=20, **HOME)[0], request_id="r-40"),
+     {Kind.ANSWERED_TWICE, Kind.UNANSWERED, Kind.NOT_IN_STATE}),
+    ("a decision without request", "requests", lambda log: without(log, events(log, request_id="r-40")[0]), {Kind.UNASKED}),
+    ("another model was published", "routes", lambda log: changed(log, events(log, seq=20, **HOME)[0], model="other"),
+     {Kind.UNEXPLAINED, Kind.NOT_IN_STATE}),
+    ("a decision is given again otherwise", "routes",
+     lambda log: [*log, changed(list(log), (at := events(log, seq=20, **HOME)[0]), lambda_t=9.0)[at]], {Kind.CONTRADICTION}),
+    ("a score that is not the sum of its terms", "routes", lambda log: candidate(log, events(log, seq=30, **HOME)[0], score=7.0),
+     {Kind.UNEXPLAINED}),
+    ("a route that is no route", "routes", lambda log: changed(log, events(log, seq=30, **HOME)[0], seq=0), {Kind.MALFORMED}),
+    ("a dead letter is lost", "dlq", lambda log: without(log, 0), set()),
+    ("a dead letter with other bytes", "dlq", lambda log: [log[0]._replace(value=b"other"), *log[1:]], {Kind.LETTER_ALTERED}),
+    ("a dead letter of nothing", "dlq",
+     lambda log: [*log, log[0]._replace(headers={**log[0].headers, "__connect.errors.offset": "999999"})], {Kind.LETTER_UNFOUNDED}),
+    ("a dead letter of what was applied", "dlq",
+     lambda log: [*log, log[0]._replace(headers={**log[0].headers, "__connect.errors.topic": "pb.requests",
+                                                 "__connect.errors.offset": "0"})], set()),
+    ("a bill that was never sent is in the state", "costs", lambda log: without(log, events(log, request_id="r-40")[0]),
+     {Kind.BILL, Kind.SPEND}),
+    ("a bill in the topic says otherwise", "costs", lambda log: changed(log, events(log, request_id="r-40")[0], cost_usd=0.5),
+     {Kind.BILL, Kind.SPEND}),
+    ("spend is wrong", "changelog", lambda log: with_head(log, lambda head: nudge(head, 5, 1e-6)), {Kind.SPEND, Kind.PUBLISHED}),
+    ("commitments are wrong", "changelog", lambda log: with_head(log, lambda head: nudge(head, 6, 1e-6)), {Kind.COMMITTED}),
+    ("unmatched money is wrong", "changelog", lambda log: with_head(log, lambda head: nudge(head, 7, 1e-6)), {Kind.UNMATCHED}),
+    ("a counter is wrong", "changelog", lambda log: with_head(log, lambda head: nudge(head, 2, 1)), {Kind.COUNTER}),
+    ("λ is wrong", "changelog", lambda log: with_head(log, lambda head: put(head["pacer"]["ema"], 0, 0.123)),
+     {Kind.LAMBDA, Kind.PUBLISHED}),
+    ("a bill in the state is wrong", "changelog", lambda log: with_record(log, "r-40", lambda record: put(record, 12, [0.7, 0])),
+     {Kind.BILL}),
+    ("a bill in the state is lost", "changelog", lambda log: with_record(log, "r-40", lambda record: put(record, 12, None)),
+     {Kind.BILL}),
+    ("a label in the state is lost", "changelog", lambda log: with_record(log, "r-40", lambda record: put(record, 13, None)),
+     {Kind.REWARD}),
+    ("a reward that was never sent is in the state", "rewards", lambda log: without(log, events(log, request_id="r-40")[0]),
+     {Kind.REWARD, Kind.DECIDED_OTHERWISE}),
+    ("a reward says otherwise", "rewards", lambda log: changed(log, events(log, request_id="r-40")[0], reward=0.123),
+     {Kind.REWARD, Kind.DECIDED_OTHERWISE}),
+    ("an arm is wrong by 1e-6", "changelog", lambda log: with_arm(log, lambda numbers: put(numbers, 16, numbers[16] + 1e-6)),
+     {Kind.LEARNED}),
+    ("an arm holds a NaN", "changelog", lambda log: with_arm(log, lambda numbers: put(numbers, 0, float("nan"))), {Kind.LEARNED}),
+    ("an arm is cut off", "changelog",
+     lambda log: put(log, (at := last_state(log, keys.ARM, of="home-0\x00llama")), log[at]._replace(value=log[at].value[:-8]))
+     or log, {Kind.CORRUPT}),
+    ("a head is cut off", "changelog",
+     lambda log: put(log, (at := last_state(log, keys.HEAD)), log[at]._replace(value=log[at].value[:-8])) or log, {Kind.CORRUPT}),
+    ("a commit is lost", "changelog", lambda log: without(log, last_state(log, keys.HEAD)), {Kind.COUNTER}),
+    ("a declaration is lost", "routers", lambda log: without(log, events(log, **HOME)[0]), {Kind.DECLARATION}),
+    ("another λ was published", "lambda", lambda log: changed(log, events(log, **HOME)[-1], lambda_t=4.5), {Kind.PUBLISHED}),
+    ("λ that is no λ", "lambda", lambda log: changed(log, events(log, **HOME)[-1], lambda_t=-1), {Kind.MALFORMED}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("topic", "spoil", "kinds"), [case[1:] for case in DAMAGE], ids=[case[0] for case in DAMAGE])
+def test_damage_is_found(world: World, topic: str, spoil: Spoil, kinds: set[Kind]) -> None:
+    findings = audit(spoiled(world, topic, spoil), SETTINGS)
+    found = {Kind(kind) for kind in findings.violations}
+    assert found
+    assert kinds <= found, findings.examples
