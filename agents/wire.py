@@ -69,7 +69,7 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
             prior = referenced
-    return ModelConfig(price, prior, declared.onboarding_pulls)
+    return ModelConfig(price, prior, declared.onboarding_pulls, declared.expected_cost_usd)
 
 
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import MIN_PRICE_PER_1K, CostModel, first_guess
+from router_state.cost_model import EXPECTED_COUNTS, MIN_PRICE_PER_1K, CostModel, first_guess
 from router_state.drift import Suspicion, Watch
 
 WIDE = 64
@@ -165,6 +165,10 @@ class Arms:
             self.w[k][:] = 0.0
         self.price[k] = price
         self.derive()
+
+    def expect(self, k: int, *, ratio: float) -> None:
+        """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for 20 bills."""
+        self.ratio[k], self.bills[k] = ratio, EXPECTED_COUNTS
 
     def flush(self, k: int) -> None:
         """Take the pending rows of arm k off its inverse."""

@@ -51,11 +51,17 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One model of a portfolio. `onboarding_pulls` None: the profile's number without a prior, none with one."""
+    """One model of a portfolio.
+
+    Attributes:
+        onboarding_pulls: None: the profile's number without a prior, none with one.
+        expected_cost_usd: mean cost of a request as far as it is known before the first bill, or None.
+    """
 
     price: Price
     prior: Prior | None = None
     onboarding_pulls: int | None = None
+    expected_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

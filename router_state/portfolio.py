@@ -42,6 +42,8 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         A, b = starts[name]
         state.touched.update((name, cost_piece(name)))
         arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
+        if model.expected_cost_usd is not None and model.price.per_1k > 0.0:
+            arms.expect(len(arms) - 1, ratio=model.expected_cost_usd / model.price.per_1k)
     arms.derive()
     state.config = config
     state.buckets = caps.declare(state.buckets, config.caps, now=now)

@@ -27,6 +27,9 @@ class ModelDeclared(Content):
     input_price_per_m: PricePerM
     output_price_per_m: PricePerM
     prior: Prior | None = optional("What is known of the model before its first reward")
+    expected_cost_usd: Annotated[float, Field(ge=0, le=1000)] | None = optional(
+        "US dollars that a request to the model costs on average, from earlier bills; absent: learned, from a high first guess"
+    )
     onboarding_pulls: Annotated[int, Field(ge=0, le=10_000)] | None = optional(
         "Requests sent to the model as it joins, paced by the budget; absent: 20 without a prior, none with one"
     )

@@ -53,6 +53,7 @@ def changes(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--onboarding-pulls", type=click.IntRange(0, 10_000), help="Requests sent to it as it joins; default: 20 without a prior."
 )
+@click.option("--expected-cost", type=click.FloatRange(0, 1000), help="$ that a request to it costs on average, if you know.")
 @click.option("--dimensions", type=click.IntRange(2), help="Of a router that this creates; default: what prompts become here.")
 @click.option("--profile", type=click.Choice(["live", "paper"]), help="Of a router that this creates; default live.")
 @changes
@@ -66,6 +67,7 @@ def add(
     like: str | None,
     n_eff: float | None,
     onboarding_pulls: int | None,
+    expected_cost: float | None,
     dimensions: int | None,
     profile: str | None,
     router_id: str,
@@ -94,6 +96,8 @@ def add(
         model["prior"]["n_eff"] = n_eff
     if onboarding_pulls is not None:
         model["onboarding_pulls"] = onboarding_pulls
+    if expected_cost is not None:
+        model["expected_cost_usd"] = expected_cost
     chosen = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
 
     def edit(document: Document) -> Document:

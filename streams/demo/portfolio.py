@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,29 +11,26 @@ from schemas import RouterDeclared, decode
 from streams.demo.scenario import Scenario
 from streams.priors import prior_for_wire
 
-HELD_OUT = "data/examples/test_holdout.jsonl"
-PRICES = {
-    "meta-llama/llama-3.1-8b-instruct": (0.1, 0.1),
-    "mistralai/mistral-large-2512": (0.5, 1.5),
-    "google/gemini-2.5-pro": (1.25, 10.0),
-}
-"""US dollars per million input and output tokens."""
-
 
 def paper_router(*, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:
-    """Declare the router with the priors of the installed `paretobandit` wheel, converted at run time.
+    """Declare the router with the priors of the installed `paretobandit` wheel and the mean costs of its validation prompts.
 
     Raises:
         MissingData: the wheel is not installed.
     """
-    from benchmarks.data import wheel_priors
+    from benchmarks.data import load_rows, wheel_priors
 
-    priors = wheel_priors()
+    priors, judged = wheel_priors(), load_rows("val")
     document = {
         "router_id": router_id,
         "models": {
-            model: {"input_price_per_m": price[0], "output_price_per_m": price[1], "prior": prior_for_wire(priors, model)}
-            for model, price in PRICES.items()
+            model: {
+                "input_price_per_m": price.input_price_per_m,
+                "output_price_per_m": price.output_price_per_m,
+                "prior": prior_for_wire(priors, model),
+                "expected_cost_usd": float(mean_cost_usd),
+            }
+            for model, price, mean_cost_usd in zip(judged.models, judged.prices, judged.costs.mean(axis=0), strict=True)
         },
         "budget_usd_per_request": budget_usd,
         "profile": profile,
@@ -51,18 +47,15 @@ def held_out_prompts(declared: RouterDeclared) -> Scenario:
     Raises:
         MissingData: the wheel is not installed.
     """
-    from benchmarks.data import wheel_folder
+    from benchmarks.data import load_rows
 
-    lines = (wheel_folder() / HELD_OUT).read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    models = tuple(PRICES)
-    rewards, costs = (np.array([[row["arms"][model][what] for model in models] for row in rows]) for what in ("reward", "cost"))
+    rows = load_rows("test")
     return Scenario(
-        models=models,
-        prompts=[row["prompt"] for row in rows],
-        rewards=rewards,
-        costs=costs,
-        available=np.ones_like(rewards, dtype=bool),
+        models=rows.models,
+        prompts=rows.prompts,
+        rewards=rows.rewards,
+        costs=rows.costs,
+        available=np.ones_like(rows.rewards, dtype=bool),
         declarations=((0, declared),),
     )
 

@@ -14,7 +14,7 @@ import pytest
 from schemas import CostReported, LambdaUpdated, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared, RouteReason
 from schemas.routers import ModelDeclared
 from streams.demo.player import Play
-from streams.demo.portfolio import PRICES, held_out_prompts, paper_router
+from streams.demo.portfolio import held_out_prompts, paper_router
 from streams.demo.report import Report
 from streams.demo.scenario import Scenario
 from streams.demo.series import series_of
@@ -262,7 +262,9 @@ def test_the_report_is_three_files_and_the_page_needs_no_network(tmp_path: Path)
 
 def test_the_papers_portfolio_has_its_prices_its_priors_and_1824_prompts() -> None:
     declared = paper_router(router_id="default", budget_usd=6.62e-4, profile="live")
-    assert {name: (model.input_price_per_m, model.output_price_per_m) for name, model in declared.models.items()} == PRICES
+    listed = [(model.input_price_per_m, model.output_price_per_m) for model in declared.models.values()]
+    assert listed == [(0.1, 0.1), (0.5, 1.5), (1.25, 10.0)]
+    assert [model.expected_cost_usd for model in declared.models.values()] == pytest.approx([2.9e-5, 5.0e-4, 1.5e-2], rel=0.02)
     assert all(model.prior is not None for model in declared.models.values())
     prompts = held_out_prompts(declared)
     assert (len(prompts), prompts.rewards.shape, prompts.costs.shape) == (1824, (1824, 3), (1824, 3))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import invariants
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine, Outcome
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
@@ -161,3 +163,16 @@ def test_forgotten_requests_are_unknown_and_leave_the_totals() -> None:
     assert (engine.state.seq, engine.state.settled, len(engine.records)) == (200, 200, 100)
     assert "99" not in engine.records
     assert engine.decide("99", context(0, 0, 0), now=201.0).seq == 201
+
+
+def test_a_declared_expected_cost_is_believed_from_the_first_request_on() -> None:
+    models = {
+        "known": ModelConfig(Price(1.0, 1.0), onboarding_pulls=0, expected_cost_usd=0.002),
+        "unknown": ModelConfig(Price(1.0, 1.0), onboarding_pulls=0),
+        "free": ModelConfig(Price(0.0, 0.0), onboarding_pulls=0, expected_cost_usd=0.002),
+    }
+    engine = Engine.start(RouterConfig(models, 1.0, 2, "live", knobs_for("live")))
+    candidates = engine.decide("r", np.array([0.0, 1.0]), now=0.0).candidates
+    assert candidates is not None
+    assert candidates.expected_cost_usd == pytest.approx([0.002, 0.003, 0.0])
+    invariants.check(engine.state, engine.records)
