@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import faust
@@ -11,6 +12,9 @@ from faust.transport.drivers import aiokafka as driver
 from streams.app import App
 from streams.recovery import Transport
 from streams.settings import Settings
+
+#: Source partitions whose records must have come again before a held fetch may take them.
+SOME = 4
 
 
 class StockThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -87,7 +91,7 @@ def _let_a_fetch_cross_the_seek() -> None:
     async def crossing(self: Any, consumer: Any, active: set[Any], **kwargs: Any) -> Any:
         for _ in range(0 if sought.is_set() else 100):
             if not active:
-                await _happens(sought)
+                await _happens(lambda: sought.is_set() and len(_sources(self, consumer)) >= SOME)
                 try:
                     return await fetch(self, consumer, active, **kwargs)
                 finally:
@@ -100,13 +104,17 @@ def _let_a_fetch_cross_the_seek() -> None:
     async def waiting(self: Any) -> None:
         await seek(self)
         sought.set()
-        await _happens(crossed)
+        await _happens(crossed.is_set)
 
     driver.AIOKafkaConsumerThread._fetch_records, driver.Consumer.perform_seek = crossing, waiting
 
 
-async def _happens(event: threading.Event) -> None:
+def _sources(thread: Any, consumer: Any) -> list[Any]:
+    return [tp for tp in consumer._fetcher._records if not thread.consumer._is_changelog_tp(tp)]
+
+
+async def _happens(condition: Callable[[], bool]) -> None:
     for _ in range(150):
-        if event.is_set():
+        if condition():
             return
         await asyncio.sleep(0.02)
