@@ -52,7 +52,10 @@ async def declare_routers(stream: Any, service: Service) -> None:
         for portion in portions(declarations, lambda declaration: declaration.weight, room=service.room):
             async with service.batch():
                 declared += [(d.message.partition, d.router_id) for d in portion if _apply(d, service, answers)]
-                service.reached([d.message for d in portion])
+                service.reached(messages if portion[-1] is declarations[-1] else [d.message for d in portion])
+        if not declarations:
+            async with service.batch():
+                service.reached(messages)
         await service.answer(answers)
         await route_waiting(declared, service)
 

@@ -40,19 +40,17 @@ def audit(topics: Topics, settings: Settings, *, tell: Callable[[int], None] = l
     findings, read = Findings(), Progress(topics, tell)
     letters = read_letters(topics, read, findings, prefix=settings.prefix)
     strays = Strays(Counter(), Counter())
-    ends: dict[tuple[str, int], int] = {}
     for number in topics.partitions():
-        _audit_partition(number, topics, read, letters, findings, strays, ends, settings)
+        _audit_partition(number, topics, read, letters, findings, strays, settings)
     for place, count in (strays.sent - strays.arrived).items():
         topic, router_id, request_id = place
         findings.violation(Kind.STRAY_LOST, f"{topic} router {router_id} request {request_id}", f"{count} not sent on")
     for (topic, number), offsets in letters.items():
-        beyond = [offset for offset in offsets if offset > ends.get((topic, number), -1)]
+        known = topic in SOURCES and number in topics.partitions()
+        beyond = [offset for offset in offsets if not known or offset >= topics.end(topic, number)]
         if beyond:
             where = f"{topic}-{number} offset {beyond[0]}"
-            findings.violation(
-                Kind.LETTER_UNFOUNDED, where, f"{len(beyond)} dead letters of events that the state does not contain"
-            )
+            findings.violation(Kind.LETTER_UNFOUNDED, where, f"{len(beyond)} dead letters of events that are not on the log")
     return findings
 
 
@@ -63,14 +61,12 @@ def _audit_partition(
     letters: Letters,
     findings: Findings,
     strays: Strays,
-    ends: dict[tuple[str, int], int],
     settings: Settings,
 ) -> None:
     partition_of = partitioner(settings.partitions)
     evidence = gather(number, read, letters, findings, short=lambda topic: topic.removeprefix(settings.prefix))
     if evidence is None:
         return
-    ends |= {(topic, number): evidence.reached.get(topic, -1) for topic in SOURCES}
     gone = check_declarations(evidence, read, findings, partition_of=partition_of)
     answers = AnswerCheck(evidence, findings, gone=gone, partition_of=partition_of).run(
         read, begins_at=topics.begin("requests", number)

@@ -15,7 +15,8 @@ from streams.replay.records import Record
 from streams.settings import Settings
 
 T = TypeVar("T")
-NAMES = ("changelog", "routers", "requests", "costs", "rewards", "routes", "lambda", "dlq")
+NAMES = ("changelog", "routes", "lambda", "dlq", "routers", "requests", "costs", "rewards")
+"""In this order their ends are taken: nothing that is read speaks of anything that is not."""
 SETTLE_SECONDS = 2.0
 AT_ONCE = 5000
 
@@ -33,6 +34,10 @@ class Topics(Protocol):
 
     def begin(self, topic: str, partition: int) -> int:
         """Return the offset at which a partition's log begins; what was before is deleted."""
+        ...
+
+    def end(self, topic: str, partition: int) -> int:
+        """Return the offset after a partition's last record."""
         ...
 
     def size(self) -> int:
@@ -57,6 +62,10 @@ class MemoryTopics:
     def begin(self, topic: str, partition: int) -> int:
         """Return the first record's offset."""
         return next((record.offset for record in self._records.get((topic, partition), ())), 0)
+
+    def end(self, topic: str, partition: int) -> int:
+        """Return the offset after the last record."""
+        return max((record.offset + 1 for record in self._records.get((topic, partition), ())), default=0)
 
     def size(self) -> int:
         """Return how many records there are."""
@@ -93,6 +102,10 @@ class KafkaTopics:
     def begin(self, topic: str, partition: int) -> int:
         """Return where a partition's log begins."""
         return self._bounds[topic, partition][0]
+
+    def end(self, topic: str, partition: int) -> int:
+        """Return where a partition's log ended when it was looked at."""
+        return self._bounds[topic, partition][1]
 
     def size(self) -> int:
         """Return about how many records there are."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streams.cli.audit import audit
 from streams.cli.budget import budget
 from streams.cli.demo import demo
 from streams.cli.encoder import encoder
@@ -72,6 +73,6 @@ def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
 
 
 for command in (
-    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, fit, encoder,
+    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, audit, fit, encoder,
 ):  # fmt: skip
     main.add_command(command)

@@ -1,0 +1,75 @@
+"""`pbstream audit`: prove from the topics that nothing was lost and nothing counted twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from streams.cli.output import console, print_json
+from streams.cli.session import Session, json_option, pass_session, run
+
+if TYPE_CHECKING:
+    from streams.audit.findings import Findings
+
+
+@click.command()
+@json_option
+@pass_session
+def audit(session: Session, as_json: bool) -> None:
+    """Check every promise of a service on its topics; the service may run or not.
+
+    Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no worker, joins no group, writes
+    nothing. Every request has one decision or one dead letter; each decision follows from its own record, and comes out again when
+    it is decided anew; spend is the sum of the bills; every reward is learned once or accounted for; what each model has learned,
+    and λ_t, are what the events make of a new engine.
+
+    What the topics no longer hold can't be proved, and is listed as such. Run it with the settings of the workers (PB_PREFIX,
+    PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS, PB_PRIORS_PATH). Exit code 1: a promise is broken.
+
+    \b
+      pbstream audit
+      pbstream audit --json | jq .violations
+    """
+    from streams.audit.run import audit as run_audit
+    from streams.audit.topics import KafkaTopics
+    from streams.topics import TopicsNotReady, check_topics
+
+    started = time.monotonic()
+    if problems := run(check_topics(session.settings)):
+        raise TopicsNotReady("\n".join(problems))
+    with KafkaTopics(session.settings) as topics, _progress() as progress:
+        # Sources and answers are read twice: to be compared, and to be decided again.
+        task = progress.add_task("reading", total=2 * topics.size())
+        findings = run_audit(topics, session.settings, tell=lambda read: progress.update(task, completed=read))
+        progress.update(task, completed=2 * topics.size())
+    if as_json:
+        print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
+    else:
+        _print(findings, time.monotonic() - started)
+    if not findings.clean:
+        raise click.exceptions.Exit(1)
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console(stderr=True), transient=True)
+
+
+def _print(findings: Findings, seconds: float) -> None:
+    out = console()
+    checked = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(findings.checked.items()))
+    out.print(f"Checked in {seconds:.0f} s: {checked or 'nothing: the topics are empty'}.")
+    for title, counts in (("Broken", findings.violations), ("Not provable", findings.notes)):
+        for kind, count in counts.most_common():
+            out.print(f"{title}: {kind} × {count:,}", style="bold red" if title == "Broken" else "yellow")
+            for example in findings.examples:
+                if example.kind == kind:
+                    out.print(f"  {example.where}: {example.what}")
+            shown = sum(example.kind == kind for example in findings.examples)
+            if count > shown:
+                out.print(f"  and {count - shown:,} more")
+    if findings.clean:
+        out.print("No promise is broken.", style="bold green")
