@@ -93,7 +93,9 @@ class Partition:
         if key[:1] in self.log_only:
             return
         if epoch < self.epoch:
-            self.repairs.add(key)
+            # What is on the log only cannot be written again from memory.
+            if key[:1] not in self.log_only:
+                self.repairs.add(key)
             return
         self.epoch = epoch
         self.repairs.discard(key)

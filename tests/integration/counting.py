@@ -90,8 +90,11 @@ class CountingService:
         await self.consumer.stop()
         await self.admin.close()
 
-    def worker(self, *, instance: str | None = None, **options: Any) -> Worker:
-        """Start a worker; options are those of its argument, `env` adds settings."""
+    def worker(self, *, instance: str | None = "one", **options: Any) -> Worker:
+        """Start a worker; options are those of its argument, `env` adds settings.
+
+        A successor under the same instance takes over at once, others wait for a dead member's session to end.
+        """
         worker = Worker(self.settings, self.folder / f"worker-{len(self.workers)}.log", options, instance)
         self.workers.append(worker)
         return worker
@@ -121,6 +124,10 @@ class CountingService:
     async def answered(self) -> Counter[bytes]:
         """Return how often each event was answered."""
         return Counter(record.value.strip() for record in await self.read(self.routes))
+
+    async def any_answered(self) -> bool:
+        """Tell whether there is an answer at all."""
+        return bool(await self.answered())
 
     async def missing(self, since: int = 0) -> int:
         """Return how many of the numbered events have no answer."""

@@ -2,7 +2,7 @@
 
 A process of its own, so that it can be killed. Its argument is JSON: `without` names the remedies switched off, `faults`
 what is slow, `shape` how the agent takes its events, `poison` the value that its code cannot bear, `answer_bytes` how
-large answers are.
+large answers are, `spread` under how many more keys each event's offset is written.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ class Counting:
 
     def __init__(self, app: App, options: dict[str, Any]) -> None:
         self.app = app
+        self.spread = options.get("spread", 0)
         self.poison = options.get("poison", "").encode()
         self.answer_bytes = options.get("answer_bytes", 0)
         self.batch_delay = options.get("faults", {}).get("batch_delay", 0.0)
@@ -51,6 +52,8 @@ class Counting:
                     key = b"c" + event.message.key
                     partition.put(key, NUMBER.pack(number(partition.get(key)) + 1))
                     partition.put(WATERMARK, NUMBER.pack(event.message.offset))
+                    for index in range(self.spread):
+                        partition.put(b"s%d" % index, NUMBER.pack(event.message.offset))
             await self.app.commit_states()
         outbox = self.app.outbox()
         for event in events:

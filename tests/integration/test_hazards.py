@@ -29,12 +29,12 @@ async def service(kafka: str, tmp_path: Path) -> AsyncIterator[CountingService]:
 async def restart_with_backlog(service: CountingService, *, faults: dict[str, float], without: list[str]) -> Worker:
     """Kill a worker that has a changelog and committed offsets, and start another on a backlog."""
     await service.produce(400)
-    first = service.worker(instance="one")
+    first = service.worker()
     await service.all_answered()
     await service.all_committed()
     first.kill()
     await service.produce(1000)
-    second = service.worker(instance="one", without=without, faults=faults)
+    second = service.worker(without=without, faults=faults)
     await second.says("Worker ready")
     return second
 
@@ -64,7 +64,7 @@ async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(ser
     await service.produce(160)
     assert await worker.ended() == 1
     assert "OffsetGap" in worker.tail()
-    service.worker(instance="one")
+    service.worker()
     await service.all_answered()
     await service.all_committed()
     assert await service.counted() == service.sent

@@ -1,0 +1,182 @@
+"""The boundary of agents: in order, awaited, or not at all."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agents.boundary import GapGuard, GaveUp, OffsetGap, Outbox, retrying
+from agents.dead_letters import DeadLetters
+from schemas.dlq import DeadLetter
+from schemas.event import MalformedEvent
+from schemas.reasons import Reason
+
+
+@dataclass
+class Message:
+    offset: int
+    generation_id: int = 1
+    tp: str = "requests-0"
+    topic: str = "pb.requests"
+    partition: int = 0
+    key: bytes | None = b"r1"
+    value: bytes | None = b"{}"
+
+
+@dataclass
+class Event:
+    message: Message
+
+
+def events(*offsets: int, generation: int = 1) -> list[Event]:
+    return [Event(Message(offset, generation)) for offset in offsets]
+
+
+def guard(start: int | None, *, holds: bool) -> GapGuard:
+    async def holds_records(tp: Any, first: int, end: int) -> bool:
+        return holds
+
+    return GapGuard(lambda tp: start, holds_records)
+
+
+async def test_events_that_follow_each_other_pass() -> None:
+    checked = guard(3, holds=True)
+    await checked.check(events(3, 4))
+    await checked.check(events(5))
+
+
+@pytest.mark.parametrize("first", [4, 9])
+async def test_a_gap_before_the_first_event_is_found(first: int) -> None:
+    with pytest.raises(OffsetGap, match="offset 3 was to come"):
+        await guard(3, holds=True).check(events(first))
+
+
+async def test_a_gap_between_batches_is_found() -> None:
+    checked = guard(None, holds=True)
+    await checked.check(events(7))
+    with pytest.raises(OffsetGap, match="offset 8 was to come, 10 came"):
+        await checked.check(events(10))
+
+
+async def test_offsets_that_hold_no_record_are_no_gap() -> None:
+    await guard(3, holds=False).check(events(5, 8))
+
+
+async def test_a_new_assignment_starts_where_it_was_told() -> None:
+    checked = guard(3, holds=True)
+    await checked.check(events(3, 4, 5))
+    await checked.check(events(3, 4, generation=2))
+
+
+@dataclass
+class Sent:
+    records: list[tuple[Any, ...]] = field(default_factory=list)
+    error: Exception | None = None
+
+    async def __call__(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+    ) -> Any:
+        self.records.append((topic, value, key, partition, headers))
+
+        async def delivery() -> None:
+            if self.error:
+                raise self.error
+
+        return delivery()
+
+
+async def test_a_refused_delivery_is_raised() -> None:
+    outbox = Outbox(Sent(error=ValueError("too large")))
+    await outbox.send("pb.routes", key=b"k", value=b"v")
+    with pytest.raises(ValueError, match="too large"):
+        await outbox.delivered()
+
+
+async def test_delivered_counts_what_was_sent_since_the_last_time() -> None:
+    outbox = Outbox(Sent())
+    await outbox.send("pb.routes", key=b"k", value=b"v")
+    assert [await outbox.delivered(), await outbox.delivered()] == [1, 0]
+
+
+async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]]:
+    sent, large, reasons = Sent(), [], []
+
+    async def send_large(topic: str, **record: Any) -> None:
+        large.append((topic, record))
+
+    letters = DeadLetters("pb.dlq", stage="route_requests", send_large=send_large, count=reasons.append)
+    outbox = Outbox(sent)
+    await letters.send(outbox, message, MalformedEvent(Reason.MALFORMED_JSON, "cut off"))
+    await outbox.delivered()
+    return sent.records, large, reasons
+
+
+async def test_a_dead_letter_holds_the_sources_bytes_and_why() -> None:
+    [(topic, value, key, partition, headers)], large, reasons = await dead_letter(Message(7, value=b"{"))
+    letter = DeadLetter.from_headers(headers)
+    assert (topic, value, key, partition, large) == ("pb.dlq", b"{", b"r1", None, [])
+    assert (letter.topic, letter.offset, letter.reason, letter.stage) == (
+        "pb.requests",
+        7,
+        "malformed_json",
+        "route_requests",
+    )
+    assert reasons == ["malformed_json"]
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"k", b"x" * 600_000), (None, None)])
+async def test_what_a_usual_send_refuses_goes_another_way(key: bytes | None, value: bytes | None) -> None:
+    usual, large, _ = await dead_letter(Message(7, key=key, value=value))
+    assert usual == []
+    assert [(record["key"], record["value"]) for _, record in large] == [(key, value)]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+async def attempt(failures: int, deadline: float) -> tuple[int, float]:
+    clock, calls = Clock(), 0
+
+    async def call() -> int:
+        nonlocal calls
+        calls += 1
+        if calls <= failures:
+            raise ConnectionError("away")
+        return calls
+
+    made = await retrying(call, transient=(ConnectionError,), deadline=deadline, clock=clock, sleep=clock.sleep)
+    return made, clock.now
+
+
+async def test_a_transient_failure_is_tried_again() -> None:
+    assert (await attempt(4, deadline=60.0))[0] == 5
+
+
+async def test_a_failure_that_stays_is_given_up_before_its_deadline() -> None:
+    with pytest.raises(GaveUp):
+        await attempt(10_000, deadline=5.0)
+
+
+async def test_other_failures_are_not_tried_again() -> None:
+    async def call() -> None:
+        raise KeyError("defect")
+
+    with pytest.raises(KeyError):
+        await retrying(call, transient=(ConnectionError,), deadline=5.0, clock=Clock())
+
+
+def test_an_exception_in_a_batch_ends_the_process_at_once() -> None:
+    code = "from agents.boundary import fatal\nwith fatal():\n    1 / 0\nprint('still here')"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "ZeroDivisionError" in ended.stderr

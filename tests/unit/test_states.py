@@ -1,0 +1,192 @@
+"""The durable table over a log in memory: one batch a commit, one owner a partition."""
+
+from collections import defaultdict
+
+import pytest
+
+from streams.tables import FENCE, Changes, ForeignWrite, NotWriting, Partition, PartitionLost, States
+
+
+class Log:
+    """Partitions of records, each batch appended as a whole."""
+
+    def __init__(self) -> None:
+        self.records: dict[int, list[tuple[bytes, bytes | None, int]]] = defaultdict(list)
+        self.batches = 0
+
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        first = len(self.records[partition])
+        self.records[partition] += [(key, value, epoch) for key, value in changes.items()]
+        self.batches += 1
+        return first
+
+    async def recover(self, *numbers: int) -> States:
+        """Return a new owner's table, recovered."""
+        states = States(self.publish)
+        await states.assign(numbers)
+        await self.read_into(states)
+        return states
+
+    async def read_into(self, states: States) -> None:
+        """Recover what is new for an owner."""
+        for number in states.owned:
+            for offset, (key, value, epoch) in enumerate(self.records[number]):
+                states.partition(number).recover(key, value, offset=offset, epoch=epoch)
+        await states.recovered({number: len(self.records[number]) for number in states.owned})
+
+
+async def write(states: States, number: int, **values: bytes | None) -> None:
+    async with states.writing():
+        for name, value in values.items():
+            partition = states.partition(number)
+            partition.delete(name.encode()) if value is None else partition.put(name.encode(), value)
+        await states.commit()
+
+
+async def test_a_commit_writes_one_batch_a_changed_partition() -> None:
+    log = Log()
+    states = await log.recover(0, 1, 2)
+    fences = log.batches
+    async with states.writing():
+        states.partition(0).put(b"a", b"1")
+        states.partition(0).put(b"b", b"2")
+        states.partition(2).put(b"a", b"3")
+        committed = await states.commit()
+    assert (committed.partitions, committed.records, committed.size) == (2, 3, 6)
+    assert log.batches == fences + 2
+
+
+async def test_a_successor_finds_what_was_committed() -> None:
+    log = Log()
+    await write(await log.recover(0), 0, a=b"1", b=b"2", c=b"3")
+    await write(await log.recover(0), 0, a=None, b=b"4")
+    partition = (await log.recover(0)).partition(0)
+    assert (partition.get(b"a"), partition.get(b"b")) == (None, b"4")
+    assert partition.scan(b"") == [(b"b", b"4"), (b"c", b"3")]
+
+
+async def test_deleting_what_is_not_there_changes_nothing() -> None:
+    log = Log()
+    states = await log.recover(0)
+    async with states.writing():
+        states.partition(0).delete(b"a")
+        assert (await states.commit()).records == 0
+
+
+async def test_changes_need_the_only_writer_and_a_commit() -> None:
+    states = await Log().recover(0)
+    with pytest.raises(NotWriting):
+        states.partition(0).put(b"a", b"1")
+    with pytest.raises(NotWriting, match="without a commit"):
+        await write_and_forget(states)
+    with pytest.raises(NotWriting, match="earlier batch failed"):
+        await write(states, 0, a=b"1")
+
+
+async def write_and_forget(states: States) -> None:
+    async with states.writing():
+        states.partition(0).put(b"a", b"1")
+
+
+@pytest.mark.parametrize("key", [b"", FENCE, FENCE + b"x"])
+async def test_the_fences_keys_are_reserved(key: bytes) -> None:
+    states = await Log().recover(0)
+    async with states.writing():
+        with pytest.raises(ValueError, match="zero byte"):
+            states.partition(0).put(key, b"1")
+
+
+async def test_a_stale_owner_learns_it_at_its_next_commit() -> None:
+    log = Log()
+    stale = await log.recover(0)
+    await log.recover(0)
+    with pytest.raises(ForeignWrite):
+        await write(stale, 0, a=b"stale")
+
+
+async def test_what_a_stale_owner_wrote_is_left_out_and_written_again() -> None:
+    log = Log()
+    stale = await log.recover(0)
+    await write(stale, 0, a=b"1", gone=b"1")
+    owner = await log.recover(0)
+    await write(owner, 0, a=b"2", gone=None)
+    with pytest.raises(ForeignWrite):
+        await write(stale, 0, a=b"stale", gone=b"stale", new=b"stale")
+    with pytest.raises(ForeignWrite):
+        await write(owner, 0, b=b"3")
+    assert (await log.recover(0)).partition(0).records == {b"a": b"2", b"b": b"3"}
+    compacted = {key: value for key, value, _ in log.records[0]}
+    assert (compacted[b"a"], compacted[b"gone"], compacted[b"new"]) == (b"2", None, None)
+
+
+async def test_what_is_on_the_log_only_is_neither_kept_nor_repaired() -> None:
+    log = Log()
+    stale = await log.recover(0)
+    await log.recover(0)
+    with pytest.raises(ForeignWrite):
+        await write(stale, 0, a=b"stale")
+    states = States(log.publish, log_only=b"a")
+    await states.assign([0])
+    await log.read_into(states)
+    assert [key for key, _, _ in log.records[0]].count(b"a") == 1
+    await write(states, 0, a=b"1")
+    assert states.partition(0).get(b"a") is None
+    assert log.records[0][-1][:2] == (b"a", b"1")
+
+
+async def test_a_kept_partition_is_announced_without_a_new_fence_or_reading() -> None:
+    log = Log()
+    states = await log.recover(0, 1)
+    await write(states, 0, a=b"1")
+    lost: list[frozenset[int]] = []
+    recovered: list[frozenset[int]] = []
+    states.on_lost(lost.append)
+    states.on_recovered(recovered.append)
+    batches = log.batches
+    await states.assign([0])
+    assert states.recovers_from(0) == len(log.records[0]) - 1
+    await log.read_into(states)
+    assert (lost, recovered, log.batches) == ([frozenset({1})], [frozenset({0})], batches)
+
+
+async def test_a_partition_that_came_back_is_read_from_its_start() -> None:
+    log = Log()
+    states = await log.recover(0)
+    await write(states, 0, a=b"1")
+    before = states.partition(0)
+    await states.assign([])
+    with pytest.raises(PartitionLost):
+        states.partition(0)
+    await states.assign([0])
+    assert states.recovers_from(0) == -1
+    assert states.partition(0).records == {}
+    with pytest.raises(PartitionLost):
+        before.put(b"a", b"2")
+
+
+async def test_a_partition_that_another_had_meanwhile_is_forgotten_before_it_is_announced() -> None:
+    log = Log()
+    states = await log.recover(0)
+    await write(await log.recover(0), 0, a=b"theirs")
+    calls: list[tuple[str, frozenset[int]]] = []
+    states.on_lost(lambda numbers: calls.append(("lost", numbers)))
+    states.on_recovered(lambda numbers: calls.append(("recovered", numbers)))
+    await log.read_into(states)
+    assert calls == [("lost", frozenset({0})), ("recovered", frozenset({0}))]
+    assert states.partition(0).get(b"a") == b"theirs"
+    await write(states, 0, a=b"ours")
+
+
+async def test_losing_a_partition_in_the_middle_of_a_batch_is_an_error() -> None:
+    states = await Log().recover(0)
+    async with states.writing():
+        states.partition(0).put(b"a", b"1")
+        with pytest.raises(PartitionLost):
+            await states.assign([])
+
+
+def test_a_record_read_twice_counts_once() -> None:
+    partition = Partition(0)
+    partition.recover(b"a", b"1", offset=5, epoch=1)
+    partition.recover(b"a", b"0", offset=4, epoch=1)
+    assert partition.get(b"a") == b"1"
