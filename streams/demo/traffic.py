@@ -36,7 +36,7 @@ class Traffic:
     """Decides what clients send next; pure: decisions in, events out, no clock.
 
     A request stays in flight until its bill was sent. Where nothing else can happen, as no more requests may be in flight and all
-    are decided, or at the end, the feedback that is due next comes at once.
+    are decided, or at the end, the feedback that is due next comes at once. A declaration comes when all requests before it are decided.
 
     Args:
         in_flight: at most so many requests without a bill, ≥ 1.
@@ -113,6 +113,10 @@ class Traffic:
         heapq.heappush(self._due, (len(self.outcomes) + delay, 2 * len(self.outcomes) + isinstance(event, RewardObserved), event))
 
     def _may_submit(self) -> bool:
+        # What a request costs is by its position: all before a declaration are decided before it.
+        declared_next = bool(self._declarations) and self._declarations[0][0] <= self._next
+        if declared_next and self._undecided:
+            return False
         return self._next < len(self.scenario) and self.in_flight < self._limit
 
     def _next_feedback(self) -> CostReported | RewardObserved | None:

@@ -162,6 +162,11 @@ def test_declarations_come_just_before_the_request_they_are_for() -> None:
     assert after == ["r-00001", "r-00011", "r-00021"]
 
 
+def test_a_declaration_waits_until_all_requests_before_it_are_decided() -> None:
+    _, log = play_one_by_one(Traffic(SHOCKS["price-cut"](scenario(30))))
+    assert [decided for decided, event in log if isinstance(event, RouterDeclared)] == [0, 10, 20]
+
+
 def test_a_price_cut_moves_bills_and_list_prices_together_and_back() -> None:
     before, after = scenario(30), SHOCKS["price-cut"](scenario(30))
     ratio = after.costs[:, 2] / before.costs[:, 2]
