@@ -36,7 +36,8 @@ class Traffic:
     """Decides what clients send next; pure: decisions in, events out, no clock.
 
     A request stays in flight until its bill was sent. Where nothing else can happen, as no more requests may be in flight and all
-    are decided, or at the end, the feedback that is due next comes at once. A declaration comes when all requests before it are decided.
+    are decided, or at the end, the feedback that is due next comes at once. A declaration waits until all requests before it
+    are decided.
 
     Args:
         in_flight: at most so many requests without a bill, ≥ 1.
