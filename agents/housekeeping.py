@@ -12,6 +12,7 @@ from agents.wire import alert_raised, lambda_updated
 from schemas.event import encode
 
 ROUTERS_PER_SWEEP = 200
+REQUESTS_PER_SWEEP = 10_000
 
 
 async def resume(service: Service) -> None:
@@ -54,27 +55,39 @@ def _is_hopeless(parked: Parked, shard: Shard, service: Service) -> bool:
 
 
 async def sweep(service: Service, cursor: dict[int, int]) -> None:
-    """Expire commitments and forget old requests of the next few routers; `cursor` remembers where each shard's turn is."""
+    """Expire commitments and forget old requests of the next few routers; `cursor` remembers where each shard's turn is.
+
+    Bounded for each shard, so that the batch fits into one record batch and is soon over.
+    """
     now = service.clock()
     async with service.batch():
         for number, shard in service.shards.items():
             router_ids = list(shard)
             start = cursor.get(number, 0) if cursor.get(number, 0) < len(router_ids) else 0
+            left = REQUESTS_PER_SWEEP
             for router_id in router_ids[start : start + ROUTERS_PER_SWEEP]:
-                _sweep_router(shard, router_id, now, service)
-            cursor[number] = start + ROUTERS_PER_SWEEP
+                left -= _sweep_router(shard, router_id, now, service, limit=left)
+                start += 1
+                if left <= 0:
+                    break
+            cursor[number] = start
 
 
-def _sweep_router(shard: Shard, router_id: str, now: float, service: Service) -> None:
+def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *, limit: int) -> int:
     engine = shard.engine(router_id)
     if engine is None:
-        return
-    expired = engine.expire(now=now)
-    forgotten = engine.forget(before=now - service.limits.context_ttl)
-    if expired or forgotten:
-        service.count("expired", expired)
-        service.count("forgotten", forgotten)
+        return 0
+    expired = engine.expire(now=now, limit=limit)
+    left = limit - expired
+    forgotten = engine.forget(before=now - service.limits.context_ttl, limit=left)
+    left -= forgotten
+    early = engine.forget_early(keep=service.limits.requests_per_router, limit=left)
+    for what, amount in (("expired", expired), ("forgotten", forgotten), ("forgotten_early", early)):
+        service.count(what, amount)
+    moved = expired + forgotten + early
+    if moved:
         shard.touch(router_id)
+    return moved
 
 
 async def publish(service: Service) -> None:

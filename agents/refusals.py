@@ -67,7 +67,7 @@ class TooManyRouters(Refusal):
 
 
 class TooManyInFlight(Refusal):
-    """As many of the router's requests are remembered as may be."""
+    """As many of the router's requests await their bill as may."""
 
     reason = Reason.TOO_MANY_IN_FLIGHT
 

@@ -126,8 +126,8 @@ def _answered(request: Prepared, answers: Answers) -> None:
 
 
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
-    if len(engine.records) >= service.limits.in_flight_per_router:
-        raise TooManyInFlight(f"{len(engine.records)} requests of this router are remembered; PB_IN_FLIGHT_PER_ROUTER is the limit")
+    if engine.state.in_flight >= service.limits.in_flight_per_router:
+        raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
     if request.x is not None:
         return request.x
     if service.encode is None:

@@ -52,6 +52,7 @@ class Limits:
     models_per_router: int = 64
     routers_per_worker: int = 10_000
     in_flight_per_router: int = 100_000
+    requests_per_router: int = 100_000
     parked_events: int = 10_000
     orphan_wait: float = 60.0
     unknown_router_wait: float = 2.0

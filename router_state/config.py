@@ -15,6 +15,8 @@ from router_state.errors import InvalidConfig
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
+INF = float("inf")
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -94,12 +96,21 @@ class Knobs:
     paced_onboarding: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.gamma <= 1.0:
-            raise InvalidConfig(f"gamma must be in (0, 1], not {self.gamma}")
-        if not 0.0 <= self.epsilon <= 1.0:
-            raise InvalidConfig(f"epsilon must be in [0, 1], not {self.epsilon}")
-        if min(self.alpha, self.lambda_c) < 0 or self.ridge <= 0 or self.n_eff <= 0:
-            raise InvalidConfig("alpha and lambda_c must be ≥ 0, ridge and n_eff > 0")
+        # Comparisons that NaN fails.
+        _require("alpha", self.alpha, 0.0 <= self.alpha < INF, "≥ 0")
+        _require("gamma", self.gamma, 0.0 < self.gamma <= 1.0, "in (0, 1]")
+        _require("lambda_c", self.lambda_c, 0.0 <= self.lambda_c < INF, "≥ 0")
+        _require("ridge", self.ridge, 0.0 < self.ridge < INF, "> 0")
+        _require("v_max", self.v_max, 1.0 <= self.v_max < INF, "≥ 1")
+        _require("n_eff", self.n_eff, 0.0 < self.n_eff < INF, "> 0")
+        _require("onboarding_pulls", self.onboarding_pulls, self.onboarding_pulls >= 0, "≥ 0")
+        _require("epsilon", self.epsilon, 0.0 <= self.epsilon <= 1.0, "in [0, 1]")
+        _require("commitment_ttl_seconds", self.commitment_ttl_seconds, 0.0 < self.commitment_ttl_seconds < INF, "> 0")
+
+
+def _require(name: str, value: float, fits: bool, what: str) -> None:
+    if not fits:
+        raise InvalidConfig(f"{name} must be finite and {what}, not {value}")
 
 
 PAPER = Knobs()
@@ -122,7 +133,10 @@ def n_eff_of(t_adapt: float, *, gamma: float) -> float:
     """
     if gamma >= 1.0:
         return float(t_adapt)
-    return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
+    try:
+        return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
+    except OverflowError:
+        return INF
 
 
 def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, MutableMapping
 from enum import StrEnum
 
-from router_state import accounts, capping, choosing, eligibility, learning, portfolio, scoring, suspecting
+from router_state import accounts, capping, choosing, eligibility, housekeeping, learning, portfolio, scoring, suspecting
 from router_state.config import RouterConfig, Vector
 from router_state.dual import DualPacer
 from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest
@@ -14,6 +14,7 @@ from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
 
 Records = MutableMapping[str, RequestRecord]
+AT_ONCE = 10_000
 
 
 class Outcome(StrEnum):
@@ -225,45 +226,38 @@ class Engine:
             state.t += 1
         return suspecting.absorb(state, k, x, reward)
 
-    def expire(self, *, now: float) -> int:
+    def expire(self, *, now: float, limit: int = AT_ONCE) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.
+
+        The oldest first, at most `limit` of them: so how many have expired tells which.
 
         Returns:
             How many commitments expired.
         """
-        limit = now - self.state.config.knobs.commitment_ttl_seconds
-        due = []
-        for request_id, decided_at in self.state.open_commitments.items():
-            if decided_at > limit:
-                break
-            due.append(request_id)
-        for request_id in due:
-            record = self.records[request_id]
-            accounts.close(self.state, request_id, record)
-            record.expired = True
-            self.records[request_id] = record
-        self.state.expired += len(due)
-        return len(due)
+        return housekeeping.expire(self.state, self.records, now=now, limit=limit)
 
     def book_unmatched(self, cost_usd: float) -> None:
         """Count a bill whose request never got a decision: money all the same, apart from `spend_usd`."""
         self.state.unmatched_cost_usd += cost_usd
 
-    def forget(self, *, before: float) -> int:
-        """Forget requests decided before this time (seconds since the epoch).
+    def forget(self, *, before: float, limit: int = AT_ONCE) -> int:
+        """Forget requests decided before this time (seconds since the epoch), at most `limit`, in the order of their decisions.
 
         Their repeats become new requests, their late bills and rewards orphans. Arms that retired before then are dropped.
 
         Returns:
             How many requests were forgotten.
         """
-        due = []
-        for request_id in self.records:
-            if self.records[request_id].decided_at >= before:
-                break
-            due.append(request_id)
-        for request_id in due:
-            accounts.close(self.state, request_id, self.records[request_id])
-            del self.records[request_id]
+        gone = housekeeping.forget(self.state, self.records, before=before, limit=limit)
         portfolio.drop_retired(self.state, before=before)
-        return len(due)
+        return gone
+
+    def forget_early(self, *, keep: int, limit: int = AT_ONCE) -> int:
+        """Forget what is remembered beyond `keep` requests, at most `limit` of them.
+
+        Of the oldest ones those that have bill and reward, then the others; never one whose bill is awaited.
+
+        Returns:
+            How many requests were forgotten.
+        """
+        return housekeeping.forget_early(self.state, self.records, keep=keep, limit=limit)

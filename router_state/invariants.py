@@ -49,15 +49,19 @@ def _check_derived(state: RouterState) -> None:
 
 
 def _check_books(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
-    assert sorted(record.seq for record in records.values()) == list(range(1, state.seq + 1)), "seq has gaps"
+    gone = state.forgotten
+    numbers = {record.seq for record in records.values()}
+    assert len(numbers) == len(records) == state.seq - gone.requests and all(1 <= n <= state.seq for n in numbers), "seq has gaps"
     bills = [record.bill.cost_usd for record in records.values() if record.bill is not None]
-    assert state.settled == len(bills), "settled is not the number of bills"
-    assert math.isclose(state.spend_usd, math.fsum(bills), rel_tol=1e-9, abs_tol=1e-12), "spend is not the sum of the bills"
+    assert state.settled == len(bills) + gone.bills, "settled is not the number of bills"
+    spent = math.fsum([gone.spend_usd, *bills])
+    assert math.isclose(state.spend_usd, spent, rel_tol=1e-9, abs_tol=1e-12), "spend is not the sum of the bills"
     awaited = {request_id: r for request_id, r in records.items() if r.bill is None and not r.expired}
     assert list(state.open_commitments) == sorted(awaited, key=lambda request_id: awaited[request_id].seq), "open commitments"
     committed = math.fsum(r.expected_cost_usd for r in awaited.values())
     assert math.isclose(state.committed_usd, committed, rel_tol=1e-9, abs_tol=1e-12), "committed is not what is awaited"
-    assert state.rewards_applied == sum(record.label is not None for record in records.values()), "rewards_applied"
+    labels = sum(record.label is not None for record in records.values())
+    assert state.rewards_applied == labels + gone.rewards, "rewards_applied is not the number of labels"
     assert (state.pacer is None) == (state.config.budget_usd_per_request is None), "paced without a budget, or not with one"
     if isinstance(state.pacer, EmaPacer):
         assert 0.0 <= state.pacer.lambda_t <= LAMBDA_MAX, "λ_t out of range"

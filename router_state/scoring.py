@@ -13,7 +13,7 @@ from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
 MIN_VARIANCE = 1e-12
-MAX_SQUARED_NORM = 1e30
+MAX_SQUARED_NORM = 1e8
 MAX_STALE_STEPS = 1000
 NOTHING = -math.inf
 TIE = 1e-12
@@ -27,14 +27,14 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
 
     Raises:
         WrongContext: another shape or bias.
-        NonFiniteInput: a NaN, an infinity, or numbers so large that single precision would lose them.
+        NonFiniteInput: a NaN, an infinity, or features out of all proportion: an embedding has norm 1, a whitened entry is about 1.
     """
     if x.shape != (arms.d,):
         raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {arms.d} dimensions")
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
     if not np.vdot(x, x) <= MAX_SQUARED_NORM:
-        raise NonFiniteInput("the context holds a NaN, an infinity or numbers without meaning")
+        raise NonFiniteInput("the context holds a NaN, an infinity, or features of a norm above 10,000")
     work = arms.work
     arms.flat.dot(x, work.rows)
     variance: list[float] = work.grid.dot(x).tolist()

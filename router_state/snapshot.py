@@ -2,13 +2,13 @@
 
 A router is kept in pieces, so that an event writes only what it changed: its configuration, its `head` (counters, clock and the
 scalars of every arm), array pieces (two per arm, and blocks of the window) and one piece per request. Each begins with the version
-of its format.
+of its format and a checksum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 import orjson
@@ -18,13 +18,12 @@ from router_state.accounts import cost_piece
 from router_state.caps import Bucket
 from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig
 from router_state.dual import DualPacer
-from router_state.errors import CorruptSnapshot
+from router_state.framing import body_of, frame, loads, reading
 from router_state.pacing import EmaPacer
 from router_state.record import Applied, Bill, Candidates, Label, RequestRecord
-from router_state.state import RouterState
+from router_state.state import Forgotten, RouterState
 from router_state.window import BLOCK, PIECES, Window
 
-VERSION = 2
 ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
 COUNTERS = (
     "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
@@ -37,32 +36,13 @@ RECORD_SCALARS = (
 )  # fmt: skip
 
 
-def _frame(body: bytes) -> bytes:
-    return bytes((VERSION,)) + body
-
-
-def _body(data: bytes) -> bytes:
-    if not data:
-        raise CorruptSnapshot("empty")
-    if data[0] != VERSION:
-        raise CorruptSnapshot(f"format version {data[0]} is not {VERSION}: written by another version of this program")
-    return data[1:]
-
-
-def _loads(data: bytes) -> Any:
-    try:
-        return orjson.loads(_body(data))
-    except orjson.JSONDecodeError as error:
-        raise CorruptSnapshot(str(error)) from None
-
-
 def pack_config(config: RouterConfig) -> bytes:
     """Return a configuration without the priors, which have done their work when it is in force."""
     models = {
         name: [model.price.input_price_per_m, model.price.output_price_per_m, model.onboarding_pulls]
         for name, model in config.models.items()
     }
-    return _frame(
+    return frame(
         orjson.dumps(
             {
                 "models": models,
@@ -80,27 +60,30 @@ def pack_config(config: RouterConfig) -> bytes:
 
 def unpack_config(data: bytes) -> RouterConfig:
     """Invert `pack_config`. Raises CorruptSnapshot."""
-    body = _loads(data)
-    return RouterConfig(
-        models={name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in body["models"].items()},
-        budget_usd_per_request=body["budget"],
-        dimensions=body["dimensions"],
-        profile=body["profile"],
-        knobs=Knobs(**body["knobs"]),
-        caps=tuple(Cap(**cap) for cap in body["caps"]),
-        offset=body["offset"],
-        applied=tuple(body["applied"]),
-    )
+    with reading("configuration"):
+        body = loads(data)
+        costs, rewards = body["applied"]
+        return RouterConfig(
+            models={name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in body["models"].items()},
+            budget_usd_per_request=body["budget"],
+            dimensions=body["dimensions"],
+            profile=body["profile"],
+            knobs=Knobs(**body["knobs"]),
+            caps=tuple(Cap(**cap) for cap in body["caps"]),
+            offset=body["offset"],
+            applied=(costs, rewards),
+        )
 
 
 def pack_head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator and the scalars of every arm."""
     arms = state.arms
     rng = state.rng.bit_generator.state
-    return _frame(
+    return frame(
         orjson.dumps(
             {
                 "counters": [getattr(state, name) for name in COUNTERS],
+                "forgotten": astuple(state.forgotten),
                 "pacer": pack_pacer(state.pacer),
                 "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
                 "rng": [f"{rng['state']['state']:x}", f"{rng['state']['inc']:x}", rng["has_uint32"], rng["uinteger"]],
@@ -134,7 +117,13 @@ def unpack(config: bytes, head: bytes, piece: Callable[[str], bytes], open_commi
         CorruptSnapshot: a piece is damaged, missing or of another version.
     """
     state = RouterState.start(unpack_config(config))
-    body = _loads(head)
+    with reading("head"):
+        _restore(state, loads(head), piece)
+    state.open_commitments = dict(open_commitments)
+    return state
+
+
+def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
     for name, value in zip(COUNTERS, body["counters"], strict=True):
         setattr(state, name, value)
     seed, inc, has_uint32, uinteger = body["rng"]
@@ -145,7 +134,7 @@ def unpack(config: bytes, head: bytes, piece: Callable[[str], bytes], open_commi
         "uinteger": uinteger,
     }
     state.buckets = [Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)]
-    state.open_commitments = dict(open_commitments)
+    state.forgotten = Forgotten(*body["forgotten"])
     state.pacer = _unpack_pacer(body["pacer"], piece, d=state.arms.d)
     arms = state.arms
     arms.restore(
@@ -154,10 +143,9 @@ def unpack(config: bytes, head: bytes, piece: Callable[[str], bytes], open_commi
         scalars=dict(zip(ARM_SCALARS, body["arms"], strict=True)),
     )
     for k, name in enumerate(arms.names):
-        pieces.unpack_arm(arms, k, _body(piece(name)))
-        pieces.unpack_costs(arms, k, _body(piece(cost_piece(name))))
+        pieces.unpack_arm(arms, k, body_of(piece(name)))
+        pieces.unpack_costs(arms, k, body_of(piece(cost_piece(name))))
     arms.derive()
-    return state
 
 
 def _unpack_pacer(packed: Mapping[str, Any] | None, piece: Callable[[str], bytes], *, d: int) -> EmaPacer | DualPacer | None:
@@ -168,7 +156,7 @@ def _unpack_pacer(packed: Mapping[str, Any] | None, piece: Callable[[str], bytes
     window = Window(d)
     window.size, window.next = packed["size"], packed["next"]
     for block in range(-(-window.size // BLOCK)):
-        pieces.unpack_window(window, block, _body(piece(PIECES[block])))
+        pieces.unpack_window(window, block, body_of(piece(PIECES[block])))
     lambda_t, debt_usd, target_usd, stale = packed["dual"]
     return DualPacer(lambda_t, debt_usd, target_usd, stale, window)
 
@@ -194,17 +182,17 @@ def piece_names(state: RouterState) -> list[str]:
 def _pack_piece(state: RouterState, name: str) -> bytes | None:
     arms = state.arms
     if name in arms.row:
-        return _frame(pieces.pack_arm(arms, arms.row[name]))
+        return frame(pieces.pack_arm(arms, arms.row[name]))
     if name in PIECES:
         pacer = state.pacer
-        return _frame(pieces.pack_window(pacer.window, PIECES.index(name))) if isinstance(pacer, DualPacer) else None
+        return frame(pieces.pack_window(pacer.window, PIECES.index(name))) if isinstance(pacer, DualPacer) else None
     model = name.removeprefix(cost_piece(""))
-    return _frame(pieces.pack_costs(arms, arms.row[model])) if model in arms.row else None
+    return frame(pieces.pack_costs(arms, arms.row[model])) if model in arms.row else None
 
 
 def pack_record(record: RequestRecord) -> bytes:
     """Return a request's record without its context, which is kept apart."""
-    return _frame(
+    return frame(
         orjson.dumps(
             [
                 *(getattr(record, name) for name in RECORD_SCALARS),
@@ -222,14 +210,15 @@ def pack_record(record: RequestRecord) -> bytes:
 
 def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
-    *scalars, price, candidates, bill, label, expired, applied = _loads(data)
-    return RequestRecord(
-        **dict(zip(RECORD_SCALARS, scalars, strict=True)),
-        price=Price(*price),
-        x=None,
-        candidates=None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
-        bill=None if bill is None else Bill(*bill),
-        label=None if label is None else Label(*label),
-        expired=expired,
-        applied=None if applied is None else Applied(*applied),
-    )
+    with reading("request"):
+        *scalars, price, candidates, bill, label, expired, applied = loads(data)
+        return RequestRecord(
+            **dict(zip(RECORD_SCALARS, scalars, strict=True)),
+            price=Price(*price),
+            x=None,
+            candidates=None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
+            bill=None if bill is None else Bill(*bill),
+            label=None if label is None else Label(*label),
+            expired=expired,
+            applied=None if applied is None else Applied(*applied),
+        )

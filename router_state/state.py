@@ -15,6 +15,16 @@ from router_state.pacing import EmaPacer
 
 
 @dataclass(slots=True)
+class Forgotten:
+    """What the totals of a router still contain of requests that are not remembered any more."""
+
+    requests: int = 0
+    bills: int = 0
+    rewards: int = 0
+    spend_usd: float = 0.0
+
+
+@dataclass(slots=True)
 class RouterState:
     """One router's state. Requests are remembered beside it, see `RequestRecord`.
 
@@ -29,6 +39,7 @@ class RouterState:
         unreachable: whether even the cheapest models cost more than the budget.
         pacer: spends the budget; None without one.
         buckets: what is left of each cap.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no remembered request stands for.
         alerts: raised since the caller last took them.
         touched: names of the array pieces that changed since they were last packed.
     """
@@ -49,6 +60,7 @@ class RouterState:
     pacer: EmaPacer | DualPacer | None = None
     buckets: list[Bucket] = field(default_factory=list)
     open_commitments: dict[str, float] = field(default_factory=dict)
+    forgotten: Forgotten = field(default_factory=Forgotten)
     alerts: list[Alert] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
 

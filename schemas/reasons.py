@@ -50,7 +50,7 @@ class Reason(StrEnum):
     STALE_CONFIG = "stale_config", "`pb.based_on` is not the offset of the declaration in force."
     TOO_MANY_MODELS = "too_many_models", "The portfolio has more models than a router may have."
     TOO_MANY_ROUTERS = "too_many_routers", "The worker holds as many routers as it may."
-    TOO_MANY_IN_FLIGHT = "too_many_in_flight", "The router remembers as many requests as it may."
+    TOO_MANY_IN_FLIGHT = "too_many_in_flight", "As many of the router's requests await their bill as may."
     CONTEXT_LOST = "context_lost", "The context of the reward's request is in no store any more."
     INVALID_CONFIG = "invalid_config", "A declaration contradicts itself or the router's state; the message says how."
     WRONG_PRIOR = "wrong_prior", "A prior has the wrong shape, is not positive definite, or what it refers to is not there."

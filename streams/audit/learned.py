@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
 
 import numpy as np
 
@@ -139,6 +138,4 @@ def _statistics(name: str, found: RouterState, again: RouterState) -> Iterator[t
 
 def _expire(engine: Engine, count: int) -> None:
     """Give up the oldest commitments, as many as the worker has given up since the last decision."""
-    oldest = list(islice(engine.state.open_commitments.values(), max(count, 0)))
-    if oldest:
-        engine.expire(now=math.nextafter(oldest[-1] + engine.state.config.knobs.commitment_ttl_seconds, math.inf))
+    engine.expire(now=math.inf, limit=max(count, 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 
 from agents.wire import config_of
 from router_state.config import Prior, RouterConfig
@@ -136,8 +135,4 @@ class Rerun:
 
 def _expire(engine: Engine, count: int) -> None:
     """Give up waiting for the bills of the oldest commitments, as many as the worker had given up by then."""
-    if count <= 0:
-        return
-    oldest = list(islice(engine.state.open_commitments.values(), count))
-    if oldest:
-        engine.expire(now=math.nextafter(oldest[-1] + engine.state.config.knobs.commitment_ttl_seconds, math.inf))
+    engine.expire(now=math.inf, limit=max(count, 0))

@@ -19,6 +19,7 @@ from agents.parking import Parked
 from agents.route_requests import route_waiting
 from agents.service import Answers
 from router_state import snapshot
+from router_state.framing import body_of
 from streams.changelog import EPOCH
 from streams.settings import Settings
 from streams.tables import FENCE
@@ -150,6 +151,6 @@ def _name(key: bytes, found: bytes | None, expected: bytes | None) -> str:
     kind = key[:1]
     where = f"{kind.decode()} {key[1:]!r}"
     if kind == keys.ARM and found and expected and len(found) == len(expected):
-        apart = np.abs(np.frombuffer(found[1:], "<f8") - np.frombuffer(expected[1:], "<f8")).max()
+        apart = np.abs(np.frombuffer(body_of(found), "<f8") - np.frombuffer(body_of(expected), "<f8")).max()
         return f"{where}: arrays differ by up to {apart:.3g}"
     return f"{where}: {found!r:.400} is not {expected!r:.400}"

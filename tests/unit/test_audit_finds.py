@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from agents import keys
+from router_state.framing import body_of, frame, loads
 from streams.audit.findings import Kind
 from streams.audit.run import audit
 from streams.audit.topics import MemoryTopics
@@ -62,9 +63,9 @@ def with_head(log: Log, change: Callable[[dict[str, Any]], None]) -> Log:
     """Change the last head of home-0."""
     at = last_state(log, keys.HEAD)
     value = log[at].value or b""
-    head = json.loads(value[1:])
+    head = loads(value)
     change(head)
-    log[at] = log[at]._replace(value=value[:1] + json.dumps(head).encode())
+    log[at] = log[at]._replace(value=frame(json.dumps(head).encode()))
     return log
 
 
@@ -72,9 +73,9 @@ def with_record(log: Log, request_id: str, change: Callable[[list[Any]], None]) 
     """Change the last record of a request of home-0."""
     at = last_state(log, keys.key(keys.REQUEST, "home-0", request_id)[:1], of=f"home-0\x00{request_id}")
     value = log[at].value or b""
-    record = json.loads(value[1:])
+    record = loads(value)
     change(record)
-    log[at] = log[at]._replace(value=value[:1] + json.dumps(record).encode())
+    log[at] = log[at]._replace(value=frame(json.dumps(record).encode()))
     return log
 
 
@@ -82,9 +83,9 @@ def with_arm(log: Log, change: Callable[[np.ndarray[Any, Any]], None]) -> Log:
     """Change the arrays of an arm of home-0."""
     at = last_state(log, keys.ARM, of="home-0\x00llama")
     value = log[at].value or b""
-    numbers = np.frombuffer(value[1:], "<f8").copy()
+    numbers = np.frombuffer(body_of(value), "<f8").copy()
     change(numbers)
-    log[at] = log[at]._replace(value=value[:1] + numbers.tobytes())
+    log[at] = log[at]._replace(value=frame(numbers.tobytes()))
     return log
 
 

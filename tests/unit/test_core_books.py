@@ -176,3 +176,51 @@ def test_a_declared_expected_cost_is_believed_from_the_first_request_on() -> Non
     assert candidates is not None
     assert candidates.expected_cost_usd == pytest.approx([0.002, 0.003, 0.0])
     invariants.check(engine.state, engine.records)
+
+
+def test_the_oldest_commitments_expire_first_and_no_more_at_once_than_asked() -> None:
+    engine = decided(5, commitment_ttl_seconds=10.0)
+    assert engine.expire(now=100.0, limit=2) == 2
+    assert [record.expired for record in engine.records.values()] == [True, True, False, False, False]
+    assert engine.expire(now=100.0, limit=0) == 0
+    assert engine.expire(now=100.0) == 3
+    invariants.check(engine.state, engine.records)
+
+
+def test_a_clock_that_stepped_back_keeps_no_old_commitment_open() -> None:
+    engine = Engine.start(declaration(commitment_ttl_seconds=10.0))
+    engine.decide("ahead", context(0, 0, 0), now=1000.0)
+    engine.decide("normal", context(0, 0, 0), now=0.0)
+    assert engine.expire(now=20.0) == 1
+    assert list(engine.state.open_commitments) == ["ahead"]
+    invariants.check(engine.state, engine.records)
+
+
+def test_invariants_hold_after_requests_were_forgotten() -> None:
+    engine = decided(200)
+    for i in range(0, 200, 2):
+        engine.settle(str(i), cost_usd=0.001)
+        engine.learn(str(i), reward=0.5)
+    assert engine.forget(before=100.0, limit=30) == 30
+    invariants.check(engine.state, engine.records)
+    assert engine.forget(before=100.0) == 70
+    invariants.check(engine.state, engine.records)
+    assert engine.state.forgotten.requests == 100
+    assert engine.state.in_flight == 50
+
+
+def test_what_is_too_much_to_remember_goes_early_finished_requests_first_and_awaited_ones_never() -> None:
+    engine = decided(10)
+    for i in (0, 2, 3, 4):
+        engine.settle(str(i), cost_usd=0.001)
+    for i in (1, 3, 4):
+        engine.learn(str(i), reward=0.5)
+    assert engine.forget_early(keep=10) == 0
+    assert engine.forget_early(keep=8) == 2
+    assert list(engine.records) == ["0", "1", "2", *"56789"]
+    assert engine.forget_early(keep=0, limit=1) == 1
+    assert engine.forget_early(keep=0) == 1
+    assert list(engine.records) == ["1", *"56789"]
+    assert engine.forget_early(keep=0) == 0
+    assert engine.state.spend_usd == pytest.approx(0.004)
+    invariants.check(engine.state, engine.records)

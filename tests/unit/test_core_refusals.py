@@ -147,6 +147,37 @@ def test_knobs_out_of_range_are_refused(settings: dict[str, float]) -> None:
         knobs_for("paper", settings)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(
+            {name: value}
+            for name in ("alpha", "lambda_c", "ridge", "n_eff", "v_max", "commitment_ttl_seconds")
+            for value in (NAN, INF)
+        ),
+        {"v_max": 0.0},
+        {"v_max": 0.99},
+        {"onboarding_pulls": -1},
+        {"commitment_ttl_seconds": 0.0},
+        {"commitment_ttl_seconds": -1.0},
+        {"epsilon": NAN},
+        {"t_adapt": 1e9},
+    ],
+)
+def test_knobs_that_are_no_numbers_or_endless_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(errors.InvalidConfig, match="finite" if "t_adapt" not in settings else "n_eff"):
+        knobs_for("paper", settings)
+
+
+@pytest.mark.parametrize("size", [1.1e4, 1e6, 1e20, 1.3e154, 1e200])
+def test_a_context_out_of_all_proportion_is_refused(size: float) -> None:
+    engine = Engine.start(declaration())
+    before = freeze(engine)
+    with pytest.raises(errors.NonFiniteInput):
+        engine.decide("a", context(0, size, 1), now=0.0)
+    assert freeze(engine) == before
+
+
 @pytest.mark.parametrize("budget", [0.0, -1.0, NAN, INF])
 def test_a_budget_that_is_none_is_refused(budget: float) -> None:
     with pytest.raises(errors.InvalidConfig):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from router_state import invariants, snapshot
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, RouterStateError
+from router_state.framing import frame
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, PORTFOLIO, Array, context, declaration, freeze, thaw
 
 DECLARED = (
@@ -118,6 +119,28 @@ def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]
     pieces[piece] = damage(pieces[piece])
     with pytest.raises(CorruptSnapshot):
         thaw(pieces, {"0": context(1, 2, 3)})
+
+
+@pytest.mark.parametrize("piece", ["config", "head", "array cheap", "array \x1fcost:cheap", "request 0"])
+@given(data=st.data())
+def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject) -> None:
+    engine = Engine.start(declaration())
+    engine.decide("0", context(1, 2, 3), now=0.0)
+    pieces = freeze(engine)
+    damaged = bytearray(pieces[piece])
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    pieces[piece] = bytes(damaged)
+    with pytest.raises(CorruptSnapshot):
+        thaw(pieces, {"0": context(1, 2, 3)})
+
+
+@pytest.mark.parametrize("piece", ["config", "head", "array cheap", "request 0"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b'{"counters": 3}', b"[[], 1", b"\xff\xfe", b"1234567890123"])
+def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(piece: str, body: bytes) -> None:
+    engine = Engine.start(declaration())
+    engine.decide("0", context(1, 2, 3), now=0.0)
+    with pytest.raises(CorruptSnapshot):
+        thaw(freeze(engine) | {piece: frame(body)}, {"0": context(1, 2, 3)})
 
 
 def test_the_pieces_that_changed_are_named_once() -> None:

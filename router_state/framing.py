@@ -1,0 +1,45 @@
+"""The frame around every piece of a snapshot: the version of its format, and a checksum of what follows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from zlib import crc32
+
+import orjson
+
+from router_state.errors import CorruptSnapshot, InvalidConfig
+
+VERSION = 3
+_HEADER = struct.Struct(">BI")
+
+
+def frame(body: bytes) -> bytes:
+    """Put version and CRC-32 before a piece."""
+    return _HEADER.pack(VERSION, crc32(body)) + body
+
+
+def body_of(data: bytes) -> bytes:
+    """Return the piece in a frame. Raises CorruptSnapshot."""
+    if data and data[0] != VERSION:
+        raise CorruptSnapshot(f"format version {data[0]} is not {VERSION}: written by another version of this program")
+    body = data[_HEADER.size :]
+    if len(data) < _HEADER.size or crc32(body) != _HEADER.unpack_from(data)[1]:
+        raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")
+    return body
+
+
+def loads(data: bytes) -> Any:
+    """Return the JSON value in a frame. Raises CorruptSnapshot, JSONDecodeError."""
+    return orjson.loads(body_of(data))
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Say of everything that does not fit the format that the snapshot is corrupt."""
+    try:
+        yield
+    except (InvalidConfig, LookupError, TypeError, ValueError) as error:
+        raise CorruptSnapshot(f"{what}: {type(error).__name__}: {error}") from None
