@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -27,7 +26,9 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
         progress.add_column(justify="right", no_wrap=True)
         progress.add_row(ProgressBar(total=total, completed=board.decided), f"{board.decided:,} of {total:,} decided")
         rows.append(progress)
-    rows.append(Columns([_flow(board, now), _money(board), _models(board)], equal=False, expand=True))
+    numbers = Table.grid(padding=(0, 4))
+    numbers.add_row(_flow(board, now), _money(board))
+    rows += [numbers, _models(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
         reasons = ", ".join(f"{reason} {count}" for reason, count in board.dead_letters.most_common())
@@ -109,7 +110,7 @@ def _money(board: Board) -> RenderableType:
 def _models(board: Board) -> RenderableType:
     grid = _grid("Models (share of the last 500)")
     for at, (model, share) in enumerate(board.shares.items()):
-        bar = Text("█" * max(1, round(share * 20)), style=COLOURS[at % len(COLOURS)])
+        bar = Text("█" * max(1, round(share * 40)), style=COLOURS[at % len(COLOURS)])
         grid.add_row(_short(model), Text.assemble(bar, f" {share:.0%}"))
     return grid
 
