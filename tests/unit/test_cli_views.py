@@ -169,7 +169,7 @@ def test_the_drawing_shows_every_number_of_the_board() -> None:
 
 
 def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
-    assert "requests/s" in text(screen.draw(Board("default"), now=0.0), width=40)
+    assert "requests/s" in text(screen.draw(Board("default"), now=0.0), width=60)
 
 
 def test_the_line_and_the_document_say_the_same() -> None:
