@@ -1,0 +1,91 @@
+"""A steady load as clients make it: bills and labels later, some of everything twice, out of order, missing or malformed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from tests.integration.service import RunningService, cost, request, reward, router
+from tests.malformed import malformed
+
+BILLS_LATER, LABELS_LATER = 30, 100
+DUPLICATES, OUT_OF_ORDER, MISSING, POISON = 0.05, 0.05, 0.01, 0.05
+
+
+class Load:
+    """Sends until it is told to stop, and knows what must come of it.
+
+    Attributes:
+        asked: request ids by router; paid, judged: those that were sent a bill, a reward.
+        poisoned: malformed events sent.
+    """
+
+    def __init__(self, service: RunningService, *, routers: int, per_second: float, seed: int) -> None:
+        self._service = service
+        self._rng = np.random.default_rng(seed)
+        self._pause = 1.0 / per_second
+        self._later: list[tuple[int, str, dict[str, Any]]] = []
+        self._poison = [bad for bad in malformed("chaos") if bad.topic != "routers"]
+        self.homes = [f"home-{number}" for number in range(routers)]
+        self.asked: defaultdict[str, set[str]] = defaultdict(set)
+        self.paid: defaultdict[str, set[str]] = defaultdict(set)
+        self.judged: defaultdict[str, set[str]] = defaultdict(set)
+        self.poisoned = 0
+        self.sent = 0
+        self._number = 0
+        self._stopping = False
+
+    async def declare(self) -> None:
+        """Declare all routers, of both profiles."""
+        for number, home in enumerate(self.homes):
+            await self._service.send("routers", router(home, profile=("live", "paper")[number % 2]))
+
+    async def run(self) -> None:
+        """Send at a steady pace; what could not be sent for a while, as a broker is away, is sent then."""
+        started = time.monotonic()
+        while not self._stopping:
+            await self._one_more()
+            await asyncio.sleep(max(0.0, started + self._number * self._pause - time.monotonic()))
+        for _, topic, event in sorted(self._later, key=lambda item: item[0]):
+            await self._post(topic, event)
+        await self._service.producer.flush()
+
+    def stop(self) -> None:
+        """Let `run` send what is still owed, and end."""
+        self._stopping = True
+
+    async def _one_more(self) -> None:
+        number, rng = self._number, self._rng
+        self._number += 1
+        home = self.homes[int(rng.integers(len(self.homes)))]
+        request_id = f"r-{number}"
+        await self._post("requests", request(home, request_id, seed=number))
+        self.asked[home].add(request_id)
+        if rng.random() >= MISSING:
+            self._owe(BILLS_LATER, "costs", cost(home, request_id, float(rng.lognormal(-8, 1))))
+            self.paid[home].add(request_id)
+        if rng.random() >= MISSING:
+            self._owe(LABELS_LATER, "rewards", reward(home, request_id, round(float(rng.random()), 3)))
+            self.judged[home].add(request_id)
+        if rng.random() < POISON:
+            bad = self._poison[int(rng.integers(len(self._poison)))]
+            key = bad.key if bad.key is not None else home.encode()
+            await self._service.post(bad.topic, bad.value, key=key)
+            self.poisoned += 1
+        due = [item for item in self._later if item[0] <= number]
+        self._later = [item for item in self._later if item[0] > number]
+        for _, topic, event in due:
+            await self._post(topic, event)
+
+    def _owe(self, later: int, topic: str, event: dict[str, Any]) -> None:
+        early = self._rng.random() < OUT_OF_ORDER
+        self._later.append((self._number + (0 if early else int(self._rng.integers(later // 2, 2 * later))), topic, event))
+
+    async def _post(self, topic: str, event: dict[str, Any]) -> None:
+        for _ in range(2 if self._rng.random() < DUPLICATES else 1):
+            await self._service.post(topic, event)
+            self.sent += 1

@@ -1,0 +1,194 @@
+"""One service under load and faults, and the proof afterwards that nothing was lost and nothing counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streams.audit.findings import Findings
+from streams.audit.run import audit
+from streams.audit.topics import KafkaTopics
+from streams.kafka.local import LocalKafka
+from streams.settings import Settings
+from streams.topics import create_topics
+from tests.chaos.faults import FAULTS, SESSION_SECONDS, RedisServer, Stage
+from tests.chaos.load import Load
+from tests.chaos.recompute import Recomputation, differences
+from tests.chaos.watch import WatchedService
+from tests.integration.service import SOURCES
+
+RECOVERS_WITHIN, DRAINS_WITHIN, CALM_SECONDS = 90.0, 180.0, 3.0
+
+
+@dataclass(slots=True)
+class Round:
+    """What one fault did.
+
+    Attributes:
+        silence: longest time without a decision on the partition that was hit hardest, seconds; `elsewhere`: hit least.
+        recovery: from the fault until every partition had decided again, seconds.
+    """
+
+    fault: str
+    silence: float
+    elsewhere: float
+    recovery: float
+    duplicates: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a session came to; all of `lost` and `violations` must be empty or zero."""
+
+    rounds: list[Round] = field(default_factory=list)
+    requests: int = 0
+    events: int = 0
+    poisoned: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
+    violations: dict[str, int] = field(default_factory=dict)
+    unprovable: dict[str, int] = field(default_factory=dict)
+    examples: list[Any] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """Tell whether nothing was lost, nothing counted twice, and the state is what the events make."""
+        return not (any(self.lost.values()) or self.violations or self.differences)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values, with a summary by fault."""
+        return asdict(self) | {"clean": self.clean, "faults": {fault: self._summary(fault) for fault in self._faults()}}
+
+    def _faults(self) -> list[str]:
+        return list(dict.fromkeys(one.fault for one in self.rounds))
+
+    def _summary(self, fault: str) -> dict[str, float]:
+        rounds = [one for one in self.rounds if one.fault == fault]
+        return {
+            "rounds": len(rounds),
+            "silence_p50": round(statistics.median(one.silence for one in rounds), 2),
+            "silence_max": round(max(one.silence for one in rounds), 2),
+            "elsewhere_max": round(max(one.elsewhere for one in rounds), 2),
+            "recovery_p50": round(statistics.median(one.recovery for one in rounds), 2),
+            "recovery_max": round(max(one.recovery for one in rounds), 2),
+            "duplicates": sum(one.duplicates for one in rounds),
+        }
+
+
+async def play(
+    kafka: LocalKafka,
+    folder: Path,
+    faults: Sequence[str],
+    *,
+    per_second: float = 100.0,
+    routers: int = 64,
+    partitions: int = 8,
+    seed: int = 1,
+) -> Outcome:
+    """Do these faults, one after the other, to a service of its own under load; then prove what it did."""
+    name = f"chaos-{uuid.uuid4().hex[:8]}"
+    settings = Settings(bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)
+    await create_topics(settings)
+    redis = RedisServer(folder)
+    redis.start()
+    environment = {
+        "PB_REDIS_URL": redis.url,
+        "PB_SESSION_TIMEOUT": str(SESSION_SECONDS),
+        "PB_HEARTBEAT": "1.5",
+        "PB_ORPHAN_WAIT": "20",
+        "PB_RETRY_FOR": "60",
+    }
+    service = WatchedService(settings, folder, environment)
+    await service.start()
+    try:
+        stage = Stage(service, kafka, redis, np.random.default_rng(seed))
+        load = Load(service, routers=routers, per_second=per_second, seed=seed)
+        outcome = await _under_load(stage, load, faults)
+        await asyncio.to_thread(_audit, settings, outcome)
+        outcome.differences = await _recompute(service)
+        return outcome
+    finally:
+        await service.stop()
+        redis.stop()
+
+
+async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcome:
+    service, outcome = stage.service, Outcome()
+    await stage.start_worker("first")
+    await load.declare()
+    loading = asyncio.create_task(load.run())
+    polling = asyncio.create_task(_poll(service))
+    supervising = asyncio.create_task(stage.supervise())
+    try:
+        await _until(lambda: len(service.arrivals) == service.settings.partitions, RECOVERS_WITHIN)
+        for fault in faults:
+            await asyncio.sleep(CALM_SECONDS)
+            outcome.rounds.append(await _round(stage, fault))
+        await asyncio.sleep(CALM_SECONDS)
+        load.stop()
+        await loading
+        await _until(lambda: not any(service.owed(load).values()), DRAINS_WITHIN)
+        supervising.cancel()
+        for worker in stage.running.values():
+            worker.terminate()
+        await _until(lambda: not any(worker.running for worker in stage.running.values()), 30.0)
+    finally:
+        for task in (loading, polling, supervising):
+            task.cancel()
+    outcome.requests, outcome.events, outcome.poisoned = len(service.decided), load.sent, load.poisoned
+    outcome.lost = service.owed(load) | {"dead_letters": max(0, load.poisoned - service.letters)}
+    return outcome
+
+
+async def _round(stage: Stage, fault: str) -> Round:
+    service, began, before = stage.service, time.monotonic(), stage.service.duplicates
+    await FAULTS[fault](stage)
+    undone = time.monotonic()
+    await _until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
+    ended = time.monotonic()
+    await asyncio.sleep(CALM_SECONDS)
+    silence = service.silence(began, ended)
+    recovery = max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values()) - undone
+    return Round(fault, max(silence.values()), min(silence.values()), recovery, service.duplicates - before)
+
+
+async def _poll(service: WatchedService) -> None:
+    while True:
+        await service.poll()
+
+
+async def _until(condition: Any, seconds: float) -> bool:
+    """Wait for a condition, and tell whether it came."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+def _audit(settings: Settings, outcome: Outcome) -> None:
+    with KafkaTopics(settings) as topics:
+        findings: Findings = audit(topics, settings)
+    found = findings.as_json()
+    outcome.violations, outcome.unprovable, outcome.examples = found["violations"], found["unprovable"], found["examples"]
+
+
+async def _recompute(service: WatchedService) -> list[str]:
+    settings = service.settings
+    changelog = await service.log_of(settings.changelog)
+    sources = {name: await service.log_of(settings.topic(name)) for name in SOURCES}
+    found = []
+    for number, partition in (await service.partitions()).items():
+        here = {name: {record.offset: record for record in log[number]} for name, log in sources.items()}
+        expected = await Recomputation(settings, number, here).run(changelog[number])
+        found += differences(partition.records, expected)
+    return found
