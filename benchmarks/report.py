@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 import numpy as np
@@ -58,8 +59,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell
     (console if console.is_terminal else Console(width=200)).print(table)
 
 
-def print_figures(benchmark: str, figures: Mapping[str, float]) -> None:
-    """Print the closing line `{"benchmark": …, "figures": {…}}`.
+def print_figures(benchmark: str, figures: Mapping[str, float], *, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
+    """Print the closing line `{"benchmark": …, "figures": {…}}`; `rows` are added to the figures as they are.
 
     Raises:
         ValueError: a figure is not finite.
@@ -68,7 +69,8 @@ def print_figures(benchmark: str, figures: Mapping[str, float]) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
             raise ValueError(f"figure {name} is {value}")
-    print(json.dumps({"benchmark": benchmark, "figures": values}), flush=True)
+    told: dict[str, Any] = {**values, **({} if rows is None else {"rows": rows})}
+    print(json.dumps({"benchmark": benchmark, "figures": told}, ensure_ascii=False), flush=True)
 
 
 def command(run: Callable[[bool], None]) -> click.Command:

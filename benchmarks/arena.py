@@ -1,0 +1,127 @@
+"""Play prompts to a policy: decisions now, bills and rewards when so many more requests have been decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state.alert import Alert
+from router_state.config import RouterConfig
+
+Array = npt.NDArray[np.float64]
+DelayKind = Literal["fixed", "exponential", "heavy"]
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Episode:
+    """n requests in order, what each of K models would earn and cost on each, and when one learns of it.
+
+    Args:
+        models: K names, in the columns' order.
+        contexts: shape (n, d).
+        rewards, costs: shape (n, K); costs in dollars as billed.
+        declared: what is in force from a request on: {0: …, later: …}.
+        bill_delay, reward_delay: shape (n,), how many more requests are decided first; infinity: never.
+        phases: what is measured, by name.
+        twice: shape (n,), whose bills are sent twice.
+    """
+
+    models: Sequence[str]
+    contexts: Array
+    rewards: Array
+    costs: Array
+    declared: Mapping[int, RouterConfig]
+    bill_delay: Array
+    reward_delay: Array
+    phases: Mapping[str, slice]
+    twice: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+
+class Policy(Protocol):
+    """Whoever decides."""
+
+    def declare(self, config: RouterConfig, *, at: int) -> None:
+        """Put a declaration in force."""
+
+    def decide(self, i: int, x: Array) -> tuple[str, float, str]:
+        """Return the model for request i, λ_t and the reason."""
+
+    def settle(self, i: int, cost_usd: float) -> None:
+        """Take a bill in."""
+
+    def learn(self, i: int, reward: float) -> None:
+        """Take a reward in."""
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what was raised since the last call."""
+
+
+@dataclass(slots=True, eq=False)
+class Trace:
+    """What a policy did: model (column), reward, cost in dollars, λ_t and reason per request; alerts and at which request."""
+
+    chosen: npt.NDArray[np.int64]
+    reward: Array
+    cost: Array
+    budget: Array
+    lambda_t: Array
+    reason: list[str]
+    alerts: list[tuple[int, Alert]] = field(default_factory=list)
+
+    def share(self, column: int, phase: slice) -> float:
+        """Return the share of requests that a model got."""
+        return float((self.chosen[phase] == column).mean())
+
+
+def delays(n: int, mean: float, kind: DelayKind, rng: np.random.Generator) -> Array:
+    """Return n delays in requests, `mean` of them in flight on average: all alike, exponential, or Pareto with tail index 1.5."""
+    if kind == "fixed" or mean == 0:
+        return np.full(n, float(mean))
+    if kind == "exponential":
+        return rng.exponential(mean, n)
+    return mean / 2.0 * rng.pareto(1.5, n)
+
+
+def play(policy: Policy, episode: Episode) -> Trace:
+    """Return what the policy did with an episode. Rewards are those of the model that it chose, and of no other."""
+    n = len(episode)
+    column = {name: k for k, name in enumerate(episode.models)}
+    trace = Trace(np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), [])
+    bills, rewards = _arrivals(episode.bill_delay), _arrivals(episode.reward_delay)
+    billed = judged = 0
+    budget = NEVER
+    for i in range(n):
+        while billed < len(bills) and bills[billed][0] <= i:
+            due = bills[billed][1]
+            policy.settle(due, float(trace.cost[due]))
+            if episode.twice is not None and episode.twice[due]:
+                policy.settle(due, float(trace.cost[due]))
+            billed += 1
+        while judged < len(rewards) and rewards[judged][0] <= i:
+            due = rewards[judged][1]
+            policy.learn(due, float(trace.reward[due]))
+            judged += 1
+        if i in episode.declared:
+            policy.declare(episode.declared[i], at=i)
+            budget = episode.declared[i].budget_usd_per_request or NEVER
+        model, trace.lambda_t[i], reason = policy.decide(i, episode.contexts[i])
+        k = trace.chosen[i] = column[model]
+        trace.reward[i], trace.cost[i], trace.budget[i] = episode.rewards[i, k], episode.costs[i, k], budget
+        trace.reason.append(reason)
+        trace.alerts += [(i, alert) for alert in policy.take_alerts()]
+    return trace
+
+
+def _arrivals(delay: Array) -> list[tuple[float, int]]:
+    """Return (before which request, of which request) in order of arrival, without what never comes."""
+    due = np.arange(len(delay)) + 1.0 + delay
+    order = np.argsort(due, kind="stable")
+    return [(float(due[i]), int(i)) for i in order if due[i] < NEVER]

@@ -1,0 +1,149 @@
+"""The policies that are compared: the core under its profiles, and what one would otherwise do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.arena import Array, Policy
+from router_state.alert import Alert
+from router_state.config import Knobs, RouterConfig, knobs_for
+from router_state.engine import Engine
+
+BELIEF_SIGMA = 0.1
+EXPIRE_EVERY = 64
+
+
+class Core:
+    """The engine that ships, under these knobs whatever a declaration says."""
+
+    def __init__(self, knobs: Knobs) -> None:
+        self.knobs = knobs
+        self.engine: Engine | None = None
+
+    def declare(self, config: RouterConfig, *, at: int) -> None:
+        config = replace(config, knobs=self.knobs)
+        if self.engine is None:
+            self.engine = Engine.start(config)
+        else:
+            self.engine.configure(config, now=float(at))
+
+    def decide(self, i: int, x: Array) -> tuple[str, float, str]:
+        assert self.engine is not None
+        if i % EXPIRE_EVERY == 0:
+            self.engine.expire(now=float(i))
+        record = self.engine.decide(str(i), x, now=float(i))
+        return record.model, record.lambda_t, record.reason
+
+    def settle(self, i: int, cost_usd: float) -> None:
+        assert self.engine is not None
+        self.engine.settle(str(i), cost_usd=cost_usd)
+
+    def learn(self, i: int, reward: float) -> None:
+        assert self.engine is not None
+        self.engine.learn(str(i), reward=reward)
+
+    def take_alerts(self) -> list[Alert]:
+        assert self.engine is not None
+        taken, self.engine.state.alerts = self.engine.state.alerts, []
+        return taken
+
+
+class Thompson(Core):
+    """The core with the same dual, each decision on coefficients drawn from the belief N(θ, σ²A⁻¹) (Agrawal and Goyal 2013)."""
+
+    def decide(self, i: int, x: Array) -> tuple[str, float, str]:
+        assert self.engine is not None
+        arms, rng = self.engine.state.arms, self.engine.state.rng
+        kept = [theta.copy() for theta in arms.theta]
+        for k, theta in enumerate(arms.theta):
+            theta += BELIEF_SIGMA * np.linalg.cholesky(arms.A_inv(k)) @ rng.standard_normal(arms.d)
+        try:
+            return super().decide(i, x)
+        finally:
+            for theta, was in zip(arms.theta, kept, strict=True):
+                theta[:] = was
+
+
+class Chance:
+    """Any model with the same probability while nothing is owed, else the one with the lowest mean cost so far."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.models: list[str] = []
+        self.spent: dict[str, float] = {}
+        self.billed: dict[str, int] = {}
+        self.debt = self.budget = 0.0
+        self.open: dict[int, tuple[str, float]] = {}
+
+    def declare(self, config: RouterConfig, *, at: int) -> None:
+        self.models = list(config.models)
+        self.budget = config.budget_usd_per_request or float("inf")
+        for model, declared in config.models.items():
+            self.spent.setdefault(model, declared.price.per_1k)
+            self.billed.setdefault(model, 1)
+
+    def _mean(self, model: str) -> float:
+        return self.spent[model] / self.billed[model]
+
+    def decide(self, i: int, x: Array) -> tuple[str, float, str]:
+        model = self.models[int(self.rng.integers(len(self.models)))]
+        if self.debt > 0.0:
+            model = min(self.models, key=self._mean)
+        self.open[i] = model, self._mean(model)
+        self.debt += self._mean(model) - self.budget
+        return model, 0.0, "chance"
+
+    def settle(self, i: int, cost_usd: float) -> None:
+        model, charged = self.open.pop(i, ("", 0.0))
+        if model:
+            self.debt += cost_usd - charged
+            self.spent[model] += cost_usd
+            self.billed[model] += 1
+
+    def learn(self, i: int, reward: float) -> None:
+        """Chance learns nothing."""
+
+    def take_alerts(self) -> list[Alert]:
+        return []
+
+
+def live(seed: int) -> Policy:
+    """Return the profile `live`."""
+    return Core(knobs_for("live", {"seed": seed}))
+
+
+def paper(seed: int) -> Policy:
+    """Return the profile `paper`, without its constant price penalty, as the paper's paced experiments run it."""
+    return Core(knobs_for("paper", {"seed": seed, "lambda_c": 0.0}))
+
+
+def epsilon_greedy(seed: int) -> Policy:
+    """Return a greedy policy with the same dual that calls any model in 5 of 100 requests."""
+    return Core(knobs_for("live", {"seed": seed, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}))
+
+
+def thompson(seed: int) -> Policy:
+    """Return Thompson sampling with the same dual."""
+    return Thompson(knobs_for("live", {"seed": seed, "alpha": 0.0, "drift_alarms": False}))
+
+
+def chance(seed: int) -> Policy:
+    """Return a random policy that minds the budget."""
+    return Chance(seed)
+
+
+def without_alarms(seed: int) -> Policy:
+    """Return the profile `live` without its drift alarms."""
+    return Core(knobs_for("live", {"seed": seed, "drift_alarms": False}))
+
+
+POLICIES: dict[str, Callable[[int], Policy]] = {
+    "live": live,
+    "paper": paper,
+    "ε-greedy": epsilon_greedy,
+    "thompson": thompson,
+    "random": chance,
+}

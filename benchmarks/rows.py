@@ -1,0 +1,82 @@
+"""Rows of results: one object per policy, budget, delay and phase, with 95 % half-widths over seeds."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from benchmarks.arena import Trace
+
+Row = dict[str, Any]
+Job = dict[str, Any]
+T_975 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 10: 2.26, 20: 2.093}
+
+
+def half_width(samples: Sequence[float]) -> float:
+    """Return half of the 95 % interval of a mean (Student's t over seeds); 0 for one sample."""
+    n = len(samples)
+    if n < 2:
+        return 0.0
+    quantile = T_975[max(size for size in T_975 if size <= n)]
+    return float(quantile * np.std(samples, ddof=1) / math.sqrt(n))
+
+
+def row(samples: Sequence[tuple[float, ...]], extra: Sequence[str] = (), **names: Any) -> Row:
+    """Return one row from (cost ÷ budget, reward, …) per seed; of what is `extra` the mean."""
+    cost, reward = ([sample[j] for sample in samples] for j in (0, 1))
+    return {
+        **names,
+        "cost_over_budget": float(np.mean(cost)),
+        "cost_over_budget_half_width": half_width(cost),
+        "reward": float(np.mean(reward)),
+        "reward_half_width": half_width(reward),
+        "seeds": len(samples),
+        **{name: float(np.mean([sample[2 + j] for sample in samples])) for j, name in enumerate(extra)},
+    }
+
+
+def gather(one: Callable[[Job], Mapping[str, tuple[float, ...]]], jobs: Sequence[Job], extra: Sequence[str] = ()) -> list[Row]:
+    """Play every job, on every core, and return a row per combination of its names and phase, over the seeds.
+
+    Args:
+        one: takes a job, {name: value} with a `seed`, and returns (cost ÷ budget, reward, …) by phase.
+        extra: what follows in those tuples.
+    """
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before a worker imports numpy
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(one, jobs, chunksize=4))
+    samples: dict[tuple[Any, ...], list[tuple[float, ...]]] = {}
+    names: dict[tuple[Any, ...], Job] = {}
+    for job, result in zip(jobs, results, strict=True):
+        for phase, sample in result.items():
+            told = {name: value for name, value in job.items() if name != "seed"} | {"phase": phase}
+            key = tuple(told.values())
+            names[key] = told
+            samples.setdefault(key, []).append(sample)
+    return [row(samples[key], extra, **told) for key, told in names.items()]
+
+
+def outcomes(trace: Trace, phases: Mapping[str, slice]) -> dict[str, tuple[float, ...]]:
+    """Return (cost ÷ budget, reward) by phase."""
+    return {
+        name: (float((trace.cost[phase] / trace.budget[phase]).mean()), float(trace.reward[phase].mean()))
+        for name, phase in phases.items()
+    }
+
+
+def cells(rows: Sequence[Row], *names: str) -> list[list[str]]:
+    """Return rows for a table: these names, then cost ÷ budget and reward with their half-widths."""
+    return [
+        [
+            *(f"{value:.3g}" if isinstance(value := r[name], float) else str(value) for name in names),
+            f"{r['cost_over_budget']:.3f} ± {r['cost_over_budget_half_width']:.3f}",
+            f"{r['reward']:.4f} ± {r['reward_half_width']:.4f}",
+        ]
+        for r in rows
+    ]
