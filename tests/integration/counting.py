@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,14 +15,15 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.structs import OffsetAndMetadata
 
 from streams.settings import Settings
 from streams.topics import create_topics
-from tests.integration.counting_worker import number
+from tests.integration.counting_worker import NUMBER, WATERMARK, number
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 45.0
-LONG_ENOUGH = 6.0
+LONG_ENOUGH = 5.0
 
 
 class Worker:
@@ -107,6 +108,27 @@ class CountingService:
             self.sent += value is None
         await self.producer.flush()
 
+    async def leave_behind(self, count: int) -> None:
+        """Produce events and leave what a worker leaves that has processed them: answers, state, committed offsets."""
+        counts: dict[tuple[int, bytes], int] = defaultdict(int)
+        ends: dict[TopicPartition, OffsetAndMetadata] = {}
+        for sequence in range(self.sent, self.sent + count):
+            key, body = b"k%d" % (sequence % 40), b"%d" % sequence
+            at = await (await self.producer.send(self.requests, value=body, key=key))
+            await self.producer.send(self.routes, value=body, key=key)
+            counts[at.partition, b"c" + key] += 1
+            counts[at.partition, WATERMARK] = at.offset
+            ends[at.topic_partition] = OffsetAndMetadata(at.offset + 1, "")
+        for (partition, name), value in counts.items():
+            await self.producer.send(self.settings.changelog, value=NUMBER.pack(value), key=name, partition=partition)
+        await self.producer.flush()
+        self.sent += count
+        group = AIOKafkaConsumer(bootstrap_servers=self.settings.bootstrap, group_id=self.settings.app_id, enable_auto_commit=False)
+        await group.start()
+        group.assign(list(ends))
+        await group.commit(ends)
+        await group.stop()
+
     async def committed(self) -> dict[int, int]:
         """Return the group's committed offset of each partition of `requests` that has one."""
         offsets = await self.admin.list_consumer_group_offsets(self.settings.app_id)
@@ -163,7 +185,7 @@ class CountingService:
 
         await until_async(behind, 0)
 
-    async def quiet(self, *, seconds: float = 2.5) -> int:
+    async def quiet(self, *, seconds: float = 2.0) -> int:
         """Wait until no new answer has come for a while, and return how many events have none."""
         before, since = -1, time.monotonic()
         while time.monotonic() - since < seconds:
