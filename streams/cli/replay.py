@@ -259,4 +259,39 @@ def _show(found: Any, report: Path | None) -> None:
 
 
 def _play(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
-    raise NotImplementedError
+    from streams.replay.account import Account
+    from streams.replay.cases import Cases
+    from streams.replay.play import NoWorker, Player, Progress, SamePrefix
+    from streams.replay.scenario import BadScenario
+    from streams.replay.study import survey, world_of
+    from streams.topics import create_topics
+
+    source, scenario, contexts = session.settings, _scenario(options), _contexts(session, stack)
+
+    def cases() -> Cases:
+        return Cases(_happened(history, router_id, Account()), contexts=contexts, account=Account())
+
+    def show(progress: Progress) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{progress.decided:,} of {found.requests:,} decided", err=True, nl=False)
+
+    try:
+        found = survey(cases(), scenario)
+        target = source.model_copy(update={"prefix": options["into"]})
+        player = Player(
+            world_of(scenario, found),
+            found.outcomes,
+            router_id=router_id,
+            source=None if options["folder"] is not None else source,
+            target=target,
+            speed=options["speed"],
+            progress=show,
+        )
+        asyncio.run(create_topics(target))
+        done = asyncio.run(player.play(iter(cases())))
+    except (BadScenario, NoWorker, SamePrefix) as error:
+        raise Failure(str(error)) from error
+    click.echo(
+        f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} decided, {done.refused:,} refused; "
+        f"{done.bills:,} bills and {done.rewards:,} rewards sent."
+    )

@@ -63,6 +63,17 @@ def survey(cases: Cases, scenario: Scenario) -> Survey:
     return found
 
 
+def world_of(scenario: Scenario, found: Survey) -> World:
+    """Lay a scenario over a history that was read.
+
+    Raises:
+        BadScenario: it does not fit, or there is no request.
+    """
+    if not found.requests:
+        raise BadScenario("the history has no decided request in this range")
+    return World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
+
+
 def study(
     happened: Callable[[], Iterable[Happened]],
     scenario: Scenario,
@@ -85,9 +96,7 @@ def study(
     """
     account = Account()
     found = survey(Cases(happened(), contexts=contexts, account=Account(), since=since, until=until, offsets=offsets), scenario)
-    if not found.requests:
-        raise BadScenario("the history has no decided request in this range")
-    world = World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
+    world = world_of(scenario, found)
     boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
     runs = {
         policy.name: Run(decider_of(policy, seed=scenario.seed, read_prior=read_prior), Track(policy.name, boundaries))
