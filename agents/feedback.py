@@ -26,7 +26,6 @@ async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
-        await service.make_room({taken.message.partition for taken in batch.taken})
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for taken, x in zip(batch.taken, await _contexts(batch.taken, service), strict=True):

@@ -27,6 +27,11 @@ async def resume(service: Service) -> None:
     await route_waiting([(number, router_id) for number, shard in service.shards.items() for router_id in shard], service)
 
 
+async def hold_back(service: Service) -> None:
+    """Let bills and rewards wait on the log where too many wait here already."""
+    service.hold_back()
+
+
 async def end_waits(service: Service) -> None:
     """Refuse the parked events whose time is up."""
     now = service.clock()

@@ -7,8 +7,7 @@ dead letters, and changes nothing that was committed.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,8 +24,6 @@ from agents.refusals import Refused
 from agents.shard import Shard, Table
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
-
-BACK_PRESSURE_ROUNDS = 40
 
 
 class States(Protocol):
@@ -77,6 +74,7 @@ class Service:
         rank_of: rank of a reward's source.
         partition_of: partition of a router.
         requests_end: offset after the last request on a partition's log, None while it is not known.
+        hold: stops the bills and rewards of these partitions, and lets those of all others come.
     """
 
     topic: Mapping[str, str]
@@ -94,11 +92,13 @@ class Service:
     partition_of: Callable[[str], int]
     count: Count
     requests_end: Callable[[int], int | None]
+    hold: Callable[[frozenset[int]], None]
     limits: Limits = field(default_factory=Limits)
     shards: dict[int, Shard] = field(default_factory=dict)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
     alerts: list[tuple[str, Any]] = field(default_factory=list)
     interrupted: bool = False
+    held: frozenset[int] = frozenset()
     _delivered: list[Parked] = field(default_factory=list)
 
     def shard(self, partition: int) -> Shard:
@@ -171,17 +171,17 @@ class Service:
         end = self.requests_end(partition)
         return end is None or end - 1 > self.shards[partition].watermarks.get(self.topic["requests"], -1)
 
-    async def make_room(self, partitions: Iterable[int]) -> None:
-        """Hold bills and rewards back for a moment when too many wait already for requests that are still to be answered."""
-        for _ in range(BACK_PRESSURE_ROUNDS):
-            if not any(self.crowded(number) for number in partitions):
-                break
-            await asyncio.sleep(0.05)
+    def hold_back(self) -> None:
+        """Take no more bills and rewards where too many wait already for requests that are still to be answered.
 
-    def crowded(self, partition: int) -> bool:
-        """Tell whether as many events wait as may, and their requests may still come."""
-        shard = self.shards.get(partition)
-        return shard is not None and len(shard.parking) >= self.limits.parked_events and self.lags(partition)
+        Nothing waits inside an agent for that: its queue would fill up and keep the requests from the worker.
+        """
+        self.held = frozenset(number for number in self.shards if self._is_crowded(number))
+        self.hold(self.held)
+
+    def _is_crowded(self, partition: int) -> bool:
+        waiting, limit = len(self.shards[partition].parking), self.limits.parked_events
+        return self.lags(partition) and waiting >= (limit // 2 if partition in self.held else limit)
 
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
         """Refuse an event by a decision that depends on the state: it stands, whatever the state is after a crash."""

@@ -41,6 +41,7 @@ SOURCES = {
 }
 TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
 PUBLISH_EVERY = 0.2
+HOLD_BACK_EVERY = 0.1
 END_WAITS_EVERY = 0.5
 SWEEP_EVERY = 5.0
 
@@ -106,6 +107,7 @@ def build_service(app: App) -> Service:
         partition_of=partitioner(settings.partitions),
         count=app.metrics.count,
         requests_end=requests_end(app),
+        hold=holder(app),
         limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
     )
 
@@ -138,6 +140,25 @@ def requests_end(app: App) -> Callable[[int], int | None]:
         return None if found is None else int(found)
 
     return end
+
+
+def holder(app: App) -> Callable[[frozenset[int]], None]:
+    """Return the function that stops the bills and rewards of some partitions and lets those of all others come."""
+    held: frozenset[TopicPartition] = frozenset()
+
+    def hold(partitions: frozenset[int]) -> None:
+        nonlocal held
+        if app.rebalancing or not app.tables.actives_ready:  # a recovery lets all partitions go on when it has ended
+            held = frozenset()
+            return
+        names = (app.settings.topic("costs"), app.settings.topic("rewards"))
+        assigned = app.consumer.assignment()
+        wanted = frozenset(TopicPartition(name, number) for name in names for number in partitions)
+        app.consumer.pause_partitions(wanted & assigned)
+        app.consumer.resume_partitions((held - wanted) & assigned)
+        held = wanted
+
+    return hold
 
 
 def partitioner(partitions: int) -> Callable[[str], int]:
@@ -182,6 +203,7 @@ def _register(app: App, service: Service) -> None:
     cursor: dict[int, int] = {}
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
+        (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
         (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
         (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),

@@ -80,6 +80,7 @@ class MemoryWorker:
             partition_of=partitioner(settings.partitions),
             count=lambda what, amount=1: None,
             requests_end=lambda partition: 0,
+            hold=lambda partitions: None,
             limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
         )
 

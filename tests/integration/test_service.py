@@ -296,3 +296,19 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: Run
     assert_decided_once(service, total)
     assert not service.dead_letters()
     await assert_recomputed(service)
+
+
+async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, tmp_path: Path) -> None:
+    settings = {"PB_PARKED_EVENTS": "50", "PB_ORPHAN_WAIT": "1", "PB_STREAM_BUFFER": "512", "PB_UNKNOWN_ROUTER_WAIT": "30"}
+    async with running_service(kafka, tmp_path, partitions=2, **settings) as service:
+        await service.send("routers", router(HOME))
+        total = 3000
+        for number in range(total):
+            await service.post("costs", cost(HOME, f"r-{number}", 0.001))
+            await service.post("rewards", reward(HOME, f"r-{number}", 0.5))
+        for number in range(total):
+            await service.post("requests", request(HOME, f"r-{number}", seed=number))
+        await service.ready(service.worker())
+        await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == total, "all rewards")
+        await service.until(lambda: service.lambda_of(HOME).get("settled") == total, "all bills")
+        assert not service.dead_letters()
