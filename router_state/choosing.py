@@ -25,8 +25,12 @@ class Choice(NamedTuple):
     propensity: float
 
 
-def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Generator) -> Choice:
-    """Choose an arm; ties are broken at random, pulls and probes are made as the knobs say.
+def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Generator, *, spare_usd: float = math.inf) -> Choice:
+    """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random; pulls and probes are
+    made as the knobs say.
+
+    Args:
+        spare_usd: what a pull or a probe may be expected to cost.
 
     Raises:
         NonFiniteInput: a score is not finite.
@@ -41,9 +45,12 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
     if not math.isfinite(best):
         raise NonFiniteInput("a score is not finite")
     tied = [k for k, score in zip(eligible, scores, strict=True) if best - score < TIE]
+    if knobs.dollar_dual and len(tied) > 1:
+        cheapest = min(candidates.expected_cost_usd[k] for k in tied)
+        tied = [k for k in tied if candidates.expected_cost_usd[k] == cheapest]
     k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
     if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms.pulls_left[k] == 0)):
-        chosen, passed = _explore(arms, candidates, eligible, k, best, rng)
+        chosen, passed = _explore(arms, candidates, eligible, k, best, rng, spare_usd)
         if chosen is not None:
             return chosen
     else:
@@ -59,20 +66,21 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
 
 
 def _explore(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, best: float, rng: np.random.Generator
+    arms: Arms, candidates: Candidates, eligible: list[int], k: int, best: float, rng: np.random.Generator, spare_usd: float
 ) -> tuple[Choice | None, float]:
     """Draw a pull or a probe; return it, or None and the probability that there was none.
 
     Probability loss/gap (inverse-gap weighting, Abe and Long 1999): what one draw costs on average, quality and dollars taken
     together, is the same for every arm, so dear ones are drawn as rarely as the budget asks. A newcomer counts as good as the best.
     """
-    passed, hopeful = 1.0, max(candidates.mean[j] for j in eligible)
+    mean = candidates.mean
+    passed, hopeful = 1.0, max(mean[j] for j in eligible)
     newcomers = arms.pulls_left[k] == 0
     for j in eligible:
-        if j == k:
+        if j == k or candidates.expected_cost_usd[j] > spare_usd:
             continue
         if arms.suspicion[j] is not None:
-            reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, candidates.mean[j] - candidates.penalty[j]
+            reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, mean[j] - candidates.penalty[j]
         elif newcomers and arms.pulls_left[j] > 0:
             newcomers = False  # one at a time
             reason, loss, most, score = "onboarding", PULL_LOSS, PULL_AT_MOST, hopeful - candidates.penalty[j]
