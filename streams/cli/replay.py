@@ -252,7 +252,7 @@ def _show(found: Any, report: Path | None) -> None:
             click.echo(f"{name}: reward by history's own evidence: {values}. {run.reward.verdict()}.")
     for line in found.account.lines():
         click.echo(f"Left out: {line}")
-    rate = found.survey.requests * len(found.runs) / max(found.seconds, 1e-9)
+    rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)
     click.echo(f"{found.survey.requests:,} requests, {rate:,.0f} decisions per second.")
     if report is not None:
         click.echo(f"Report: {report}")

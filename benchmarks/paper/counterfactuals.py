@@ -1,0 +1,109 @@
+"""Estimates from a history that knows only the called models, beside the truth: `python -m benchmarks.paper.counterfactuals`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.data import Benchmark, load_benchmark, wheel_priors
+from benchmarks.paper.history import ROUTER, write_history
+from benchmarks.report import print_figures, print_table
+from streams.encoder import Backend
+from streams.replay.account import Account
+from streams.replay.cases import Case, Cases
+from streams.replay.contexts import Contexts
+from streams.replay.merge import Merge
+from streams.replay.policies import decider_of
+from streams.replay.records import JsonlHistory
+from streams.replay.scenario import Scenario
+from streams.replay.simulate import Run, Simulation
+from streams.replay.study import survey, world_of
+from streams.replay.track import Track
+
+BUDGET = 6.62e-4
+KINDS = ("direct", "inverse propensity", "doubly robust")
+
+
+class Witness(Simulation):
+    """A simulation that also knows the truth of every choice."""
+
+    def __init__(self, *arguments: Any, truth: np.ndarray, models: tuple[str, ...]) -> None:
+        super().__init__(*arguments, compare=True)
+        self._truth = truth
+        self._row = {model: k for k, model in enumerate(models)}
+        self.earned: dict[str, list[float]] = {name: [] for name in self.runs}
+
+    def _compare(self, case: Case) -> None:
+        super()._compare(case)
+        for name, run in self.runs.items():
+            assert run.last is not None
+            self.earned[name].append(float(self._truth[case.index, self._row[run.last]]))
+
+
+def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[str, Run, float]]:
+    """Record a history with this exploration rate, and return per policy its estimates and the truth."""
+    order = np.resize(np.random.default_rng(1).permutation(len(data)), requests)
+    contexts, rewards, costs = data.contexts[order], data.rewards[order], data.costs[order]
+    priors = wheel_priors()
+    models = {
+        model: {
+            "input_price_per_m": price.input_price_per_m,
+            "output_price_per_m": price.output_price_per_m,
+            "prior": {"A": priors.A[k].tolist(), "b": priors.b[k].tolist()},
+        }
+        for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
+    }
+    declared = {"models": models, "budget_usd_per_request": BUDGET, "epsilon": epsilon}
+    scenario = Scenario.model_validate({"policies": [*data.models, "random", "paper", "live"]})
+    with tempfile.TemporaryDirectory() as folder:
+        write_history(
+            Path(folder), declared=declared, models=data.models, contexts=contexts, rewards=rewards, costs=costs, outcomes=False
+        )
+        history = JsonlHistory(Path(folder))
+
+        def cases() -> Cases:
+            account = Account()
+            merge = Merge(history, 0, refused={}, account=account, router_id=ROUTER)
+            return Cases(merge, contexts=Contexts(_no_encoder), account=account)
+
+        found = survey(cases(), scenario)
+        runs = {p.name: Run(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, [])) for p in scenario.policies}
+        witness = Witness(world_of(scenario, found), found.outcomes, runs, truth=rewards, models=data.models)
+        witness.play(cases())
+    return [(name, run, float(np.mean(witness.earned[name]))) for name, run in runs.items()]
+
+
+def _no_encoder(*_: Any) -> Any:
+    raise AssertionError("the history has contexts and no referenced priors")
+
+
+@click.command()
+@click.option("--requests", type=click.IntRange(500), default=7296, show_default=True)
+@click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
+def main(requests: int, encoder: Backend) -> None:
+    """Print estimates of mean rewards beside the truth, for histories with and without exploration."""
+    data = load_benchmark("test", encoder=encoder)
+    figures: dict[str, float] = {}
+    for epsilon in (0.0, 0.1, 0.3):
+        rows = []
+        covered = weighted = 0
+        for name, run, truth in estimate(data, epsilon=epsilon, requests=requests):
+            found = run.reward.estimates()
+            robust = found.get("doubly robust")
+            if robust is not None and robust.half_width is not None:
+                weighted += 1
+                covered += abs(robust.value - truth) <= robust.half_width
+            cells = (str(found.get(kind, "not supported")) for kind in KINDS)
+            rows.append([name.rpartition("/")[2], f"{truth:.4f}", *cells, f"{run.reward.effective:,.0f}"])
+        print_table(f"History of {requests:,} requests with ε = {epsilon:g}", ["policy", "truth", *KINDS, "effective n"], rows)
+        figures[f"supported_at_{epsilon:g}"] = weighted
+        figures[f"covered_at_{epsilon:g}"] = covered
+    print_figures("counterfactuals", figures)
+
+
+if __name__ == "__main__":
+    main()
