@@ -98,17 +98,18 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
 
 
 def _candidates(seen: Candidates) -> list[dict[str, Any]]:
+    rows = zip(seen.models, seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd, seen.excluded, strict=True)
     return [
         {
             "model": model,
-            "mean": seen.mean[k],
-            "bonus": seen.bonus[k],
-            "penalty": seen.penalty[k],
-            "score": seen.score(k),
-            "expected_cost_usd": seen.expected_cost_usd[k],
-            "excluded": seen.excluded[k],
+            "mean": mean,
+            "bonus": bonus,
+            "penalty": penalty,
+            "score": mean + bonus - penalty,
+            "expected_cost_usd": cost,
+            "excluded": excluded,
         }
-        for k, model in enumerate(seen.models)
+        for model, mean, bonus, penalty, cost, excluded in rows
     ]
 
 

@@ -8,7 +8,7 @@ from router_state import cost_model
 from router_state.alert import Alert
 from router_state.config import Vector
 from router_state.drift import Shift
-from router_state.dual import EVERY, UNREACHABLE, DualPacer
+from router_state.dual import EVERY, HORIZON, UNREACHABLE, DualPacer
 from router_state.errors import CostOutOfRange, NonFiniteInput
 from router_state.record import RequestRecord
 from router_state.state import RouterState
@@ -42,13 +42,15 @@ def commit(state: RouterState, request_id: str, record: RequestRecord) -> None:
     state.open_commitments[request_id] = record.decided_at
     state.committed_usd += expected
     pacer = state.pacer
+    if pacer is None and not state.buckets:
+        return
     if pacer is not None and state.config.knobs.commit_and_settle:
         budget = state.config.budget_usd_per_request
         assert budget is not None
         if isinstance(pacer, DualPacer):
             pacer.debt_usd += expected - budget
         else:
-            pacer.observe(expected, budget_usd_per_request=budget)
+            pacer.observe(expected, budget)
     for bucket in state.buckets:
         bucket.left_usd -= expected
 
@@ -79,7 +81,7 @@ def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
     elif committed:
         pacer.correct(cost_usd - charged)
     elif first:
-        pacer.observe(cost_usd, budget_usd_per_request=budget)
+        pacer.observe(cost_usd, budget)
 
 
 def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Vector | None) -> None:
@@ -97,6 +99,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     knobs = state.config.knobs
     if not (knobs.dollar_dual or knobs.commit_and_settle):
         arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], cost_model.winsorised(ratio, mean))
+        arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
         return
     w = arms.w[k]
     predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
@@ -106,7 +109,9 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
             predicted *= _rescale(state, k, shift)
     ratio = cost_model.winsorised(ratio, predicted)
     arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
+    arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
     if x is not None:
+        arms.prompt_costs = True
         cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k])
     state.touched.add(cost_piece(record.model))
 
@@ -142,6 +147,14 @@ def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_t
     if pacer.lambda_t == UNREACHABLE or state.unreachable:
         review_budget(state)
     return pacer.lambda_t, pacer.lambda_t / budget
+
+
+def spare_usd(state: RouterState) -> float:
+    """Return what may still be borrowed for a pull or a probe: debt may reach the horizon's number of budgets."""
+    budget = state.config.budget_usd_per_request
+    if budget is None or not isinstance(state.pacer, DualPacer):
+        return math.inf
+    return HORIZON * budget - state.pacer.debt_usd
 
 
 def review_budget(state: RouterState) -> None:

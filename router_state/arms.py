@@ -62,13 +62,15 @@ class Arms:
 
     Derived: of the prices `per_1k`, `log_price` and `list_price` (what ratios are of, never 0); `row` {name: k}; `open`, a None
     per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding` or a
-    `suspect`.
+    `suspect`; `mean_cost_usd`, what a request costs on average; whether any arm has `prompt_costs`, that is w ≠ 0. `penalty`
+    holds what `penalties` last returned, and for which weight.
     """
 
     __slots__ = (
         "A_hat_inv", "bills", "block", "costs", "d", "decay", "flat", "forgotten", "highest_per_1k", "last_played", "last_update",
-        "list_price", "log_price", "names", "onboarding", "open", "pending", "per_1k", "price", "pulls_left", "ratio", "retired_at",
-        "row", "stack", "suspect", "suspicion", "tails", "theta", "w", "watch", "work",
+        "list_price", "log_price", "mean_cost_usd", "names", "onboarding", "open", "penalty", "pending", "per_1k", "price",
+        "prompt_costs", "pulls_left", "ratio", "retired_at", "row", "stack", "suspect", "suspicion", "tails", "theta", "w", "watch",
+        "work",
     )  # fmt: skip
 
     def __init__(self, d: int) -> None:
@@ -115,6 +117,17 @@ class Arms:
         self.highest_per_1k = max(taking, default=0.0)
         self.onboarding = any(self.pulls_left)
         self.suspect = any(suspicion is not None for suspicion in self.suspicion)
+        self.mean_cost_usd = [ratio * price for ratio, price in zip(self.ratio, self.list_price, strict=True)]
+        self.prompt_costs = bool(self.stack[:, self.d + 1].any())
+        self.penalty: tuple[float, list[float]] = (0.0, [0.0] * len(self.names))
+
+    def penalties(self, weight: float) -> list[float]:
+        """Return weight times each arm's price on the logarithmic scale; to be read only."""
+        known, penalties = self.penalty
+        if known != weight:
+            penalties = [weight * c for c in self.log_price]
+            self.penalty = (weight, penalties)
+        return penalties
 
     def index(self, model: str) -> int:
         """Return the row of a model. Raises ValueError if there is none."""
@@ -169,6 +182,7 @@ class Arms:
     def expect(self, k: int, *, ratio: float) -> None:
         """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for 20 bills."""
         self.ratio[k], self.bills[k] = ratio, EXPECTED_COUNTS
+        self.mean_cost_usd[k] = ratio * self.list_price[k]
 
     def flush(self, k: int) -> None:
         """Take the pending rows of arm k off its inverse."""

@@ -82,6 +82,7 @@ class Engine:
             return known
         state = self.state
         arms, config = state.arms, state.config
+        knobs = config.knobs
         projected, variance = scoring.project(arms, x)
         excluded, limited_to = arms.open, None
         if excluded is None or allowed_models is not None or max_price_per_1k is not None:
@@ -91,7 +92,7 @@ class Engine:
         forced = None
         if state.buckets:
             excluded, forced = capping.apply(state, excluded, scoring.expected_costs(arms, projected), now=now)
-        lambda_t, per_log_price, per_dollar = 0.0, config.knobs.lambda_c, 0.0
+        lambda_t, per_log_price, per_dollar = 0.0, knobs.lambda_c, 0.0
         pacer = state.pacer
         if isinstance(pacer, DualPacer):
             lambda_t, per_dollar = accounts.price_of_a_dollar(state, pacer, x, limited_to)
@@ -100,31 +101,27 @@ class Engine:
             per_log_price += lambda_t
             if lambda_t > 0.0:
                 excluded, forced = eligibility.under_ceiling(arms, excluded, forced, lambda_t=lambda_t)
-        candidates, k = scoring.score(arms, projected, variance, excluded, state.t, config.knobs, per_log_price, per_dollar)
+        candidates, k = scoring.score(arms, projected, variance, excluded, state.t, knobs, per_log_price, per_dollar)
         reason, propensity = "ucb", 1.0
-        if k < 0 or arms.onboarding or arms.suspect or config.knobs.epsilon > 0.0:
-            k, reason, propensity = choosing.choose(arms, candidates, config.knobs, state.rng)
+        if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
+            k, reason, propensity = choosing.choose(arms, candidates, knobs, state.rng, spare_usd=accounts.spare_usd(state))
         if forced is not None and reason == "ucb":
             reason = forced
         record = RequestRecord(
-            state.seq + 1, arms.names[k], reason, propensity, candidates.mean[k], candidates.expected_cost_usd[k], lambda_t,
+            state.seq + 1, arms.names[k], reason, propensity, candidates.terms[3 * k], candidates.terms[3 * k + 2], lambda_t,
             config.offset, now, offset, arms.price[k], x, candidates,
         )  # fmt: skip
-        self._commit(request_id, record, k)
-        return record
-
-    def _commit(self, request_id: str, record: RequestRecord, k: int) -> None:
-        state, arms = self.state, self.state.arms
-        state.seq = record.seq
-        state.latest = max(state.latest, record.decided_at)
-        if not state.config.knobs.feedback_clock:
+        state.seq += 1
+        state.latest = max(state.latest, now)
+        if not knobs.feedback_clock:
             state.t += 1
         arms.last_played[k] = state.t
-        if record.reason == "onboarding":
+        if reason == "onboarding":
             arms.pulls_left[k] -= 1
             arms.onboarding = any(arms.pulls_left)
         accounts.commit(state, request_id, record)
         self.records[request_id] = record
+        return record
 
     def settle(
         self,
@@ -157,11 +154,12 @@ class Engine:
         bill = record.bill
         if bill is not None and revision <= bill.revision:
             return Outcome.DUPLICATE
-        accounts.charge(self.state, record, cost_usd)
+        state = self.state
+        accounts.charge(state, record, cost_usd)
         if bill is None:
-            self.state.settled += 1
-            accounts.close(self.state, request_id, record)
-            accounts.learn_cost(self.state, record, cost_usd, x if record.x is None else record.x)
+            state.settled += 1
+            accounts.close(state, request_id, record)
+            accounts.learn_cost(state, record, cost_usd, x if record.x is None else record.x)
         record.bill = Bill(cost_usd, revision)
         record.candidates = None
         self.records[request_id] = record
@@ -203,28 +201,26 @@ class Engine:
         context = x if record.x is None else record.x
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
-        forgotten = self._absorb(record.model, context, reward, label)
+        if label is None:
+            forgotten = suspecting.absorb(self.state, record.model, context, reward)
+        else:
+            forgotten = self._revise(record.model, context, reward, label)
         record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
         if label is None:
             self.state.rewards_applied += 1
         return Outcome.APPLIED if label is None else Outcome.REVISED
 
-    def _absorb(self, model: str, x: Vector, reward: float, label: Label | None) -> float:
-        """Move the arm's statistics; return how much it had forgotten when the observation entered."""
-        state = self.state
-        arms = state.arms
+    def _revise(self, model: str, x: Vector, reward: float, label: Label) -> float:
+        """Put a reward in place of the one that was learned; return how much the arm had forgotten when that entered."""
+        arms = self.state.arms
         k = arms.row.get(model, -1)
-        if k < 0:  # its arm was dropped: nothing is left to learn for
+        if k < 0:
             return suspecting.NOT_LEARNED
-        state.touched.add(model)
-        if label is not None:
-            discount = math.exp(label.forgotten - arms.forgotten[k])
-            learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
-            return label.forgotten
-        if state.config.knobs.feedback_clock:
-            state.t += 1
-        return suspecting.absorb(state, k, x, reward)
+        self.state.touched.add(model)
+        discount = math.exp(label.forgotten - arms.forgotten[k])
+        learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
+        return label.forgotten
 
     def expire(self, *, now: float, limit: int = AT_ONCE) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.

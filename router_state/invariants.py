@@ -41,7 +41,10 @@ def _check_arms(state: RouterState) -> None:
 
 def _check_derived(state: RouterState) -> None:
     arms = state.arms
-    derived = ("per_1k", "list_price", "log_price", "row", "open", "highest_per_1k", "onboarding", "suspect")
+    derived = ("per_1k", "list_price", "log_price", "row", "open", "highest_per_1k", "onboarding", "suspect", "mean_cost_usd")
+    weight, penalties = arms.penalty
+    assert penalties == [weight * c for c in arms.log_price], "penalties are stale"
+    assert arms.prompt_costs or not arms.stack[:, arms.d + 1].any(), "costs are predicted as if no prompt mattered"
     before = [getattr(arms, name) for name in derived]
     arms.derive()
     for name, value in zip(derived, before, strict=True):

@@ -26,11 +26,11 @@ class EmaPacer:
         """Return a pacer that believes the budget is being met."""
         return cls(0.0, budget_usd_per_request)
 
-    def observe(self, cost_usd: float, *, budget_usd_per_request: float) -> None:
+    def observe(self, cost_usd: float, budget_usd_per_request: float) -> None:
         """Follow one bill."""
-        self.cost_ema_usd = (1.0 - EMA_STEP) * self.cost_ema_usd + EMA_STEP * cost_usd
-        step = DUAL_STEP * (self.cost_ema_usd / budget_usd_per_request - 1.0)
-        self.lambda_t = min(LAMBDA_MAX, max(0.0, self.lambda_t + step))
+        self.cost_ema_usd = mean = (1.0 - EMA_STEP) * self.cost_ema_usd + EMA_STEP * cost_usd
+        moved = self.lambda_t + DUAL_STEP * (mean / budget_usd_per_request - 1.0)
+        self.lambda_t = 0.0 if moved < 0.0 else LAMBDA_MAX if moved > LAMBDA_MAX else moved
 
     def correct(self, difference_usd: float) -> None:
         """Put a bill in place of the expectation that was followed."""

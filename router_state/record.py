@@ -9,18 +9,35 @@ from router_state.config import Price, Vector
 
 
 class Candidates(NamedTuple):
-    """Every arm that was looked at, column by column; `excluded` says why an arm could not be chosen."""
+    """Every arm that was looked at; `excluded` says why an arm could not be chosen.
+
+    `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on: one list a decision is what
+    a busy router can afford. Decisions may share `penalty` and `excluded`: they are only read.
+    """
 
     models: tuple[str, ...]
-    mean: list[float]
-    bonus: list[float]
+    terms: list[float]
     penalty: list[float]
-    expected_cost_usd: list[float]
     excluded: list[str | None]
+
+    @property
+    def mean(self) -> list[float]:
+        """Return the expected rewards."""
+        return self.terms[0::3]
+
+    @property
+    def bonus(self) -> list[float]:
+        """Return the exploration bonuses."""
+        return self.terms[1::3]
+
+    @property
+    def expected_cost_usd(self) -> list[float]:
+        """Return the expected costs in dollars."""
+        return self.terms[2::3]
 
     def score(self, k: int) -> float:
         """Return mean + bonus − penalty of row k."""
-        return self.mean[k] + self.bonus[k] - self.penalty[k]
+        return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
 
 
 class Bill(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
-from router_state.cost_model import SPAN, predict
+from router_state.cost_model import predict
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
@@ -51,6 +51,15 @@ def expected_costs(arms: Arms, projected: list[list[float]]) -> list[float]:
     return [predict(ratio, deviation) * price for (_, deviation), ratio, price in each]
 
 
+def costs_and_penalties(
+    arms: Arms, projected: list[list[float]], per_log_price: float, per_dollar: float
+) -> tuple[list[float], list[float]]:
+    """Return expected costs in dollars and penalties per arm where costs depend on the prompt or dollars have a price."""
+    costs = expected_costs(arms, projected)
+    penalties = [per_log_price * c + per_dollar * cost for c, cost in zip(arms.log_price, costs, strict=True)]
+    return costs, penalties
+
+
 def score(
     arms: Arms,
     projected: list[list[float]],
@@ -67,39 +76,30 @@ def score(
     (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward or last choice: one that awaits its rewards is not stale);
     penalty per_log_price·c̃ + per_dollar·ê.
     """
-    means: list[float] = []
-    bonuses: list[float] = []
-    penalties: list[float] = []
-    expected: list[float] = []
+    if arms.prompt_costs or per_dollar:
+        costs, penalties = costs_and_penalties(arms, projected, per_log_price, per_dollar)
+    else:
+        costs, penalties = arms.mean_cost_usd, arms.penalties(per_log_price)
+    if arms.suspect:
+        for row, suspicion in zip(projected, arms.suspicion, strict=True):
+            row[0] += 0.0 if suspicion is None else suspicion.offset
+    terms: list[float] = []
     alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
     best, chosen, tied = NOTHING, -1, False
-    for (mean, deviation), v, decay, updated, played, ratio, price, log_price, suspicion, why in zip(
-        projected, variance, arms.decay, arms.last_update, arms.last_played, arms.ratio, arms.list_price, arms.log_price,
-        arms.suspicion, excluded, strict=True,
-    ):  # fmt: skip
+    for (mean, _), v, decay, updated, played, cost, penalty, why in zip(
+        projected, variance, arms.decay, arms.last_update, arms.last_played, costs, penalties, excluded, strict=True
+    ):
         v /= decay
         steps = t - (updated if updated > played else played)
         if steps > 0 and gamma < 1.0:
             left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
             v /= left if left > least else least
         bonus = alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE)
-        deviation += ratio
-        if deviation < ratio / SPAN:
-            deviation = ratio / SPAN
-        elif deviation > ratio * SPAN:
-            deviation = ratio * SPAN
-        cost = deviation * price
-        penalty = per_log_price * log_price + per_dollar * cost
-        if suspicion is not None:
-            mean += suspicion.offset
-        means.append(mean)
-        bonuses.append(bonus)
-        penalties.append(penalty)
-        expected.append(cost)
+        terms += (mean, bonus, cost)
         if why is None:
             value = mean + bonus - penalty
             if value - best >= TIE:
-                best, chosen, tied = value, len(means) - 1, False
+                best, chosen, tied = value, len(terms) // 3 - 1, False
             elif best - value < TIE:
                 tied = True
-    return Candidates(arms.names, means, bonuses, penalties, expected, excluded), -1 if tied else chosen
+    return Candidates(arms.names, terms, penalties, excluded), -1 if tied else chosen

@@ -14,12 +14,19 @@ KNOWN_VARIANCE = 0.25
 FADED = 0.1
 
 
-def absorb(state: RouterState, k: int, x: Vector, reward: float) -> float:
-    """Take a reward into arm k; return how much the arm had forgotten by then, `NOT_LEARNED` if it was under suspicion.
+def absorb(state: RouterState, model: str, x: Vector, reward: float) -> float:
+    """Take a model's reward in; return how much its arm had forgotten by then.
 
-    An alarm needs an arm that is known: where xᵀA⁻¹x is large a residual only says how little was known.
+    `NOT_LEARNED` where the arm was dropped or is under suspicion. An alarm needs an arm that is known: where xᵀA⁻¹x is large a
+    residual only says how little was known.
     """
     arms, knobs = state.arms, state.config.knobs
+    k = arms.row.get(model, -1)
+    if k < 0:
+        return NOT_LEARNED
+    state.touched.add(model)
+    if knobs.feedback_clock:
+        state.t += 1
     if arms.suspicion[k] is not None:
         _hold_against(state, k, x, reward)
         return NOT_LEARNED
