@@ -33,30 +33,39 @@ async def hold_back(service: Service) -> None:
 
 
 async def end_waits(service: Service) -> None:
-    """Refuse the parked events whose time is up."""
-    now = service.clock()
-    due = [parked for shard in service.shards.values() for parked in shard.parking.due(now)]
-    for portion in portions(due, lambda parked: len(parked.value or b""), room=service.room):
+    """Refuse the parked events whose time is up and of which nothing will come."""
+    hopeless = [parked for shard in service.shards.values() for parked in _hopeless(shard, service)]
+    for portion in portions(hopeless, lambda parked: len(parked.value or b""), room=service.room):
         answers = Answers()
         async with service.batch():
             for parked in portion:
                 shard = service.shards.get(parked.partition)
-                if shard is not None and _is_hopeless(parked, shard, service):
+                if shard is not None and shard.parking.is_waiting(parked) and not _is_being_answered(parked, shard):
                     feedback.give_up(shard, parked, service, answers)
         await service.answer(answers)
 
 
-def _is_hopeless(parked: Parked, shard: Shard, service: Service) -> bool:
-    """Tell whether nothing will come of an event whose time is up.
+def _hopeless(shard: Shard, service: Service) -> list[Parked]:
+    """Return the events whose time is up.
 
-    A request whose router is known by now is being answered. A bill or reward goes on waiting while requests that were sent
-    before it may still be on the log: a worker that comes back reads its backlogs side by side.
+    Bills and rewards go on waiting while requests that were sent before them may still be on the log: a worker that comes back
+    reads its backlogs side by side.
     """
-    if not shard.parking.is_waiting(parked):
-        return False
-    if parked.request_id is None:
-        return parked.router_id not in shard
-    return shard.requests_seen_at >= parked.due - service.limits.orphan_wait or not service.lags(shard.number)
+    due = shard.parking.due(service.clock())
+    if not due:
+        return due
+    taken_before = shard.requests_seen_at if service.lags(shard.number) else float("inf")
+    wait = service.limits.orphan_wait
+    return [
+        parked
+        for parked in due
+        if (parked.due - wait <= taken_before if parked.request_id is not None else not _is_being_answered(parked, shard))
+    ]
+
+
+def _is_being_answered(parked: Parked, shard: Shard) -> bool:
+    """Tell whether an event is a request whose router is known by now."""
+    return parked.request_id is None and parked.router_id in shard
 
 
 async def sweep(service: Service, cursor: dict[int, int]) -> None:
