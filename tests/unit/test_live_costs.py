@@ -1,0 +1,122 @@
+"""What a call will cost: learned per prompt, hard to wreck, and quick to follow what nobody announced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from router_state import invariants
+from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.engine import Engine
+from router_state.errors import CapReached
+from tests.unit.live_world import D, declaration, world
+
+
+def test_expected_costs_follow_the_prompt() -> None:
+    w = world()
+    w.play(2000)
+    few, many = (w.engine.decide(name, np.array([0.0, f, 0.0, 0.0, 1.0]), now=2000.0) for name, f in (("few", -1.0), ("many", 1.0)))
+    assert few.candidates is not None and many.candidates is not None
+    low, high = few.candidates.expected_cost_usd[1], many.candidates.expected_cost_usd[1]
+    assert high / low == pytest.approx(np.exp(0.8), rel=0.25)
+
+
+def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little() -> None:
+    w = world()
+    w.play(1000)
+    state, record = w.engine.state, w.engine.decide("outlier", np.ones(D), now=1000.0)
+    k = state.arms.row[record.model]
+    mean, spend, debt = state.arms.ratio[k], state.spend_usd, state.pacing_terms()["debt_usd"]
+    w.engine.settle("outlier", cost_usd=1000 * record.expected_cost_usd)
+    assert state.spend_usd - spend == pytest.approx(1000 * record.expected_cost_usd)
+    assert state.pacing_terms()["debt_usd"] - debt == pytest.approx(999 * record.expected_cost_usd)
+    assert mean < state.arms.ratio[k] < 1.1 * mean
+    invariants.check(state, w.engine.records)
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(factor: float) -> None:
+    w = world(late=30)
+    w.play(1000)
+    before = w.engine.state.arms.ratio[1]
+    w.factor = lambda model: factor if model == "middle" else 1.0
+    w.play(300)
+    alert = next(a for a in w.alerts if a.signal == "cost")
+    assert (alert.kind, alert.model, alert.direction) == ("drift", "middle", "up" if factor > 1.0 else "down")
+    assert alert.evidence["factor"] == pytest.approx(factor, rel=0.5)
+    assert alert.since >= 1000.0
+    assert w.engine.state.arms.ratio[1] == pytest.approx(factor * before, rel=0.3)
+
+
+def test_spend_is_back_at_the_budget_after_a_silent_rise() -> None:
+    w = world(late=30)
+    w.play(1000)
+    w.factor = lambda model: 10.0 if model == "middle" else 1.0
+    w.play(330)
+    assert w.play(1500) <= 6e-4 * 1.05
+
+
+def test_nothing_is_found_where_nothing_changed() -> None:
+    w = world(seed=5)
+    w.play(4000)
+    assert w.alerts == []
+
+
+def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:
+    free = {"free": ModelConfig(Price(0.0, 0.0), onboarding_pulls=0)}
+    engine = Engine.start(RouterConfig(free, 1e-4, D, "live", knobs_for("live")))
+    assert engine.decide("a", np.ones(D), now=0.0).expected_cost_usd == 0.0
+    for i in range(50):
+        engine.decide(str(i), np.ones(D), now=0.0)
+        engine.settle(str(i), cost_usd=2e-3)
+    assert engine.decide("b", np.ones(D), now=0.0).expected_cost_usd == pytest.approx(2e-3, rel=0.3)
+    priced = {"free": ModelConfig(Price(1.0, 1.0), onboarding_pulls=0)}
+    engine.configure(RouterConfig(priced, 1e-4, D, "live", knobs_for("live")), now=1.0)
+    assert engine.decide("c", np.ones(D), now=1.0).expected_cost_usd == pytest.approx(3e-3)
+
+
+def test_a_bill_without_its_context_still_moves_the_mean() -> None:
+    engine = Engine.start(declaration())
+    record = engine.decide("a", np.ones(D), now=0.0)
+    record.x = None
+    k = engine.state.arms.row[record.model]
+    before = engine.state.arms.ratio[k]
+    engine.settle("a", cost_usd=record.expected_cost_usd / 3.0)
+    assert engine.state.arms.ratio[k] < before
+    assert not engine.state.arms.w[k].any()
+
+
+def capped(usd: float, *, hard: bool) -> Engine:
+    config = declaration(None)
+    caps = (Cap(usd, 3600.0, hard=hard),)
+    return Engine.start(RouterConfig(config.models, None, D, "live", config.knobs, caps))
+
+
+def test_a_soft_cap_falls_back_to_the_cheapest_model_and_refills_with_time() -> None:
+    engine = capped(0.05, hard=False)
+    records = [engine.decide(str(i), np.ones(D), now=1.0) for i in range(200)]
+    assert (records[0].model, records[-1].model, records[-1].reason) == ("dear", "cheap", "capped")
+    assert [alert.kind for alert in engine.state.alerts] == ["cap_reached"]
+    assert engine.decide("later", np.ones(D), now=86_400.0).model == "dear"
+
+
+def test_a_hard_cap_refuses_what_it_cannot_pay_and_bills_below_expectation_give_it_back() -> None:
+    engine = capped(0.05, hard=True)
+    with pytest.raises(CapReached):
+        for i in range(10_000):
+            engine.decide(str(i), np.ones(D), now=1.0)
+    decided = engine.state.seq
+    for i in range(decided):
+        engine.settle(str(i), cost_usd=0.0)
+    assert engine.decide("again", np.ones(D), now=1.0).model == "dear"
+    assert engine.state.seq == decided + 1
+
+
+def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
+    engine = capped(0.05, hard=True)
+    for i in range(2):
+        engine.decide(str(i), np.ones(D), now=1.0)
+    spent = 0.05 - engine.state.buckets[0].left_usd
+    config = engine.state.config
+    engine.configure(RouterConfig(config.models, None, D, "live", config.knobs, (Cap(0.1, 3600.0, hard=True),)), now=1.0)
+    assert engine.state.buckets[0].left_usd == pytest.approx(0.1 - spent)

@@ -1,0 +1,138 @@
+"""Drift of quality: noticed, acted upon, and forgotten when it is over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router_state import invariants, snapshot
+from router_state.drift import Suspicion, Watch
+from router_state.engine import Engine, Outcome
+from tests.unit.live_world import World, declaration, world
+
+
+def fallen(w: World, level: float) -> World:
+    """Let the middle model earn this level on every prompt."""
+    w.quality = lambda model, mean: level if model == "middle" else mean
+    return w
+
+
+@given(st.floats(0.05, 0.3), st.sampled_from([-1.0, 1.0]), st.integers(0, 100))
+def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(sigma: float, sign: float, seed: int) -> None:
+    rng, watch = np.random.default_rng(seed), Watch(sigma=sigma)
+    for residual in sigma * rng.normal(size=200):
+        watch.observe(residual, limit=16.0, now=0.0)
+    for i in range(60):
+        shift = watch.observe(sign * 2.0 * sigma + sigma * rng.normal(), limit=16.0, now=float(i))
+        if shift is not None:
+            assert np.sign(shift.size) == sign and shift.count <= 60 and shift.since <= i
+            return
+    pytest.fail("not found")
+
+
+def test_noise_alone_raises_less_than_one_alarm_in_five_thousand() -> None:
+    rng, watch = np.random.default_rng(0), Watch()
+    found = [watch.observe(0.1 * residual, limit=16.0, now=0.0, centred=False) for residual in rng.standard_t(3, size=50_000)]
+    assert sum(shift is not None for shift in found) <= 10
+
+
+def test_a_model_that_falls_is_left_and_one_that_recovers_is_taken_back() -> None:
+    w = world()
+    w.play(1000)
+    share = w.chosen[500:].count("middle") / 500
+    fallen(w, 0.3).play(600)
+    assert w.chosen[-300:].count("middle") < 0.15 * 300
+    w.quality = lambda _, mean: mean
+    w.play(600)
+    assert w.chosen[-300:].count("middle") / 300 == pytest.approx(share, abs=0.15)
+    assert [(a.kind, a.model, a.signal) for a in w.alerts] == [("drift", "middle", "reward"), ("recovered", "middle", "reward")]
+    assert w.alerts[0].direction == "down" and w.alerts[0].size == pytest.approx(0.6, abs=0.15)
+    assert "probe" in w.reasons
+
+
+def test_while_under_suspicion_the_statistics_rest() -> None:
+    w = world()
+    w.play(600)
+    fallen(w, 0.2).play(200)
+    arms = w.engine.state.arms
+    k = arms.row["middle"]
+    assert arms.suspicion[k] is not None
+    before = arms.stack[k, :-1].copy()
+    w.play(200)
+    assert (arms.stack[k, :-1] == before).all()
+    assert min(w.engine.records[str(i)].label.forgotten for i in range(700, 990) if w.engine.records[str(i)].label) == -1e9  # type: ignore[union-attr]
+    invariants.check(w.engine.state, w.engine.records)
+
+
+def test_a_reward_that_was_held_against_a_suspicion_moves_nothing_when_it_is_revised() -> None:
+    w = world()
+    w.play(600)
+    fallen(w, 0.2).play(100)
+    arms = w.engine.state.arms
+    k = arms.row["middle"]
+    i = next(i for i in range(690, 600, -1) if (label := w.engine.records[str(i)].label) and label.forgotten == -1e9)
+    theta = arms.theta[k].copy()
+    assert w.engine.learn(str(i), reward=1.0, revision=1) is Outcome.REVISED
+    assert (arms.theta[k] == theta).all()
+
+
+def test_what_lasts_becomes_the_new_normal() -> None:
+    w = world(None)
+    w.quality = lambda model, mean: {"middle": 0.93, "cheap": 0.2, "dear": 0.5}[model]
+    w.play(3000)
+    arms = w.engine.state.arms
+    x = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    assert arms.theta[arms.row["middle"]] @ x == pytest.approx(0.93, abs=0.03)
+    assert w.chosen[-500:].count("middle") > 400
+
+
+def test_nothing_is_probed_while_nothing_is_suspected() -> None:
+    w = world()
+    w.play(2000)
+    assert set(w.reasons) == {"ucb"}
+
+
+def test_a_probe_of_a_dear_model_is_rarer_than_of_a_cheap_one() -> None:
+    shares = {}
+    for model in ("cheap", "dear"):
+        w = world(6e-4 if model == "cheap" else 2e-4)
+        w.play(500)
+        arms = w.engine.state.arms
+        arms.suspicion[arms.row[model]] = Suspicion(-0.6, 10, 0.0, 0.0)
+        arms.derive()
+        w.quality = lambda m, mean, model=model: mean - 0.6 if m == model else mean  # type: ignore[misc]
+        w.play(1000)
+        shares[model] = w.reasons.count("probe") / 1000
+    assert shares["dear"] < shares["cheap"] < 0.1
+
+
+def test_an_arm_that_is_hardly_known_raises_no_alarm() -> None:
+    w = world(None, cold=("cheap", "middle", "dear"))
+    w.play(400)
+    assert w.alerts == []
+
+
+def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> None:
+    w = world()
+    w.play(600)
+    fallen(w, 0.2).play(150)
+    state = w.engine.state
+    assert state.arms.suspect
+    pieces = snapshot.all_pieces(state)
+    again = snapshot.unpack(
+        snapshot.pack_config(state.config), snapshot.pack_head(state), lambda name: pieces.get(name, b""), state.open_commitments
+    )
+    assert snapshot.pack_head(again) == snapshot.pack_head(state) and snapshot.all_pieces(again) == pieces
+    other = Engine(again, dict(w.engine.records))
+    x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])
+    left, right = (engine.decide("next", x, now=750.0) for engine in (w.engine, other))
+    assert left == right or (left.candidates, left.model, left.lambda_t) == (right.candidates, right.model, right.lambda_t)
+
+
+def test_without_alarms_nothing_is_suspected() -> None:
+    w = World(Engine.start(declaration(drift_alarms=False)))
+    w.play(500)
+    fallen(w, 0.1).play(300)
+    assert w.alerts == [] and not w.engine.state.arms.suspect

@@ -1,0 +1,176 @@
+"""The price of a dollar: exact over the window, and the budget met with bills late, missing, or all at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router_state import invariants
+from router_state.config import Price
+from router_state.dual import UNREACHABLE, DualPacer, solve_dual
+from router_state.engine import Engine
+from tests.unit.live_world import D, World, declaration, world
+
+
+def dual(w: World) -> DualPacer:
+    pacer = w.engine.state.pacer
+    assert isinstance(pacer, DualPacer)
+    return pacer
+
+
+def mean_cost(scores: np.ndarray, costs: np.ndarray, price: float) -> float:
+    return float(costs[np.arange(len(scores)), (scores - price * costs).argmax(1)].mean())
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.floats(0.01, 2.0), st.integers(0, 2**32 - 1))
+def test_the_dual_is_the_smallest_price_that_meets_the_target(n: int, K: int, target: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, costs = rng.normal(size=(n, K)), rng.lognormal(size=(n, K))
+    price = solve_dual(scores, costs, target=target)
+    if price is None:
+        assert costs.min(1).mean() > target
+        return
+    assert mean_cost(scores, costs, price * (1 + 1e-9) + 1e-9) <= target * (1 + 1e-9)
+    if price > 0.0:
+        assert mean_cost(scores, costs, price * (1 - 1e-6)) > target * (1 - 1e-9)
+
+
+def test_equal_models_and_equal_costs_have_a_price_of_zero() -> None:
+    ones = np.ones((5, 3))
+    assert solve_dual(ones, ones, target=1.0) == 0.0
+    assert solve_dual(ones, ones, target=0.9) is None
+
+
+@pytest.mark.parametrize("late", [0, 30, 100, 300])
+def test_spend_meets_the_budget_however_late_the_bills_are(late: int) -> None:
+    w = world(late=late)
+    w.play(1000)
+    assert w.play(2000) == pytest.approx(6e-4, rel=0.05)
+
+
+def test_commitments_alone_hold_the_budget_in_a_burst_without_bills() -> None:
+    w = world()
+    w.play(500)
+    w.late = 10_000
+    assert w.play(1000) == pytest.approx(6e-4, rel=0.12)
+
+
+def test_a_first_burst_of_which_nothing_is_known_does_not_overspend() -> None:
+    assert world(late=10_000).play(1000) < 6e-4 * 1.05
+
+
+def test_bills_that_never_come_stay_charged_at_their_expectation() -> None:
+    w = world(late=50)
+    w.billed = lambda i: i % 10 != 0
+    w.play(1500)
+    assert w.engine.expire(now=1e6) > 0
+    assert w.play(1500) == pytest.approx(6e-4, rel=0.05)
+
+
+def test_a_bill_after_its_commitment_expired_corrects_the_debt() -> None:
+    w = world()
+    w.billed = lambda i: i != 10
+    w.play(100)
+    w.engine.expire(now=1e6)
+    before, record = dual(w).debt_usd, w.engine.records["10"]
+    w.engine.settle("10", cost_usd=0.5)
+    assert dual(w).debt_usd == pytest.approx(before + 0.5 - record.expected_cost_usd)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_another_budget_is_met_from_the_next_decision_on(factor: float) -> None:
+    w = world()
+    w.play(1000)
+    old = dual(w).lambda_t / 6e-4
+    w.engine.configure(declaration(6e-4 * factor), now=1000.0)
+    w.play(1)
+    assert (dual(w).lambda_t / (6e-4 * factor) > old) == (factor < 1.0)
+    assert w.play(1500) == pytest.approx(6e-4 * factor, rel=0.06)
+
+
+def test_an_announced_price_is_in_the_next_decision() -> None:
+    w = world()
+    w.play(500)
+    record = w.engine.decide("a", np.ones(D), now=500.0)
+    w.engine.configure(declaration(prices={"dear": Price(0.05, 0.10)}), now=500.0)
+    cut = w.engine.decide("b", np.ones(D), now=500.0)
+    before, after = (r.candidates.expected_cost_usd[2] for r in (record, cut) if r.candidates is not None)
+    assert after == pytest.approx(before / 100.0)
+    assert cut.lambda_t < record.lambda_t
+
+
+def test_no_credit_is_kept_while_the_budget_does_not_bind() -> None:
+    w = world(1.0)
+    w.play(300)
+    assert dual(w).lambda_t == 0.0
+    assert dual(w).debt_usd >= -10.0 * 1.0
+
+
+def test_credit_is_limited_where_the_budget_binds() -> None:
+    w = world()
+    w.play(400)
+    for i in range(300, 400):
+        w.engine.settle(str(i), cost_usd=0.0, revision=1)
+    w.play(20)
+    assert dual(w).debt_usd >= -50.5 * 6e-4
+
+
+def test_without_a_budget_dollars_have_no_price() -> None:
+    w = world(None)
+    w.play(50)
+    assert w.engine.state.pacer is None
+    assert {record.lambda_t for record in w.engine.records.values()} == {0.0}
+    w.engine.configure(declaration(6e-4), now=50.0)
+    w.play(600)
+    assert w.play(1000) == pytest.approx(6e-4, rel=0.07)
+
+
+def test_a_budget_below_the_cheapest_model_is_an_alert_once_and_routes_to_the_cheapest() -> None:
+    w = world(1e-6)
+    w.play(400)
+    assert [alert.kind for alert in w.alerts] == ["budget_unreachable"]
+    assert set(w.chosen[10:]) == {"cheap"}
+    assert dual(w).lambda_t == UNREACHABLE
+
+
+def test_one_model_left_and_models_that_retire_keep_the_router_going() -> None:
+    w = world()
+    w.play(300)
+    w.engine.configure(declaration(models=("cheap",)), now=300.0)
+    w.play(100)
+    assert set(w.chosen[300:]) == {"cheap"}
+    w.engine.configure(declaration(), now=400.0)
+    w.play(500)
+    assert w.play(1000) == pytest.approx(6e-4, rel=0.07)
+
+
+def test_requests_limited_to_dear_models_are_paid_for_by_the_others() -> None:
+    engine = Engine.start(declaration())
+    rng, spent = np.random.default_rng(0), []
+    for i in range(3000):
+        x = np.array([*rng.normal(size=D - 1), 1.0])
+        allowed = ["middle"] if i % 2 else None
+        record = engine.decide(str(i), x, now=float(i), allowed_models=allowed)
+        spent.append(0.4 * record.price.per_1k)
+        assert not allowed or record.model == "middle"
+        engine.settle(str(i), cost_usd=spent[-1])
+    invariants.check(engine.state, engine.records)
+    assert np.mean(spent[1000:]) == pytest.approx(6e-4, rel=0.05)
+
+
+def test_a_price_limit_holds_against_any_score() -> None:
+    engine = Engine.start(declaration(None))
+    for i in range(20):
+        assert engine.decide(str(i), np.ones(D), now=0.0, max_price_per_1k=1e-3).model != "dear"
+
+
+def test_a_silence_of_a_day_changes_nothing() -> None:
+    w, rested = world(seed=3), world(seed=3)
+    w.play(200), rested.play(200)
+    x = np.ones(D)
+    left, right = (e.decide("next", x, now=now) for e, now in ((w.engine, 201.0), (rested.engine, 86_400.0)))
+    assert replace(left, decided_at=0.0) == replace(right, decided_at=0.0) or left.candidates == right.candidates

@@ -1,0 +1,65 @@
+"""A model joins: it gets its pulls, but never at the budget's expense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.live_world import D, declaration, world
+
+
+def test_a_good_newcomer_is_found_and_the_budget_holds() -> None:
+    w = world(models=("cheap", "dear"))
+    w.play(800)
+    w.engine.configure(declaration(cold=("middle",)), now=800.0)
+    assert w.play(600) == pytest.approx(6e-4, rel=0.1)
+    assert w.chosen[-200:].count("middle") > 60
+    assert w.engine.state.arms.pulls_left == [0, 0, 0]
+
+
+def test_a_bad_newcomer_is_dropped_after_its_pulls() -> None:
+    w = world(models=("cheap", "dear"))
+    w.quality = lambda model, mean: 0.3 if model == "middle" else mean
+    w.play(800)
+    w.engine.configure(declaration(cold=("middle",)), now=800.0)
+    w.play(1000)
+    assert w.reasons.count("onboarding") == 20
+    assert w.chosen[-300:].count("middle") <= 3
+
+
+def test_a_newcomer_that_costs_a_hundred_budgets_is_not_pulled() -> None:
+    w = world(1e-4, models=("cheap", "middle"))
+    w.play(500)
+    w.engine.configure(declaration(1e-4, cold=("dear",)), now=500.0)
+    assert w.play(1000) == pytest.approx(1e-4, rel=0.07)
+    assert "dear" not in w.chosen
+
+
+def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
+    w = world()
+    w.play(300)
+    met = np.mean(w.engine.state.arms.theta, axis=0)
+    w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
+    w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
+    other = world(models=("cheap", "dear"))
+    other.engine.configure(declaration(cold=("middle",)), now=0.0)
+    arms = other.engine.state.arms
+    assert arms.theta[2] == pytest.approx(np.mean(arms.theta[:2], axis=0))
+    assert met.shape == (D,)
+
+
+@pytest.mark.parametrize("budget", [1e-4, 6e-4, None])
+def test_a_router_without_any_prior_explores_before_it_settles(budget: float | None) -> None:
+    w = world(budget, cold=("cheap", "middle", "dear"))
+    w.play(2500)
+    if budget is None:
+        assert set(w.chosen[:200]) == {"cheap", "middle", "dear"}
+    else:
+        assert np.mean(w.spent[1000:]) == pytest.approx(budget, rel=0.1)
+        assert "middle" in w.chosen[:400]
+
+
+def test_one_newcomer_is_pulled_at_a_time() -> None:
+    w = world(None, cold=("cheap", "middle", "dear"))
+    w.play(30)
+    assert sum(left < 20 for left in w.engine.state.arms.pulls_left) <= 2
