@@ -36,6 +36,12 @@ class EncoderUnavailable(Refusal):
     reason = Reason.ENCODER_UNAVAILABLE
 
 
+class PromptTooLarge(Refusal):
+    """The prompt is larger than this worker takes."""
+
+    reason = Reason.PROMPT_TOO_LARGE
+
+
 class WrongDimensions(Refusal):
     """The worker encodes prompts into another number of dimensions than the router has."""
 

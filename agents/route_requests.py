@@ -12,7 +12,7 @@ from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.parking import Parked
 from agents.portions import portions
-from agents.refusals import EncoderUnavailable, TooManyInFlight, UnknownRouter, WrongDimensions
+from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
 from agents.service import Answers, Service
 from agents.wire import route_value
 from router_state.config import Vector
@@ -76,7 +76,7 @@ def _given(event: RequestSubmitted) -> Vector | None:
 
 def _needs_encoding(request: Prepared, service: Service) -> bool:
     event, shard = request.event, service.shard(request.message.partition)
-    if request.x is not None or event.context is not None or event.router_id not in shard:
+    if request.x is not None or event.context is not None or event.router_id not in shard or _is_too_large(event, service):
         return False
     engine = shard.engine(event.router_id)
     return engine is not None and engine.state.arms.d == service.dimensions and not shard.knows(event.router_id, event.request_id)
@@ -109,7 +109,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
         )
-    except (RouterStateError, EncoderUnavailable, WrongDimensions, TooManyInFlight) as error:
+    except (RouterStateError, Refusal) as error:
         service.refuse_later(_parked(request, service, error), error, answers)
         return
     record.applied = Applied(*service.positions(message.partition), engine.state.expired, *engine.state.config.applied)
@@ -125,11 +125,17 @@ def _answered(request: Prepared, answers: Answers) -> None:
         answers.answered_later.append(request.parked)
 
 
+def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
+    return event.prompt is not None and len(event.prompt.encode()) > service.limits.prompt_bytes
+
+
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     if engine.state.in_flight >= service.limits.in_flight_per_router:
         raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
     if request.x is not None:
         return request.x
+    if _is_too_large(request.event, service):
+        raise PromptTooLarge(f"the prompt has more than {service.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)")
     if service.encode is None:
         raise EncoderUnavailable("this worker runs without an encoder: send a context, or give it one (PB_ENCODER_BACKEND)")
     raise WrongDimensions(f"prompts become {service.dimensions} dimensions on this worker; the router has {engine.state.arms.d}")

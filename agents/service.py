@@ -46,6 +46,7 @@ class Limits:
 
     batch_size: int = 64
     batch_within: float = 0.005
+    prompt_bytes: int = 2**20
     models_per_router: int = 64
     routers_per_worker: int = 10_000
     in_flight_per_router: int = 100_000

@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
 
     # Limits
-    prompt_bytes: int = Field(2**20, ge=1, le=8 * 2**20, examples=["1048576"])
+    prompt_bytes: int = Field(2**20, ge=1, le=2**20, examples=["1048576"])
     models_per_router: int = Field(64, ge=1, examples=["64"])
     routers_per_worker: int = Field(10_000, ge=1, examples=["10000"])
     in_flight_per_router: int = Field(100_000, ge=1, examples=["100000"])

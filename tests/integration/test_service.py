@@ -312,3 +312,11 @@ async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, t
         await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == total, "all rewards")
         await service.until(lambda: service.lambda_of(HOME).get("settled") == total, "all bills")
         assert not service.dead_letters()
+
+
+async def test_a_prompt_above_the_workers_limit_is_refused(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path, PB_PROMPT_BYTES="10") as running:
+        await running.ready(running.worker())
+        await running.send("routers", router(HOME))
+        await running.send("requests", {"router_id": HOME, "request_id": "long", "prompt": "eleven bytes"})
+        await running.until(lambda: running.reasons() == {"prompt_too_large": 1}, "its dead letter")
