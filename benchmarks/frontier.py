@@ -9,7 +9,7 @@ from itertools import product
 
 from benchmarks import plots
 from benchmarks.arena import play
-from benchmarks.policies import POLICIES
+from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import BUDGETS, TIGHT, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes, row
@@ -29,7 +29,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     phases = {"test": slice(drawn.warm, len(drawn))}
     declared = {0: declaration(drawn.benchmark, job["budget"])}
     played = episode(drawn, declared, phases=phases, bill_delay=job["in_flight"], reward_delay=job["in_flight"])
-    return outcomes(play(POLICIES[job["policy"]](job["seed"]), played), phases)
+    return outcomes(play(make(job["policy"], job["seed"]), played), phases)
 
 
 def yardsticks(budget: float) -> list[Row]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.arena import delays, play
-from benchmarks.policies import POLICIES
+from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import GEMINI, LOOSE, MODERATE, PHASE, TIGHT, declaration, draw, episode, prompts, three_phases
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
@@ -41,7 +41,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     declared = {0: listed, phases["P2"].start: cut, phases["P3"].start: listed}
     played = episode(replace(drawn, costs=costs), declared, phases=phases, bill_delay=late[0], reward_delay=late[1])
     whole = slice(drawn.warm, drawn.warm + 3 * PHASE)
-    return outcomes(play(POLICIES[job["policy"]](seed), played), phases | {"whole": whole})
+    return outcomes(play(make(job["policy"], seed), played), phases | {"whole": whole})
 
 
 def binding(budget: float, phase: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import plots
 from benchmarks.arena import Trace, play
 from benchmarks.data import extended_folder
-from benchmarks.policies import POLICIES
+from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import LOOSE, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather
@@ -63,7 +63,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     drawn, declared = scenario(draw(seed, offset=OFFSET, folder=extended_folder()), job["newcomer"], budget)
     whole = slice(drawn.warm, len(drawn))
     played = episode(drawn, declared, phases={}, bill_delay=job["in_flight"], reward_delay=job["in_flight"])
-    trace = play(POLICIES[job["policy"]](seed), played)
+    trace = play(make(job["policy"], seed), played)
     k = newcomer(drawn)
     edges = np.linspace(whole.start, whole.stop, QUARTERS + 1).astype(int)
     phases = {"whole": whole} | {f"Q{j + 1}": slice(edges[j], edges[j + 1]) for j in range(QUARTERS)}

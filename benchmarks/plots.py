@@ -87,7 +87,7 @@ def drift(rows: Sequence[Row]) -> None:
     budget = max(r["budget"] for r in rows)
     shown = [r for r in rows if (r["model"], r["form"], r["in_flight"], r["budget"]) == ("mistral", "constant", 0, budget)]
     for axis, phase in zip(axes, ("P2", "P3", "after ÷ before"), strict=True):
-        for policy in ("live", "live, no alarms", "paper", "thompson", "ε-greedy"):
+        for policy in ("live", "live − drift alarms", "paper", "thompson", "ε-greedy"):
             line(axis, [r for r in shown if r["phase"] == phase], policy, x="level", y="reward")
         axis.set(xlabel="Mistral's quality in P2", title=f"{phase}, ${budget:g}")
     axes[0].legend(fontsize=7)

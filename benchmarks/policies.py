@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -110,40 +111,45 @@ class Chance:
         return []
 
 
-def live(seed: int) -> Policy:
-    """Return the profile `live`."""
-    return Core(knobs_for("live", {"seed": seed}))
+class MeanCosts(Core):
+    """The core without its per-prompt costs: every prompt is expected to cost the model's mean."""
+
+    def settle(self, i: int, cost_usd: float) -> None:
+        super().settle(i, cost_usd)
+        assert self.engine is not None
+        for w in self.engine.state.arms.w:
+            w[:] = 0.0
 
 
-def paper(seed: int) -> Policy:
-    """Return the profile `paper`, without its constant price penalty, as the paper's paced experiments run it."""
-    return Core(knobs_for("paper", {"seed": seed, "lambda_c": 0.0}))
-
-
-def epsilon_greedy(seed: int) -> Policy:
-    """Return a greedy policy with the same dual that calls any model in 5 of 100 requests."""
-    return Core(knobs_for("live", {"seed": seed, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}))
-
-
-def thompson(seed: int) -> Policy:
-    """Return Thompson sampling with the same dual."""
-    return Thompson(knobs_for("live", {"seed": seed, "alpha": 0.0, "drift_alarms": False}))
-
-
-def chance(seed: int) -> Policy:
-    """Return a random policy that minds the budget."""
-    return Chance(seed)
-
-
-def without_alarms(seed: int) -> Policy:
-    """Return the profile `live` without its drift alarms."""
-    return Core(knobs_for("live", {"seed": seed, "drift_alarms": False}))
+def core(profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] = Core) -> Callable[[int], Policy]:
+    """Return a maker of the core with a profile's knobs and these over them, by seed."""
+    return lambda seed: kind(knobs_for(profile, {"seed": seed, **(knobs or {})}))
 
 
 POLICIES: dict[str, Callable[[int], Policy]] = {
-    "live": live,
-    "paper": paper,
-    "ε-greedy": epsilon_greedy,
-    "thompson": thompson,
-    "random": chance,
+    "live": core("live"),
+    "paper": core("paper", {"lambda_c": 0.0}),  # as the paper's paced experiments run it: without a constant price penalty
+    "ε-greedy": core("live", {"alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
+    "thompson": core("live", {"alpha": 0.0, "drift_alarms": False}, Thompson),
+    "random": Chance,
 }
+SWITCHES = {
+    "dollar dual": "dollar_dual",
+    "commit and settle": "commit_and_settle",
+    "feedback clock": "feedback_clock",
+    "drift alarms": "drift_alarms",
+    "paced onboarding": "paced_onboarding",
+}
+VARIANTS: dict[str, Callable[[int], Policy]] = {
+    **{f"live − {name}": core("live", {switch: False}) for name, switch in SWITCHES.items()},
+    "live − per-prompt costs": core("live", kind=MeanCosts),
+    "live, γ 0.997": core("live", {"gamma": 0.997}),
+    "live, γ 1": core("live", {"gamma": 1.0}),
+    **{f"paper + {name}": core("paper", {"lambda_c": 0.0, switch: True}) for name, switch in SWITCHES.items()},
+    "paper, γ 0.9995": core("paper", {"lambda_c": 0.0, "gamma": 0.9995}),
+}
+
+
+def make(name: str, seed: int) -> Policy:
+    """Return a policy, or a variant of one, by its name."""
+    return (POLICIES | VARIANTS)[name](seed)

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.arena import NEVER, Episode, play
-from benchmarks.policies import POLICIES
+from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import GEMINI, LLAMA, LOOSE, MISTRAL, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather
@@ -62,7 +62,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     seed, in_flight = job["seed"], job["in_flight"]
     drawn = draw(seed, offset=OFFSET)
     played = scenario(drawn, job["shock"], job["budget"], in_flight, np.random.default_rng(OFFSET + seed))
-    trace = play(POLICIES[job["policy"]](seed), played)
+    trace = play(make(job["policy"], seed), played)
     start = drawn.warm + CALM
     news = start + in_flight + (BURST if job["shock"] == "burst" else 0)
     spent = trace.cost / trace.budget

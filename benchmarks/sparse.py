@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.arena import NEVER, delays, play
-from benchmarks.policies import POLICIES
+from benchmarks.policies import make
 from benchmarks.protocol import BUDGETS, TIGHT, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
@@ -31,7 +31,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     late = delays(len(drawn), job["in_flight"], "exponential", rng)
     late = np.where(rng.random(len(drawn)) < job["judged"], late, NEVER)
     played = episode(drawn, {0: declaration(drawn.benchmark, job["budget"])}, phases=phases, reward_delay=late)
-    return outcomes(play(POLICIES[job["policy"]](seed), played), phases)
+    return outcomes(play(make(job["policy"], seed), played), phases)
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
