@@ -73,6 +73,6 @@ def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
 
 
 for command in (
-    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, audit, fit, encoder,
+    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, tune, audit, fit, encoder,
 ):  # fmt: skip
     main.add_command(command)

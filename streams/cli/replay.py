@@ -74,7 +74,7 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
     if sum(chosen) > 1:
         raise click.UsageError("choose one of --verify, --export and --into")
     with ExitStack() as stack:
-        history = _history(session, options["folder"], stack)
+        history = history_of(session, options["folder"], stack)
         if options["exported"] is not None:
             _export(history, options["exported"])
         elif options["verifying"]:
@@ -85,7 +85,7 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
             _study(session, history, router_id, options, as_json, stack)
 
 
-def _history(session: Session, folder: Path | None, stack: ExitStack) -> Any:
+def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
     from streams.replay.kafka_history import KafkaHistory, MissingTopics
     from streams.replay.records import JsonlHistory
 
@@ -103,7 +103,7 @@ def _export(history: Any, folder: Path) -> None:
     click.echo(f"{export(history, folder):,} records written to {folder}; replay them with: pbstream replay --from {folder}")
 
 
-def _happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
+def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
     from streams.replay.merge import Merge
     from streams.replay.records import refused_offsets
 
@@ -112,7 +112,7 @@ def _happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any
         yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
 
 
-def _contexts(session: Session, stack: ExitStack) -> Any:
+def contexts_of(session: Session, stack: ExitStack) -> Any:
     from streams.encoder import load_encoder
     from streams.replay.contexts import Contexts
 
@@ -134,7 +134,7 @@ def _contexts(session: Session, stack: ExitStack) -> Any:
     return stack.enter_context(closing(Contexts(open_encoder, progress=progress if sys.stderr.isatty() else None)))
 
 
-def _read_prior(session: Session) -> Any:
+def prior_reader_of(session: Session) -> Any:
     from streams.worker import prior_reader
 
     read = prior_reader(session.settings.priors_path)
@@ -154,12 +154,12 @@ def _verify(session: Session, history: Any, router_id: str | None, as_json: bool
 
     account = Account()
     rerun = Rerun(
-        contexts=_contexts(session, stack),
+        contexts=contexts_of(session, stack),
         rank_of=session.settings.source_rank,
-        read_prior=_read_prior(session),
+        read_prior=prior_reader_of(session),
         account=account,
     )
-    verdict = verify(_happened(history, router_id, account), rerun)
+    verdict = verify(happened(history, router_id, account), rerun)
     if as_json:
         print_json({**verdict_json(verdict), "skipped": account.counts})
     else:
@@ -196,10 +196,10 @@ def _study(session: Session, history: Any, router_id: str, options: Any, as_json
     skipped = Account()
     try:
         found = study(
-            lambda: _happened(history, router_id, skipped),
+            lambda: happened(history, router_id, skipped),
             _scenario(options),
-            contexts=_contexts(session, stack),
-            read_prior=_read_prior(session),
+            contexts=contexts_of(session, stack),
+            read_prior=prior_reader_of(session),
             since=float("-inf") if options["since"] is None else options["since"],
             until=float("inf") if options["until"] is None else options["until"],
             offsets=options["offsets"],
@@ -266,10 +266,10 @@ def _play(session: Session, history: Any, router_id: str, options: Any, stack: E
     from streams.replay.study import survey, world_of
     from streams.topics import create_topics
 
-    source, scenario, contexts = session.settings, _scenario(options), _contexts(session, stack)
+    source, scenario, contexts = session.settings, _scenario(options), contexts_of(session, stack)
 
     def cases() -> Cases:
-        return Cases(_happened(history, router_id, Account()), contexts=contexts, account=Account())
+        return Cases(happened(history, router_id, Account()), contexts=contexts, account=Account())
 
     def show(progress: Progress) -> None:
         if sys.stderr.isatty():

@@ -86,7 +86,8 @@ class Cases:
                 self._declare(event)
             else:
                 self._feed(event)
-            yield from self._ready()
+            if self._first_is_ready():
+                yield from self._ready()
         yield from self._open
 
     def _declare(self, event: Declared) -> None:
@@ -134,15 +135,20 @@ class Cases:
                 case.reward_lag = lag
             case.reward = event.reward.reward
 
+    def _first_is_ready(self) -> bool:
+        if not self._open:
+            return False
+        first = self._open[0]
+        if isinstance(first, Declared) or (first.cost_usd is not None and first.reward is not None):
+            return True
+        return self.decided - first.index > self._horizon
+
     def _ready(self) -> Iterator[Case | Declared]:
-        while self._open:
-            first = self._open[0]
+        while self._first_is_ready():
+            first = self._open.popleft()
             if isinstance(first, Case):
-                complete = first.cost_usd is not None and first.reward is not None
-                if not complete and self.decided - first.index <= self._horizon:
-                    return
                 del self._by_id[first.request_id]
-            yield self._open.popleft()
+            yield first
 
 
 def _outcomes(found: Any) -> dict[str, tuple[float, float]]:

@@ -22,6 +22,7 @@ from streams.replay.records import History, Record
 
 MAX_WAITING = 100_000
 REORDER = 1_000
+END = 2**63
 
 
 class Declared(NamedTuple):
@@ -77,11 +78,9 @@ class Cursor:
         self._records = records
         self.head = next(records, None)
 
-    def take(self) -> Record:
-        """Return the head and move on."""
-        taken, self.head = self.head, next(self._records, None)
-        assert taken is not None
-        return taken
+    def advance(self) -> None:
+        """Move on."""
+        self.head = next(self._records, None)
 
 
 @dataclass(slots=True)
@@ -175,7 +174,7 @@ class Merge:
 
     def _declare(self, queue: Queue, decision: Decision, at: float) -> Iterator[Happened]:
         """Put declarations in force up to the decision's, each after what was applied before it."""
-        self._read("routers", lambda record: record.offset <= decision.config_offset)
+        self._read("routers", decision.config_offset, at)
         while queue.declarations and queue.declarations[0].offset <= decision.config_offset:
             declared = queue.declarations.popleft()
             applied = decision.applied
@@ -189,8 +188,8 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int | None, rewards: int | None, at: float) -> Iterator[Feedback]:
         """Emit the router's bills and rewards up to these offsets or, where they are not known, up to this time."""
-        self._read("costs", lambda record: record.offset <= costs if costs is not None else record.timestamp <= at)
-        self._read("rewards", lambda record: record.offset <= rewards if rewards is not None else record.timestamp <= at)
+        self._read("costs", costs, at)
+        self._read("rewards", rewards, at)
         waiting: deque[Any]
         for waiting, last in ((queue.bills, costs), (queue.rewards, rewards)):
             while waiting and (waiting[0].offset <= last if last is not None else waiting[0].at <= at):
@@ -209,7 +208,7 @@ class Merge:
     def _rest(self) -> Iterator[Happened]:
         """Emit what came after the last decision."""
         for topic in ("routers", "costs", "rewards"):
-            self._read(topic, lambda record: True)
+            self._read(topic, END, 0.0)
         for queue in self._queues.values():
             yield from queue.declarations
             rest: list[Feedback] = [*queue.bills, *queue.rewards]
@@ -218,20 +217,21 @@ class Merge:
             for request_id in queue.orphans:
                 self._account.skip("feedback of a request that has no decision", f"request {request_id}")
 
-    def _read(self, topic: str, due: Any) -> None:
-        """Read a topic while its head is due, and put the records into the queues of their routers."""
-        cursor, refused = self._cursors[topic], self._refused[topic]
-        while cursor.head is not None and due(cursor.head):
-            record = cursor.take()
-            if record.offset in refused or (self._key is not None and record.key is not None and record.key != self._key):
+    def _read(self, topic: str, last: int | None, at: float) -> None:
+        """Read a topic up to an offset or, with None, up to a time, and put the records into the queues of their routers."""
+        cursor, refused, only = self._cursors[topic], self._refused[topic], self._key
+        while (record := cursor.head) is not None and (record.offset <= last if last is not None else record.timestamp <= at):
+            cursor.advance()
+            if record.offset in refused or (only is not None and record.key is not None and record.key != only):
                 continue
             if topic == "routers":
                 self._add_declaration(record)
-            elif topic == "costs":
-                if (bill := self._decoded(topic, record)) is not None:
-                    self._queue(bill.router_id).bills.append(Billed(bill.router_id, record.offset, record.timestamp, bill))
-            elif (reward := self._decoded(topic, record)) is not None:
-                self._queue(reward.router_id).rewards.append(Rewarded(reward.router_id, record.offset, record.timestamp, reward))
+            elif (event := self._decoded(topic, record)) is not None:
+                queue = self._queue(event.router_id)
+                if topic == "costs":
+                    queue.bills.append(Billed(event.router_id, record.offset, record.timestamp, event))
+                else:
+                    queue.rewards.append(Rewarded(event.router_id, record.offset, record.timestamp, event))
 
     def _add_declaration(self, record: Record) -> None:
         try:
@@ -245,8 +245,8 @@ class Merge:
         """Return the request of a decision, reading on until it is found."""
         wanted = decision.router_id, decision.request_id
         cursor = self._cursors["requests"]
-        while (found := self._requests.pop(wanted, None)) is None and cursor.head is not None:
-            read = cursor.take()
+        while (found := self._requests.pop(wanted, None)) is None and (read := cursor.head) is not None:
+            cursor.advance()
             if read.offset in self._refused["requests"] or (self._key is not None and read.key not in (None, self._key)):
                 continue
             request = self._decoded("requests", read)

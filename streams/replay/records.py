@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 
@@ -69,18 +71,18 @@ class JsonlHistory:
         path = self._folder / f"{topic}-{partition}.jsonl"
         if not path.exists():
             return
+        keys: dict[str, bytes] = {}
         with path.open("rb") as lines:
             for line in lines:
-                if line.strip():
-                    yield _parsed(line)
-
-
-def _parsed(line: bytes) -> Record:
-    body = orjson.loads(line)
-    value = body["value"]
-    key = body.get("key")
-    value = base64.b64decode(value["base64"]) if _is_opaque(value) else value
-    return Record(body["offset"], body["timestamp"], None if key is None else key.encode(), value, body.get("headers", {}))
+                if line == b"\n":
+                    continue
+                body = orjson.loads(line)
+                value, key = body["value"], body.get("key")
+                if key is not None:
+                    key = keys.get(key) or keys.setdefault(key, key.encode())
+                if type(value) is dict and "base64" in value and len(value) == 1:
+                    value = base64.b64decode(value["base64"])
+                yield Record(body["offset"], body["timestamp"], key, value, body.get("headers", NO_HEADERS))
 
 
 def _is_opaque(value: object) -> bool:

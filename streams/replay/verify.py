@@ -114,10 +114,11 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
         if tuple(c["model"] for c in recorded.candidates) != tuple(seen.models):
             fields.append("candidates")
         else:
-            for k, candidate in enumerate(recorded.candidates):
-                numbers.append(("mean", candidate["mean"], seen.mean[k]))
-                numbers.append(("bonus", candidate["bonus"], seen.bonus[k]))
-                numbers.append(("penalty", candidate["penalty"], seen.penalty[k]))
+            columns = zip(recorded.candidates, seen.mean, seen.bonus, seen.penalty, strict=True)
+            for candidate, mean, bonus, penalty in columns:
+                numbers.append(("mean", candidate["mean"], mean))
+                numbers.append(("bonus", candidate["bonus"], bonus))
+                numbers.append(("penalty", candidate["penalty"], penalty))
     identical = True
     for name, was, now in numbers:
         if was != now:
