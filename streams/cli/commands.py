@@ -21,6 +21,7 @@ from streams.cli.routers import routers
 from streams.cli.service import broker, worker
 from streams.cli.session import Session
 from streams.cli.topics import topics
+from streams.cli.tune import tune
 from streams.cli.watch import watch
 
 
