@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
+from faust.types import TP
 
 from agents import housekeeping
 from agents.boundary import fatal
@@ -135,7 +135,7 @@ def requests_end(app: App) -> Callable[[int], int | None]:
     topic = app.settings.topic("requests")
 
     def end(partition: int) -> int | None:
-        tp = TopicPartition(topic, partition)
+        tp = TP(topic, partition)
         found = app.consumer.highwater(tp) if tp in app.consumer.assignment() else None
         return None if found is None else int(found)
 
@@ -143,8 +143,12 @@ def requests_end(app: App) -> Callable[[int], int | None]:
 
 
 def holder(app: App) -> Callable[[frozenset[int]], None]:
-    """Return the function that stops the bills and rewards of some partitions and lets those of all others come."""
-    held: frozenset[TopicPartition] = frozenset()
+    """Return the function that stops the bills and rewards of some partitions and lets those of all others come.
+
+    It says of them what Faust says of a full buffer: nothing more is fetched, and what has been fetched is still delivered. Pausing
+    partitions would drop that.
+    """
+    held: frozenset[TP] = frozenset()
 
     def hold(partitions: frozenset[int]) -> None:
         nonlocal held
@@ -153,9 +157,11 @@ def holder(app: App) -> Callable[[frozenset[int]], None]:
             return
         names = (app.settings.topic("costs"), app.settings.topic("rewards"))
         assigned = app.consumer.assignment()
-        wanted = frozenset(TopicPartition(name, number) for name in names for number in partitions)
-        app.consumer.pause_partitions(wanted & assigned)
-        app.consumer.resume_partitions((held - wanted) & assigned)
+        wanted = frozenset(TP(name, number) for name in names for number in partitions)
+        for tp in wanted & assigned:
+            app.consumer.on_buffer_full(tp)
+        for tp in (held - wanted) & assigned:
+            app.consumer.on_buffer_drop(tp)
         held = wanted
 
     return hold
