@@ -18,7 +18,7 @@ from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from streams.array_folder import Array
 
-BATCH = 64
+BATCH, SHORT = 64, 16  # a short round is over before a busy machine interrupts it
 BINDING_USD, LOOSE_USD = 6.62e-4, 2.0e-2
 PRICES = {"llama": Price(0.1, 0.1), "mistral": Price(0.5, 1.5), "gemini": Price(1.25, 10.0)}
 NAMES = tuple(PRICES)
@@ -67,24 +67,37 @@ class Ours:
         config = RouterConfig(models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs)
         return cls(Engine.start(config), feed, budget is not None)
 
-    def play(self, n: int, *, batch: int = 1) -> tuple[float, float]:
-        """Decide and learn n requests, in batches; return the seconds that decisions and feedback took."""
+    def play(self, n: int) -> tuple[float, float]:
+        """Decide and learn n requests, each before the next; return the seconds that decisions and feedback took."""
         engine, feed, deciding, learning = self.engine, self.feed, 0.0, 0.0
-        for first in range(self.done, self.done + n, batch):
-            rows = [i % len(feed.contexts) for i in range(first, first + batch)]
-            ids, contexts, now = [str(i) for i in range(first, first + batch)], [feed.contexts[i] for i in rows], float(first)
+        for number in range(self.done, self.done + n):
+            i, request_id, now = number % len(feed.contexts), str(number), float(number)
+            x = feed.contexts[i]
             start = clock()
-            models = [engine.decide(request_id, x, now=now).model for request_id, x in zip(ids, contexts, strict=True)]
+            model = engine.decide(request_id, x, now=now).model
             deciding += clock() - start
-            rewards = [feed.rewards[model][i] for model, i in zip(models, rows, strict=True)]
-            costs = [feed.costs[model][i] for model, i in zip(models, rows, strict=True)]
+            reward, cost_usd = feed.rewards[model][i], feed.costs[model][i]
             start = clock()
             if self.bills:
-                for request_id, cost_usd in zip(ids, costs, strict=True):
-                    engine.settle(request_id, cost_usd=cost_usd)
-            for request_id, reward in zip(ids, rewards, strict=True):
-                engine.learn(request_id, reward=reward)
+                engine.settle(request_id, cost_usd=cost_usd)
+            engine.learn(request_id, reward=reward)
             learning += clock() - start
+        self.done += n
+        return deciding, learning
+
+    def play_batch(self, n: int) -> tuple[float, float]:
+        """Decide n requests, then learn their rewards; return the seconds of both."""
+        rows = [number % len(self.feed.contexts) for number in range(self.done, self.done + n)]
+        ids, contexts = [str(number) for number in range(self.done, self.done + n)], [self.feed.contexts[i] for i in rows]
+        start = clock()
+        records = self.engine.decide_many(ids, contexts, now=float(self.done))
+        deciding = clock() - start
+        rewards = [
+            (request_id, self.feed.rewards[record.model][i]) for request_id, record, i in zip(ids, records, rows, strict=True)
+        ]
+        start = clock()
+        self.engine.learn_many(rewards)
+        learning = clock() - start
         self.done += n
         return deciding, learning
 
@@ -118,22 +131,34 @@ class Theirs:
         )
         return cls(router, feed)
 
-    def play(self, n: int, *, batch: int = 1) -> tuple[float, float]:
+    def play(self, n: int) -> tuple[float, float]:
         """As `Ours.play`."""
         router, feed, deciding, learning = self.router, self.feed, 0.0, 0.0
-        for first in range(self.done, self.done + n, batch):
-            rows = [i % len(feed.contexts) for i in range(first, first + batch)]
-            contexts = [feed.contexts[i] for i in rows]
+        for number in range(self.done, self.done + n):
+            i = number % len(feed.contexts)
+            x = feed.contexts[i]
             start = clock()
-            decisions = [router.route(x) for x in contexts]
+            model, log = router.route(x)
             deciding += clock() - start
-            rewards = [feed.rewards[model][i] for (model, _), i in zip(decisions, rows, strict=True)]
-            for (model, log), i in zip(decisions, rows, strict=True):
-                log.cost_usd = feed.costs[model][i]
+            reward, log.cost_usd = feed.rewards[model][i], feed.costs[model][i]
             start = clock()
-            for (_, log), reward in zip(decisions, rewards, strict=True):
-                router.process_feedback(log.request_id, reward)
+            router.process_feedback(log.request_id, reward)
             learning += clock() - start
+        self.done += n
+        return deciding, learning
+
+    def play_batch(self, n: int) -> tuple[float, float]:
+        """As `Ours.play_batch`; the library takes them one by one."""
+        rows = [number % len(self.feed.contexts) for number in range(self.done, self.done + n)]
+        contexts = [self.feed.contexts[i] for i in rows]
+        start = clock()
+        decisions = [self.router.route(x) for x in contexts]
+        deciding = clock() - start
+        rewards = [(log.request_id, self.feed.rewards[model][i]) for (model, log), i in zip(decisions, rows, strict=True)]
+        start = clock()
+        for request_id, reward in rewards:
+            self.router.process_feedback(request_id, reward)
+        learning = clock() - start
         self.done += n
         return deciding, learning
 
@@ -156,13 +181,13 @@ class Rounds:
         return title, f"{theirs[0]:.1f} + {theirs[1]:.1f}", f"{ours[0]:.1f} + {ours[1]:.1f}", self.ratio
 
 
-def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: int = 1) -> Rounds:
-    """Let both sides play rounds of n requests in turn, after two rounds to warm up."""
+def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: bool = False) -> Rounds:
+    """Let both sides play rounds of n requests in turn, each one by one or as one batch, after two rounds to warm up."""
     found = Rounds()
     for number in range(rounds + 2):
         pair = ((found.ours, ours), (found.theirs, theirs))
         for seconds, side in pair if number % 2 else pair[::-1]:
-            deciding, learning = side.play(n, batch=batch)
+            deciding, learning = side.play_batch(n) if batch else side.play(n)
             if number >= 2:
                 seconds.append((deciding / n, learning / n))
     return found
@@ -193,19 +218,21 @@ def main(quick: bool) -> None:
     logging.disable(logging.CRITICAL)
     rounds = 25 if quick else 100
     small, wide = Feed.make(2000, d=26), Feed.make(1000, d=385)
-    one = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH)
-    paced = compare(Ours.make(small, d=26, budget=LOOSE_USD), Theirs.make(small, d=26, budget=LOOSE_USD), rounds=rounds, n=BATCH)
-    big = compare(Ours.make(wide, d=385, budget=None), Theirs.make(wide, d=385, budget=None), rounds=max(8, rounds // 4), n=BATCH)
-    many = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH, batch=BATCH)
+    one = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=4 * rounds, n=SHORT)
+    paced = compare(
+        Ours.make(small, d=26, budget=LOOSE_USD), Theirs.make(small, d=26, budget=LOOSE_USD), rounds=4 * rounds, n=SHORT
+    )
+    big = compare(Ours.make(wide, d=385, budget=None), Theirs.make(wide, d=385, budget=None), rounds=rounds, n=SHORT)
+    many = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH, batch=True)
     live = compare(
         Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
         Ours.make(small, d=26, budget=BINDING_USD),
-        rounds=rounds,
-        n=2 * BATCH,
+        rounds=8 * rounds,
+        n=SHORT,
     )
     counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
     by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
-    title = f"Core, 3 models, 1 BLAS thread, medians of {rounds} rounds; µs per decision + feedback"
+    title = f"Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback"
     print_table(
         title,
         ["", "paretobandit", "ours", "ratio"],

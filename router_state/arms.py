@@ -31,7 +31,7 @@ def log_price(per_1k: float) -> float:
 class Work:
     """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
 
-    __slots__ = ("column", "grid", "half", "outer", "row", "rows", "tail", "u", "y")
+    __slots__ = ("column", "grid", "half", "outer", "row", "rows", "scale", "tail", "u", "y")
 
     def __init__(self, K: int, d: int) -> None:
         self.rows = np.empty(K * (d + 2))
@@ -41,6 +41,7 @@ class Work:
         self.u, self.column, self.row = self.y[:d], self.y[:, None], self.y[None, :d]
         self.outer = np.empty((d + 2, d))
         self.half = self.outer[:d]
+        self.scale = np.empty(())
 
 
 class Arms:

@@ -80,10 +80,11 @@ def solve_dual(scores: Matrix, costs: Matrix, *, target: float) -> float | None:
     flat_scores, flat_costs = scores.ravel(), costs.ravel()
     at = scores.argmax(1)
     at += rows
-    score, cost = flat_scores.take(at), flat_costs.take(at)
-    excess = cost.sum().item() - target * n
+    cost = flat_costs.take(at)
+    excess = np.add.reduce(cost).item() - target * n
     if excess <= 0.0:
         return 0.0
+    score = flat_scores.take(at)
     prices, savings = [], []
     for _ in range(K - 1):
         saved = cost[:, None] - costs

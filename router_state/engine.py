@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, MutableMapping
+from collections.abc import Collection, MutableMapping, Sequence
 from enum import StrEnum
 
-from router_state import accounts, capping, choosing, eligibility, housekeeping, learning, portfolio, scoring, suspecting
+from router_state import accounts, batches, capping, choosing, eligibility, housekeeping, learning, portfolio, scoring, suspecting
 from router_state.config import RouterConfig, Vector
 from router_state.dual import DualPacer
 from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest
@@ -123,6 +123,26 @@ class Engine:
         self.records[request_id] = record
         return record
 
+    def decide_many(
+        self, request_ids: Sequence[str], contexts: Sequence[Vector], *, now: float, offsets: Sequence[int] | None = None
+    ) -> list[RequestRecord]:
+        """Choose a model for each of n unrestricted requests; what `decide` would do for one after the other, up to rounding.
+
+        The paper's policy does it in one go, several times as fast.
+
+        Args:
+            contexts: n of shape (d,).
+
+        Raises:
+            WrongContext, NonFiniteInput, EmptyPortfolio, CapReached: as `decide`; the requests before that one are decided.
+        """
+        offsets = [-1] * len(request_ids) if offsets is None else offsets
+        decided = batches.decide(self.state, self.records, request_ids, contexts, now=now, offsets=offsets)
+        if decided is None:
+            each = zip(request_ids, contexts, offsets, strict=True)
+            return [self.decide(request_id, x, now=now, offset=offset) for request_id, x, offset in each]
+        return decided
+
     def settle(
         self,
         request_id: str,
@@ -210,6 +230,20 @@ class Engine:
         if label is None:
             self.state.rewards_applied += 1
         return Outcome.APPLIED if label is None else Outcome.REVISED
+
+    def learn_many(
+        self, rewards: Sequence[tuple[str, float]], *, source: str = "judge", rank: int = 0, revision: int = 0
+    ) -> list[Outcome]:
+        """Learn (request_id, reward) pairs; what `learn` would do for one after the other, up to rounding.
+
+        The paper's policy takes first rewards in blocks, about twice as fast.
+
+        Raises:
+            UnknownRequest, ContextLost, NonFiniteInput, RewardOutOfRange: as `learn`; the rewards before that one are learned.
+        """
+        if batches.learn(self.state, self.records, rewards, source=source, rank=rank, revision=revision):
+            return [Outcome.APPLIED] * len(rewards)
+        return [self.learn(request_id, reward=r, source=source, rank=rank, revision=revision) for request_id, r in rewards]
 
     def _revise(self, model: str, x: Vector, reward: float, label: Label) -> float:
         """Put a reward in place of the one that was learned; return how much the arm had forgotten when that entered."""

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms
+from router_state.arms import WIDE, Arms
 from router_state.config import Knobs, Vector
-from router_state.cost_model import predict
+from router_state.cost_model import SPAN
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
@@ -38,26 +38,23 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
     work = arms.work
     arms.flat.dot(x, work.rows)
     variance: list[float] = work.grid.dot(x).tolist()
-    for k, n in enumerate(arms.pending) if arms.tails.size else ():
-        if n:
-            tail = arms.tails[k, :n].dot(x)
-            variance[k] -= tail.dot(tail).item()
+    if arms.d >= WIDE:
+        for k, n in enumerate(arms.pending):
+            if n:
+                tail = arms.tails[k, :n].dot(x)
+                variance[k] -= tail.dot(tail).item()
     return work.tail.tolist(), variance
 
 
 def expected_costs(arms: Arms, projected: list[list[float]]) -> list[float]:
-    """Return the expected cost of every arm in dollars."""
-    each = zip(projected, arms.ratio, arms.list_price, strict=True)
-    return [predict(ratio, deviation) * price for (_, deviation), ratio, price in each]
-
-
-def costs_and_penalties(
-    arms: Arms, projected: list[list[float]], per_log_price: float, per_dollar: float
-) -> tuple[list[float], list[float]]:
-    """Return expected costs in dollars and penalties per arm where costs depend on the prompt or dollars have a price."""
-    costs = expected_costs(arms, projected)
-    penalties = [per_log_price * c + per_dollar * cost for c, cost in zip(arms.log_price, costs, strict=True)]
-    return costs, penalties
+    """Return the expected cost of every arm in dollars, see `cost_model.predict`."""
+    if not arms.prompt_costs:
+        return arms.mean_cost_usd
+    costs = []
+    for (_, deviation), ratio, price in zip(projected, arms.ratio, arms.list_price, strict=True):
+        predicted, least, most = ratio + deviation, ratio / SPAN, ratio * SPAN
+        costs.append((least if predicted < least else most if predicted > most else predicted) * price)
+    return costs
 
 
 def score(
@@ -76,10 +73,9 @@ def score(
     (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward or last choice: one that awaits its rewards is not stale);
     penalty per_log_price·c̃ + per_dollar·ê.
     """
-    if arms.prompt_costs or per_dollar:
-        costs, penalties = costs_and_penalties(arms, projected, per_log_price, per_dollar)
-    else:
-        costs, penalties = arms.mean_cost_usd, arms.penalties(per_log_price)
+    costs, penalties = expected_costs(arms, projected), arms.penalties(per_log_price)
+    if per_dollar:
+        penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
     if arms.suspect:
         for row, suspicion in zip(projected, arms.suspicion, strict=True):
             row[0] += 0.0 if suspicion is None else suspicion.offset

@@ -51,13 +51,14 @@ class Window:
         An arm that a request could not be given to can't win there.
         """
         d, n, K = arms.d, self.size, len(arms)
-        both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T).astype(np.float64)
-        scores, costs = both[:, 0::2], both[:, 1::2]
+        both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T)
+        scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if suspicion is None else suspicion.offset for suspicion in arms.suspicion]
         ratios = np.array(arms.ratio)
         costs += ratios
-        np.clip(costs, ratios / SPAN, ratios * SPAN, out=costs)
+        np.maximum(costs, ratios / SPAN, out=costs)
+        np.minimum(costs, ratios * SPAN, out=costs)
         costs *= arms.list_price
         closed = [k for k, at in enumerate(arms.retired_at) if at is not None]
         if closed:
@@ -65,4 +66,4 @@ class Window:
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
             scores[slot, shut], costs[slot, shut] = CLOSED_SCORE, CLOSED_COST
-        return np.ascontiguousarray(scores), np.ascontiguousarray(costs)
+        return scores, costs
