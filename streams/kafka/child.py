@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,15 +20,25 @@ os.execvp(sys.argv[2], sys.argv[2:])
 """
 
 
-def spawn(command: Sequence[str], *, log: Path) -> subprocess.Popen[bytes]:
+def spawn(
+    command: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own, its output in `log`; on Linux it is killed when this process ends.
 
     A session of its own keeps the terminal's Ctrl-C away: the parent decides in which order things stop.
     """
     leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())] if sys.platform == "linux" else []
-    return _SPAWNER.submit(_popen, [*leash, *command], log).result()
+    return _SPAWNER.submit(_popen, [*leash, *command], log, env, cwd).result()
 
 
-def _popen(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+def _popen(command: Sequence[str], log: Path, env: Mapping[str, str] | None, cwd: Path | None) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+        )

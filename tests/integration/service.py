@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -23,6 +22,7 @@ from agents.shard import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
 from streams.changelog import EPOCH
+from streams.kafka.child import spawn
 from streams.settings import Settings
 from streams.tables import Partition
 from streams.topics import create_topics
@@ -71,14 +71,8 @@ class Worker:
         own |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
         self.log = log
         self.started = time.monotonic()
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.service_worker"],
-                cwd=ROOT,
-                env={**kept, **own, **environment},
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
+        command = [sys.executable, "-m", "tests.integration.service_worker"]
+        self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=ROOT)
 
     @property
     def running(self) -> bool:
