@@ -232,7 +232,7 @@ def main(quick: bool) -> None:
     )
     counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
     by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
-    title = f"Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback"
+    title = "Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback"
     print_table(
         title,
         ["", "paretobandit", "ours", "ratio"],

@@ -49,10 +49,11 @@ def decide(
     if lambda_t > 0.0:
         excluded, forced = eligibility.under_ceiling(arms, excluded, None, lambda_t=lambda_t)
     penalties = arms.penalties(knobs.lambda_c + lambda_t)
-    mean, root = _project(arms, x)
-    bonus, chosen = _choose(
-        arms, mean - [np.inf if why else p for p, why in zip(penalties, excluded, strict=True)], root, state.t, knobs
-    )
+    mean, variance = _project(arms, x)
+    if variance.min() < MIN_VARIANCE:
+        return None
+    hurdles = [np.inf if why else penalty for penalty, why in zip(penalties, excluded, strict=True)]
+    bonus, chosen = _choose(arms, mean - hurdles, np.sqrt(variance) * knobs.alpha, state.t, knobs)
     if chosen is None:
         return None
     terms = np.empty((*mean.shape, 3))
@@ -61,8 +62,8 @@ def decide(
     seqs, expected = range(state.seq + 1, state.seq + 1 + len(rows)), terms[np.arange(len(x)), chosen].T.tolist()
     decided = list(
         map(
-            RequestRecord, seqs, [arms.names[k] for k in rows], repeat(forced or "ucb"), repeat(1.0), expected[0], expected[2],
-            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets, [arms.price[k] for k in rows], contexts,
+            RequestRecord, seqs, map(arms.names.__getitem__, rows), repeat(forced or "ucb"), repeat(1.0), expected[0], expected[2],
+            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets, map(arms.price.__getitem__, rows), contexts,
             map(Candidates, repeat(arms.names), listed, repeat(penalties), repeat(excluded)),
         )
     )  # fmt: skip
@@ -87,15 +88,18 @@ def _is_plain(state: RouterState) -> bool:
 
 def _stacked(contexts: Sequence[Vector], d: int) -> Matrix | None:
     """Return contexts as one matrix, shape (n, d), or None if one of them does not fit."""
-    if {x.shape for x in contexts} != {(d,)}:
+    try:
+        if set(map(len, contexts)) != {d} or (flat := np.concatenate(contexts)).ndim != 1:
+            return None
+    except (TypeError, ValueError):  # numbers or matrices among them
         return None
-    x = np.concatenate(contexts).reshape(-1, d)
+    x = flat.reshape(-1, d)
     fits = (x[:, -1] == 1.0).all() and np.einsum("nd,nd->n", x, x).max() <= MAX_SQUARED_NORM
     return x if fits else None
 
 
 def _project(arms: Arms, x: Matrix) -> tuple[Matrix, Matrix]:
-    """Return θᵀx and √(xᵀA⁻¹x) of every arm for every context, shape (n, K)."""
+    """Return θᵀx and xᵀA⁻¹x of every arm for every context, shape (n, K)."""
     projected = x.dot(arms.flat.T).reshape(len(x), len(arms), -1)
     variance = np.einsum("nkd,nd->nk", projected[:, :, : arms.d], x)
     for k, n in enumerate(arms.pending):
@@ -103,8 +107,7 @@ def _project(arms: Arms, x: Matrix) -> tuple[Matrix, Matrix]:
             tails = x.dot(arms.tails[k, :n].T)
             variance[:, k] -= np.einsum("nj,nj->n", tails, tails)
     variance /= arms.decay
-    np.maximum(variance, 0.0, out=variance)
-    return projected[:, :, arms.d], np.sqrt(variance, out=variance)
+    return projected[:, :, arms.d], variance
 
 
 @lru_cache(maxsize=64)
@@ -122,12 +125,10 @@ def _choose(arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs) -> tu
 
     Args:
         value: the scores without their bonuses, shape (n, K).
-        root: √(xᵀA⁻¹x), shape (n, K).
+        root: α·√(xᵀA⁻¹x), shape (n, K).
     """
     n, K = value.shape
     stale, each = _staleness(knobs.gamma, knobs.v_max), np.arange(n)
-    root = root * knobs.alpha
-    least = knobs.alpha * np.sqrt(MIN_VARIANCE)
     fresh = np.empty((n + 1, K), dtype=np.intp)  # by decision: which arms the one before it has made fresh, and when
     since = [max(pair) - t for pair in zip(arms.last_update, arms.last_played, strict=True)]
     guess = (value + root).argmax(1)
@@ -136,7 +137,7 @@ def _choose(arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs) -> tu
         fresh[0] = since
         fresh[each + 1, guess] = each + 1
         steps = each[:, None] - np.maximum.accumulate(fresh[:n], axis=0)
-        bonus = np.maximum(root * stale.take(steps, mode="clip"), least)
+        bonus = root * stale.take(steps, mode="clip")
         score = value + bonus
         chosen = score.argmax(1)
         if (chosen == guess).all():

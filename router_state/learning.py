@@ -98,25 +98,40 @@ def observe_reward(arms: Arms, k: int, x: Vector, *, reward: float) -> tuple[flo
 def observe_rewards(arms: Arms, k: int, contexts: Matrix, rewards: Vector) -> None:
     """Add m rewards to arm k at once, as `observe_reward` would one after the other; equal to it up to rounding.
 
-    With Z the contexts in undecayed statistics, LLᵀ = I + ZA⁻¹Zᵀ and W = L⁻¹ZA⁻¹: A⁻¹ −= WᵀW (Woodbury), θ −= WᵀL⁻¹(Zθ − r).
-    Some rewards at a time: factoring takes O(m³).
-
     Args:
         contexts: shape (m, d), each with 1.0 last; of decided requests, so they are finite.
         rewards: shape (m,), each in [0, 1].
     """
     arms.flush(k)
-    d, block, root = arms.d, arms.block[k], 1.0 / math.sqrt(arms.decay[k])
+    root = 1.0 / math.sqrt(arms.decay[k])
     Z, targets = contexts * root, rewards * root
-    for first in range(0, len(Z), AT_ONCE):
-        z = Z[first : first + AT_ONCE]
-        rows = z.dot(block.T)
-        gram = z.dot(rows[:, :d].T)
-        gram.ravel()[:: len(z) + 1] += 1.0
-        rows[:, d] -= targets[first : first + AT_ONCE]
-        rows[:, d + 1] = 0.0
-        rows = np.linalg.inv(np.linalg.cholesky(gram)).dot(rows)
-        block -= rows.T.dot(rows)[:, :d]  # of a matrix with itself: exactly symmetric
+    if arms.d < WIDE and len(Z) > arms.d // 2:
+        _observe_many(arms.A_hat_inv[k], arms.theta[k], Z, targets)
+    else:
+        for first in range(0, len(Z), AT_ONCE):
+            _observe_few(arms.block[k], Z[first : first + AT_ONCE], targets[first : first + AT_ONCE])
+
+
+def _observe_many(A_inv: Matrix, theta: Vector, Z: Matrix, targets: Vector) -> None:
+    """Add m rewards, (I + A⁻¹ZᵀZ)⁻¹A⁻¹, in O(d³ + md²)."""
+    system = A_inv.dot(Z.T.dot(Z))
+    system.ravel()[:: len(system) + 1] += 1.0
+    inverse = np.linalg.solve(system, A_inv)
+    np.add(inverse, inverse.T, A_inv)
+    A_inv *= 0.5
+    theta += A_inv.dot((targets - Z.dot(theta)).dot(Z))
+
+
+def _observe_few(block: Matrix, Z: Matrix, targets: Vector) -> None:
+    """Add m rewards by Woodbury, in O(m³ + md²): LLᵀ = I + ZA⁻¹Zᵀ, W = L⁻¹ZA⁻¹, A⁻¹ −= WᵀW, θ −= WᵀL⁻¹(Zθ − r)."""
+    d = block.shape[1]
+    rows = Z.dot(block.T)
+    gram = Z.dot(rows[:, :d].T)
+    gram.ravel()[:: len(Z) + 1] += 1.0
+    rows[:, d] -= targets
+    rows[:, d + 1] = 0.0
+    rows = np.linalg.inv(np.linalg.cholesky(gram)).dot(rows)
+    block -= rows.T.dot(rows)[:, :d]  # of a matrix with itself: exactly symmetric
 
 
 def repair(arms: Arms, k: int) -> None:

@@ -131,6 +131,7 @@ def test_known_and_repeated_requests_in_a_batch_get_the_decision_they_have() -> 
 
 BAD: dict[str, tuple[type[errors.RouterStateError], Array]] = {
     "shape": (errors.WrongContext, np.ones(3)),
+    "a number": (errors.WrongContext, np.array(1.0)),
     "two rows in one": (errors.WrongContext, np.ones((2, 4))),
     "no bias": (errors.WrongContext, np.array([1.0, 1.0, 1.0, 2.0])),
     "not a number": (errors.NonFiniteInput, context(np.nan, 0, 0)),
