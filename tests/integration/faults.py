@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import faust
+import mode
 from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
@@ -59,6 +60,8 @@ def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> 
         app.tables.recovery_type = StockRecovery
     if "guard" in without:
         app.guard = Unguarded()  # type: ignore[assignment]
+    if "leave" in without:
+        app.conf.agent_supervisor = mode.OneForOneSupervisor
     if "session_timeout" in faults:
         app.conf.broker_session_timeout = faults["session_timeout"]
         app.conf.broker_heartbeat_interval = faults["session_timeout"] / 5
