@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -55,10 +56,15 @@ class MemoryWorker:
     Attributes:
         changelog: (partition, key, value, epoch, time) of every record written.
         said: (topic, key, value, headers) of everything sent.
+        gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when one does.
+        mute: whether it is to fail as soon as it has something to say, after its changes are durable.
     """
 
     def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
         self.clock = Clock()
+        self.mute = False
+        self.gate: asyncio.Event | None = None
+        self.at_gate = asyncio.Event()
         self.changelog: list[tuple[int, bytes, bytes | None, int, float]] = []
         self.said: list[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]] = []
         self.states = States(self._publish)
@@ -84,10 +90,13 @@ class MemoryWorker:
             limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
         )
 
-    async def start(self) -> None:
-        """Take over the partitions, which are empty."""
+    async def start(self, before: MemoryWorker | None = None) -> None:
+        """Take over the partitions: empty, or as another worker left them on its changelog."""
         await self.states.assign(self._ends)
         self.states.on_recovered(self.service.recovered)
+        for number, key, value, epoch, _ in before.changelog if before is not None else ():
+            self.states.partition(number).recover(key, value, offset=self._ends[number], epoch=epoch)
+            self._ends[number] += 1
         await self.states.recovered(self._ends.copy())
 
     async def take(self, topic: str, messages: Sequence[Any]) -> None:
@@ -96,6 +105,7 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
+        await housekeeping.resume(self.service)
         await housekeeping.end_waits(self.service)
         await housekeeping.sweep(self.service, {})
         await housekeeping.publish(self.service)
@@ -113,6 +123,11 @@ class MemoryWorker:
     async def _produce(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
     ) -> Any:
+        if self.gate is not None:
+            self.at_gate.set()
+            await self.gate.wait()
+        if self.mute:
+            raise ConnectionError("killed before its answers were delivered")
         self.said.append((topic, key, value, headers or ()))
         return _delivered()
 

@@ -1,0 +1,143 @@
+"""A worker that dies between making a batch durable and answering it: the next one says what was left to say, once."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agents import housekeeping
+from agents import service as agents_service
+from schemas.dlq import REASON
+from streams.settings import Settings
+from tests.audit_world import router
+from tests.memory_worker import MemoryWorker
+
+SETTINGS = Settings(prefix="pb.", app_id="crash", partitions=1)
+HOME = "home"
+CONTEXT = [0.1, 0.2, 0.3, 0.4, 1.0]
+
+
+class Left(Exception):
+    """The process would have ended here."""
+
+
+@pytest.fixture(autouse=True)
+def _leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what ends the process end only the call."""
+
+    class Fatal:
+        def __enter__(self) -> None:
+            """Begin."""
+
+        def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+            if error is not None:
+                raise Left from error
+
+    monkeypatch.setattr(agents_service, "fatal", Fatal)
+
+
+class Log:
+    """Source events with their offsets, to be read again after a crash."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+
+    def event(self, topic: str, event: dict[str, Any] | None, **record: Any) -> Any:
+        """Write one event, and return it as it is read."""
+        offset = self.offsets[topic] = self.offsets.get(topic, -1) + 1
+        value = None if event is None else json.dumps({"router_id": HOME, **event}).encode()
+        message = {"topic": f"pb.{topic}", "partition": 0, "offset": offset, "key": HOME.encode(), "value": value}
+        return SimpleNamespace(**{**message, "headers": [], "timestamp": 0.0, **record})
+
+
+async def started() -> tuple[MemoryWorker, Log]:
+    """Return a worker with one router."""
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    return worker, log
+
+
+async def crash_and_read_again(worker: MemoryWorker, topic: str, messages: list[Any]) -> MemoryWorker:
+    """Let a worker die before its answers are delivered; the next one reads the same events again."""
+    worker.mute = True
+    with pytest.raises(Left):
+        await worker.take(topic, messages)
+    after = MemoryWorker(SETTINGS, [0])
+    after.clock.now = worker.clock.now + 3600.0
+    await after.start(worker)
+    await after.take(topic, messages)
+    await after.pass_time()
+    return after
+
+
+def reasons(worker: MemoryWorker) -> list[str]:
+    """Return the reasons of the dead letters that were sent."""
+    return [dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"]
+
+
+def routes(worker: MemoryWorker) -> list[dict[str, Any]]:
+    """Return the decisions that were sent."""
+    return [json.loads(value or b"null") for topic, _, value, _ in worker.said if topic == "pb.routes"]
+
+
+async def test_decision_is_said_after_a_crash() -> None:
+    worker, log = await started()
+    after = await crash_and_read_again(worker, "requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    assert [(route["seq"], route["repeat"]) for route in routes(after)] == [(1, False)]
+    assert reasons(after) == []
+
+
+REFUSED = [
+    ("requests", {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]}, "no_allowed_model"),
+    ("rewards", {"request_id": "r", "reward": 1, "source": "judge", "observed_at": "2027-01-15T08:30:00Z"}, "from_the_future"),
+    ("routers", {"models": {}, "dimensions": 7}, "invalid_config"),
+]
+
+
+@pytest.mark.parametrize(("topic", "event", "reason"), REFUSED, ids=[case[2] for case in REFUSED])
+async def test_refusal_that_depends_on_state_or_clock_is_said_once_after_a_crash(
+    topic: str, event: dict[str, Any], reason: str
+) -> None:
+    worker, log = await started()
+    after = await crash_and_read_again(worker, topic, [log.event(topic, event)])
+    assert reasons(after) == [reason]
+    await after.pass_time()
+    assert reasons(after) == [reason]
+
+
+async def test_stale_declaration_is_refused_once_after_a_crash() -> None:
+    worker, log = await started()
+    stale = log.event("routers", router(HOME), headers=[("pb.based_on", b"77")])
+    after = await crash_and_read_again(worker, "routers", [stale])
+    assert reasons(after) == ["stale_config"]
+
+
+async def test_request_refused_before_its_id_was_decided_is_not_answered_again_after_a_crash() -> None:
+    worker, log = await started()
+    refused = log.event("requests", {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]})
+    decided = log.event("requests", {"request_id": "r", "context": CONTEXT})
+    await worker.take("requests", [refused, decided])
+    assert (len(routes(worker)), reasons(worker)) == (1, ["no_allowed_model"])
+    after = MemoryWorker(SETTINGS, [0])
+    await after.start(worker)
+    await after.take("requests", [refused, decided])
+    assert [(route["request_id"], route["repeat"]) for route in routes(after)] == [("r", False)]
+
+
+async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answered() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    worker.gate = asyncio.Event()
+    declaring = asyncio.create_task(worker.take("routers", [log.event("routers", router(HOME))]))
+    await worker.at_gate.wait()
+    worker.clock.now += 3600.0
+    await housekeeping.end_waits(worker.service)
+    worker.gate.set()
+    await declaring
+    await worker.pass_time()
+    assert (len(routes(worker)), reasons(worker)) == (1, [])
+    assert not any(key.startswith(b"p") for key in worker.table(0))
