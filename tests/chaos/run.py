@@ -59,6 +59,8 @@ async def sessions(rounds: dict[str, int], arguments: argparse.Namespace) -> dic
         print(json.dumps({"fault": fault, **one["faults"].get(fault, {}), "clean": one["clean"], "lost": one["lost"]}), flush=True)
         if not outcome.clean:
             print(json.dumps([outcome.violations, outcome.examples, outcome.differences], default=str), flush=True)
+        (arguments.docs / "chaos.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (arguments.docs / "chaos.md").write_text(report(found, arguments), encoding="utf-8")
     return found
 
 
@@ -72,7 +74,8 @@ def report(found: dict[str, Any], arguments: argparse.Namespace) -> str:
         "events malformed, 5 % sent twice, 5 % out of order, 1 % of bills and labels missing. Each row ran on a service of its own "
         "and ended with `pbstream audit` and with a comparison of every byte of the state with a fresh recomputation.",
         "",
-        f"Made by `python -m tests.chaos.run --rate {arguments.rate:g} --scale {arguments.scale:g}`.",
+        f"Made by `python -m tests.chaos.run {' '.join(sys.argv[1:])}`. Mean load of the machine at the end: "
+        f"{os.getloadavg()[2]:.1f}; figures of a machine that others use as well are worth less.",
         "",
         "Silence: the longest time without a decision on the partition that was hit hardest, until all decide again. "
         "Recovery: from the end of the fault until every partition has decided again. Both in seconds, p50 / max. Twice: decisions "
@@ -109,8 +112,6 @@ def main() -> int:
     usual = {fault: max(1, round(count * arguments.scale)) for fault, count in ROUNDS.items()}
     rounds = {fault: arguments.rounds or count for fault, count in usual.items() if not arguments.only or fault in arguments.only}
     found = asyncio.run(sessions(rounds, arguments))
-    (arguments.docs / "chaos.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (arguments.docs / "chaos.md").write_text(report(found, arguments), encoding="utf-8")
     return 0 if all(one["clean"] for one in found.values()) else 1
 
 
