@@ -17,8 +17,8 @@ FOOTNOTES = (
 )
 MEDIANS = ("D",)
 DEVIATIONS = (
-    "E4, good but dear: after its 20 forced pulls our paper profile hardly calls the dear newcomer again (1.2 % of the requests at T; "
-    "20 pulls are 1.1 %), the paper's run does (3.0 %). The cause is not established; the rewards of these rows differ with it.",
+    "E4, good but dear: after its 20 forced pulls our paper profile hardly calls the dear newcomer again (1.2 % of the requests at "
+    "T; 20 pulls are 1.1 %), the paper's run does (3.0 %). The cause is not established; the rewards of these rows differ with it.",
     "C, cold without a budget: the paper's cold runs spread widely (sd 24.8; two of 20 above twice the median), ours do not.",
 )
 NOT_RUN = {
