@@ -27,6 +27,10 @@ def tune(session: Session, /, folder: Path | None, profile: str, t_adapt: float,
     """Choose α and γ from history: reward as it was, against reward when the most called model fails in the last half.
 
     Where the requests' metadata has no outcomes, those of models that were not called are modelled; see docs/replay.md.
+
+    \b
+      pbstream tune --router acme.chat
+      pbstream tune --router acme.chat --from export/ --t-adapt 1000
     """
     from streams.replay.account import Account
     from streams.replay.scenario import BadScenario
