@@ -1,18 +1,19 @@
 # make demo    the service on your machine: a broker, a worker, 1,824 prompts, a live view
-# make test    everything that has to hold: style, types, layers, all tests
+# make test    everything that has to hold: style, types, layers, all tests but chaos
 SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
 
-.PHONY: help demo setup test lint chaos
+.PHONY: help demo setup test lint chaos chaos-quick
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
-	@echo 'make test                          set-up, lint and all tests'
+	@echo 'make test                          set-up, lint and all tests but chaos'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
+	@echo 'make chaos-quick                   a round of everything that can break, some minutes'
 
 demo:
 	@tools/setup demo
@@ -29,7 +30,10 @@ lint:
 
 test: setup
 	@$(MAKE) --no-print-directory lint
-	$(RUN) pytest $(ARGS)
+	$(RUN) pytest --ignore=tests/chaos $(ARGS)
+
+chaos-quick: setup
+	$(RUN) pytest tests/chaos $(ARGS)
 
 chaos: setup
 	$(RUN) python -m tests.chaos.run $(ARGS)
