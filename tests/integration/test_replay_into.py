@@ -53,7 +53,7 @@ def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
         yield settings
     finally:
         worker.send_signal(signal.SIGTERM)
-        worker.wait(30)
+        worker.wait(90)
 
 
 def command(history: Path, target: Settings, speed: str) -> list[str]:
@@ -68,7 +68,7 @@ def ids(history: KafkaHistory, topic: str) -> list[str]:
 def test_a_killed_player_goes_on_without_repeating(history: Path, target: Settings) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
     player = subprocess.Popen([sys.executable, "-m", "streams.cli", *command(history, target, "4")], env=env)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while True:
         with KafkaHistory(target) as played:
             if len(ids(played, "requests")) > REQUESTS // 6:
