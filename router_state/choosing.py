@@ -13,7 +13,7 @@ from router_state.errors import NonFiniteInput
 from router_state.record import Candidates
 from router_state.scoring import TIE
 
-PROBE_LOSS, PROBE_AT_MOST = 0.01, 0.25
+PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
 
 
