@@ -1,19 +1,14 @@
-"""A history played into topics of another prefix, through a real worker, with the player killed in between."""
+"""A history played into topics of another prefix, through a real worker."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -59,32 +54,6 @@ def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
 def command(history: Path, target: Settings, speed: str) -> list[str]:
     into = ["--bootstrap", target.bootstrap, "replay", "--from", str(history), "--router", ROUTER, "--into", target.prefix]
     return [*into, "--speed", speed]
-
-
-def ids(history: KafkaHistory, topic: str) -> list[str]:
-    return [orjson.loads(record.value)["request_id"] for part in history.partitions() for record in history.read(topic, part)]
-
-
-def test_a_killed_player_goes_on_without_repeating(history: Path, target: Settings) -> None:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
-    player = subprocess.Popen([sys.executable, "-m", "streams.cli", *command(history, target, "4")], env=env)
-    deadline = time.monotonic() + 200
-    while True:
-        with KafkaHistory(target) as played:
-            if len(ids(played, "requests")) > REQUESTS // 6:
-                break
-        assert player.poll() is None and time.monotonic() < deadline
-    player.kill()
-    player.wait()
-    with KafkaHistory(target) as played:
-        assert len(ids(played, "requests")) < REQUESTS
-    result = CliRunner().invoke(main, command(history, target, "0"), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    wanted = [f"r-{i + 1}" for i in range(REQUESTS)]
-    with KafkaHistory(target) as played:
-        assert ids(played, "requests") == wanted
-        for topic in ("costs", "rewards"):
-            assert sorted(ids(played, topic)) == sorted(wanted)
 
 
 def test_it_never_writes_to_the_history(target: Settings, history: Path, tmp_path: Path) -> None:
