@@ -100,7 +100,7 @@ class Parking:
     def __init__(self, parked: Iterable[Parked] = ()) -> None:
         self._events: dict[tuple[str, int], Parked] = {}
         self._waiting: dict[tuple[str, str | None], list[Parked]] = defaultdict(list)
-        for event in sorted(parked, key=lambda p: (p.topic, p.offset)):
+        for event in parked:
             self.add(event)
 
     def __len__(self) -> int:
@@ -131,9 +131,13 @@ class Parking:
                 del self._waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
-        """Return what waits for this request or, with None, what waits for this router, in order of offset."""
-        return list(self._waiting.get((router_id, request_id), ()))
+        """Return what waits for this request or, with None, for this router: by topic, then by offset, whoever let it wait."""
+        return sorted(self._waiting.get((router_id, request_id), ()), key=_place)
 
     def due(self, now: float) -> list[Parked]:
-        """Return the events whose time is up, in order of offset within their topic."""
-        return [event for event in self._events.values() if not event.refused and event.due <= now]
+        """Return the events whose time is up, by topic, then by offset."""
+        return sorted((event for event in self._events.values() if not event.refused and event.due <= now), key=_place)
+
+
+def _place(event: Parked) -> tuple[str, int]:
+    return event.topic, event.offset
