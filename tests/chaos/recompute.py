@@ -28,11 +28,11 @@ from tests.memory_worker import AGENTS, MemoryWorker
 
 @dataclass(slots=True)
 class Step:
-    """What one commit of the changelog did."""
+    """What one commit of the changelog did; `decided` holds when each request was, and which of its events."""
 
     at: float
     reached: dict[str, int] = field(default_factory=dict)
-    decided: dict[tuple[str, str], float] = field(default_factory=dict)
+    decided: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
     parked: list[Parked] = field(default_factory=list)
 
 
@@ -53,7 +53,8 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         step.at = record.timestamp / 1000
         if kind == keys.REQUEST and record.value is not None:
             _, router_id, request_id = keys.split(record.key)
-            step.decided[router_id, request_id] = snapshot.unpack_record(record.value).decided_at
+            known = snapshot.unpack_record(record.value)
+            step.decided[router_id, request_id] = known.decided_at, known.offset
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))
         elif kind == keys.WATERMARKS:
@@ -100,7 +101,7 @@ class Recomputation:
     def _time_of(self, record: Any, step: Step) -> float:
         try:
             event = orjson.loads(record.value)
-            return step.decided.get((event["router_id"], event["request_id"]), step.at)
+            return step.decided.get((event["router_id"], event["request_id"]), (step.at, 0))[0]
         except (ValueError, KeyError, TypeError):
             return step.at
 
@@ -109,8 +110,9 @@ class Recomputation:
         for router_id in {router_id for router_id, _ in step.decided}:
             for parked in shard.parking.waiting_for(router_id, None):
                 request_id = orjson.loads(parked.value or b"{}").get("request_id")
-                if (router_id, request_id) in step.decided:
-                    self.clock.now = step.decided[router_id, request_id]
+                at, offset = step.decided.get((router_id, request_id), (0.0, -1))
+                if parked.offset == offset:  # not a later one of the same id, which the worker took first
+                    self.clock.now = at
                     with self._hidden(lambda other, own=parked: other.request_id is None and other is not own):
                         await route_waiting([(self._number, router_id)], self.service)
 
