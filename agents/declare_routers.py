@@ -13,7 +13,7 @@ from agents.route_requests import route_waiting
 from agents.service import Answers, Service
 from agents.wire import config_of
 from router_state.config import Prior
-from router_state.errors import InvalidConfig
+from router_state.errors import CorruptSnapshot, InvalidConfig
 from schemas.event import MalformedEvent
 from schemas.headers import based_on
 from schemas.priors import ReferencedPrior
@@ -42,17 +42,20 @@ async def declare_routers(stream: Any, service: Service) -> None:
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
     shows the offset in force. A declaration that is read again changes nothing. Dead letters: everything of `RouterDeclared`,
-    `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `invalid_config`.
+    `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
+    `invalid_config`.
     """
 
     async def step(messages: list[Any]) -> None:
         answers = Answers()
         declarations = [d for message in messages if (d := await _read(message, service, answers)) is not None]
         declared: list[tuple[int, str]] = []
-        for portion in portions(declarations, lambda declaration: declaration.weight, room=service.room):
+        await service.clear()
+        for portion in portions(declarations, lambda d: service.room + 1 if d.declared is None else d.weight, room=service.room):
             async with service.batch():
                 declared += [(d.message.partition, d.router_id) for d in portion if _apply(d, service, answers)]
                 service.reached(messages if portion[-1] is declarations[-1] else [d.message for d in portion])
+            await service.clear()  # a router that comes again finds nothing of the one before
         if not declarations:
             async with service.batch():
                 service.reached(messages)
@@ -96,7 +99,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         return False
     engine = shard.engine(router_id)
     try:
-        _check(declaration, None if engine is None else engine.state.config.offset, service)
+        _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
             return False
@@ -111,17 +114,17 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
         else:
             shard.start(router_id, config)
-    except (InvalidConfig, Refusal) as error:
+    except (InvalidConfig, CorruptSnapshot, Refusal) as error:
         service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
         return False
     return True
 
 
-def _check(declaration: Declaration, in_force: int | None, service: Service) -> None:
-    """Raise the Refusal that a declaration deserves."""
+def _check(declaration: Declaration, in_force: int, service: Service) -> None:
+    """Raise the Refusal that a declaration deserves; `in_force` is −1 where none is."""
     condition, declared, limits = declaration.condition, declaration.declared, service.limits
     if condition is not None and condition != in_force:
-        raise StaleConfig(f"based on offset {condition}; in force is {in_force}")
+        raise StaleConfig(f"based on {_named(condition)}; in force is {_named(in_force)}")
     if declared is not None and len(declared.models) > limits.models_per_router:
         raise TooManyModels(f"{len(declared.models)} models; PB_MODELS_PER_ROUTER allows {limits.models_per_router}")
     if declaration.weight > limits.changelog_batch_bytes:
@@ -131,3 +134,7 @@ def _check(declaration: Declaration, in_force: int | None, service: Service) -> 
         )
     if declaration.refusal is not None:
         raise declaration.refusal
+
+
+def _named(offset: int) -> str:
+    return "none" if offset < 0 else f"offset {offset}"

@@ -16,7 +16,8 @@ REQUESTS_PER_SWEEP = 10_000
 
 
 async def resume(service: Service) -> None:
-    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known."""
+    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known,
+    delete what routers that are gone have left."""
     if not service.interrupted:
         return
     service.interrupted = False
@@ -25,6 +26,7 @@ async def resume(service: Service) -> None:
         answers.refused_later += [(parked, service.refusal(parked)) for parked in shard.parking if parked.refused]
     await service.answer(answers)
     await route_waiting([(number, router_id) for number, shard in service.shards.items() for router_id in shard], service)
+    await service.clear()
 
 
 async def hold_back(service: Service) -> None:

@@ -11,6 +11,8 @@ REQUEST: Final = b"q"
 CONTEXT: Final = b"x"
 PARKED: Final = b"p"
 WATERMARKS: Final = b"w"
+GONE: Final = b"g"
+"""Of a router that was declared gone, while records of it are still to be deleted."""
 
 _END = b"\x00"
 

@@ -148,6 +148,13 @@ class Service:
                 await self.contexts.put(contexts)
             await self.commit()
 
+    async def clear(self) -> None:
+        """Delete what routers that are gone have left, as much at once as a record batch holds; a crash is gone on from."""
+        while any(shard.leaves for shard in self.shards.values()):
+            async with self.batch():
+                for shard in self.shards.values():
+                    shard.clear(self.room)
+
     def _collect_alerts(self, shard: Shard, router_id: str) -> None:
         engine = shard.engine(router_id)
         if engine is not None and engine.state.alerts:

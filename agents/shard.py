@@ -16,6 +16,9 @@ from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.record import RequestRecord
 
+TOMBSTONE_BYTES = 40
+"""What a record of the changelog takes beside its key."""
+
 
 class Table(Protocol):
     """The records of one partition, see `streams.tables.Partition`."""
@@ -120,6 +123,8 @@ class Shard:
             elif kind == keys.PARKED:
                 parked.append(Parked.unpack(table.records[raw]))
         self.parking = Parking(parked)
+        gone = [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]
+        self._leftovers = {router_id: list(self._request_ids.pop(router_id, ())) for router_id in gone}
 
     def __contains__(self, router_id: object) -> bool:
         return router_id in self._request_ids
@@ -164,20 +169,38 @@ class Shard:
         return engine
 
     def drop(self, router_id: str) -> None:
-        """Forget a router with all that it holds."""
-        engine = self.engine(router_id)
-        if engine is None:
+        """Let a router go: it is gone with the next commit, and what is left of its requests is for `clear`."""
+        if router_id not in self._request_ids:
             return
-        for request_id in list(engine.records):
-            del engine.records[request_id]
-        for name in snapshot.piece_names(engine.state):
-            self.table.delete(keys.key(keys.ARM, router_id, name))
+        arms = keys.key(keys.ARM, router_id)
+        for raw in [raw for raw in self.table.records if raw.startswith(arms)]:
+            self.table.delete(raw)
         for kind in (keys.HEAD, keys.CONFIG):
             self.table.delete(keys.key(kind, router_id))
+        self.table.put(keys.key(keys.GONE, router_id), b"1")
+        self._leftovers[router_id] = list(self._request_ids.pop(router_id))
         self._engines.pop(router_id, None)
-        self._request_ids.pop(router_id, None)
         self._written_config.pop(router_id, None)
         self._touched.discard(router_id)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether records of routers that are gone are still to be deleted."""
+        return bool(self._leftovers)
+
+    def clear(self, room: int) -> None:
+        """Delete records of routers that are gone, until the tombstones fill about `room` bytes."""
+        while self._leftovers and room > 0:
+            router_id, request_ids = next(iter(self._leftovers.items()))
+            while request_ids and room > 0:
+                request_id = request_ids.pop()
+                for kind in (keys.REQUEST, keys.CONTEXT):
+                    raw = keys.key(kind, router_id, request_id)
+                    self.table.delete(raw)
+                    room -= len(raw) + TOMBSTONE_BYTES
+            if not request_ids:
+                del self._leftovers[router_id]
+                self.table.delete(keys.key(keys.GONE, router_id))
 
     def park(self, event: Parked) -> None:
         """Let an event wait, durably."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 
 from router_state.alert import Alert
 from router_state.config import Cap, ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
 from schemas.alerts import AlertKind, AlertRaised
@@ -40,6 +42,7 @@ def config_of(declared: RouterDeclared, *, offset: int, references: Mapping[str,
 
     Raises:
         InvalidConfig: the knobs contradict each other.
+        CorruptSnapshot: its snapshot is no base64.
     """
     knobs = {name: getattr(declared, name) for name in KNOBS}
     caps = () if declared.caps is None else tuple(
@@ -55,7 +58,15 @@ def config_of(declared: RouterDeclared, *, offset: int, references: Mapping[str,
         knobs=knobs_for(declared.profile, knobs),
         caps=caps,
         offset=offset,
+        snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
     )
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except binascii.Error as error:
+        raise CorruptSnapshot(f"no base64: {error}") from None
 
 
 def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:

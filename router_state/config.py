@@ -163,6 +163,7 @@ class RouterConfig:
     """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of this configuration.
 
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in force (−1: none).
+    `snapshot`: what the router goes on from when it starts, see `router_state.export`; without meaning afterwards.
     """
 
     models: Mapping[str, ModelConfig]
@@ -173,6 +174,7 @@ class RouterConfig:
     caps: tuple[Cap, ...] = field(default=())
     offset: int = 0
     applied: tuple[int, int] = (-1, -1)
+    snapshot: bytes | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

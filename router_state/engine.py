@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, MutableMapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
-from router_state import accounts, batches, capping, choosing, eligibility, housekeeping, learning, portfolio, scoring, suspecting
+from router_state import (
+    accounts,
+    batches,
+    capping,
+    choosing,
+    eligibility,
+    export,
+    housekeeping,
+    learning,
+    portfolio,
+    scoring,
+    suspecting,
+)  # fmt: skip
 from router_state.config import RouterConfig, Vector
 from router_state.dual import DualPacer
 from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest
@@ -41,9 +54,18 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Engine:
-        """Return an engine for a router that was just declared."""
-        engine = cls(RouterState.start(config), {} if records is None else records)
-        engine.configure(config, now=0.0)
+        """Return an engine for a router that was just declared; with a snapshot it goes on from that.
+
+        Raises:
+            InvalidConfig: the declaration contradicts itself, or its snapshot.
+            CorruptSnapshot: the snapshot can't be read.
+        """
+        state, now = RouterState.start(config), 0.0
+        if config.snapshot is not None:
+            state = export.start(config.snapshot, config)
+            now, config = state.latest, replace(config, snapshot=None)
+        engine = cls(state, {} if records is None else records)
+        engine.configure(config, now=now)
         return engine
 
     def configure(self, config: RouterConfig, *, now: float) -> None:

@@ -18,14 +18,14 @@ WATCH_SIZE, SUSPICION_SIZE = 10, 4
 
 
 @lru_cache
-def _lower(d: int) -> npt.NDArray[np.intp]:
+def lower_triangle(d: int) -> npt.NDArray[np.intp]:
     """Return where the lower triangle lies in a flattened (d, d) matrix."""
     rows, columns = np.tril_indices(d)
     return rows * d + columns
 
 
-def _fill_symmetric(matrix: Matrix, triangle: Vector) -> None:
-    lower = _lower(len(matrix))
+def fill_symmetric(matrix: Matrix, triangle: Vector) -> None:
+    lower = lower_triangle(len(matrix))
     full = np.empty(matrix.size)
     full[lower] = triangle
     square = full.reshape(matrix.shape)
@@ -40,12 +40,12 @@ def _floats(data: bytes, *, least: int, most: int) -> Vector:
     return values
 
 
-def _pack_watch(watch: Watch) -> list[float]:
+def pack_watch(watch: Watch) -> list[float]:
     sides = [value for run in (watch.up, watch.down) for value in (run.evidence, run.count, run.total, run.since)]
     return [watch.sigma, watch.mean, *sides]
 
 
-def _unpack_watch(values: list[float]) -> Watch:
+def unpack_watch(values: list[float]) -> Watch:
     up, down = (Run(evidence, int(count), total, since) for evidence, count, total, since in (values[2:6], values[6:10]))
     return Watch(values[0], values[1], up, down)
 
@@ -53,11 +53,11 @@ def _unpack_watch(values: list[float]) -> Watch:
 def pack_arm(arms: Arms, k: int) -> bytes:
     """Return row k: the lower triangle of A_hat's inverse, θ, the watch, pending tails, and the suspicion if there is one."""
     suspicion = arms.suspicion[k]
-    scalars = _pack_watch(arms.watch[k])
+    scalars = pack_watch(arms.watch[k])
     if suspicion is not None:
         scalars += [suspicion.offset, suspicion.count, suspicion.evidence, suspicion.since]
     tails = arms.tails[k, : arms.pending[k]].ravel()
-    parts = (arms.A_hat_inv[k].ravel()[_lower(arms.d)], arms.theta[k], tails, np.array(scalars, dtype=np.float64))
+    parts = (arms.A_hat_inv[k].ravel()[lower_triangle(arms.d)], arms.theta[k], tails, np.array(scalars, dtype=np.float64))
     return np.concatenate(parts).astype("<f8", copy=False).tobytes()
 
 
@@ -68,10 +68,10 @@ def unpack_arm(arms: Arms, k: int, data: bytes) -> None:
     ends = np.cumsum([triangle, d, n * d, WATCH_SIZE])
     values = _floats(data, least=ends[-1], most=ends[-1] + SUSPICION_SIZE)
     inverse, theta, tails, watch, suspicion = np.split(values, ends)
-    _fill_symmetric(arms.A_hat_inv[k], inverse)
+    fill_symmetric(arms.A_hat_inv[k], inverse)
     arms.theta[k][:] = theta
     arms.tails[k, :n] = tails.reshape(n, d)
-    arms.watch[k] = _unpack_watch(watch.tolist())
+    arms.watch[k] = unpack_watch(watch.tolist())
     if len(suspicion):
         offset, count, evidence, since = suspicion.tolist()
         arms.suspicion[k] = Suspicion(offset, int(count), evidence, since)
@@ -80,8 +80,8 @@ def unpack_arm(arms: Arms, k: int, data: bytes) -> None:
 def pack_costs(arms: Arms, k: int) -> bytes:
     """Return the cost model of row k: the lower triangle of its inverse, w, its decay and its watch."""
     model = arms.costs[k]
-    scalars = [model.decay, *_pack_watch(model.watch)]
-    parts = (model.inverse.ravel()[_lower(arms.d)], arms.w[k], np.array(scalars, dtype=np.float64))
+    scalars = [model.decay, *pack_watch(model.watch)]
+    parts = (model.inverse.ravel()[lower_triangle(arms.d)], arms.w[k], np.array(scalars, dtype=np.float64))
     return np.concatenate(parts).astype("<f8", copy=False).tobytes()
 
 
@@ -91,10 +91,10 @@ def unpack_costs(arms: Arms, k: int, data: bytes) -> None:
     triangle = d * (d + 1) // 2
     size = triangle + d + 1 + WATCH_SIZE
     inverse, w, scalars = np.split(_floats(data, least=size, most=size), (triangle, triangle + d))
-    _fill_symmetric(model.inverse, inverse)
+    fill_symmetric(model.inverse, inverse)
     arms.w[k][:] = w
     model.decay, *watch = scalars.tolist()
-    model.watch = _unpack_watch(watch)
+    model.watch = unpack_watch(watch)
 
 
 def pack_window(window: Window, block: int) -> bytes:

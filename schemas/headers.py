@@ -11,11 +11,11 @@ FORWARDED: Final = "pb.forwarded"
 """Present on an event that a worker sent on to its router's partition; it is never sent on twice."""
 
 BASED_ON: Final = "pb.based_on"
-"""On a declaration: the offset of the one that its writer has read, in decimal digits."""
+"""On a declaration: the offset of the one that its writer has read, in decimal digits; -1 if there was none."""
 
 
 def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:
-    """Read the offset that a declaration is conditional on, or None.
+    """Read the offset that a declaration is conditional on: −1 if no other may be in force, None without a condition.
 
     Raises:
         MalformedEvent: the header is not an offset in decimal digits.
@@ -23,6 +23,8 @@ def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:
     value = dict(headers).get(BASED_ON)
     if value is None:
         return None
+    if value == b"-1":
+        return -1
     if not value.isdigit() or len(value) > 16 or int(value) > LARGEST_INT:
         raise MalformedEvent(Reason.MALFORMED_EVENT, f"header {BASED_ON} is not an offset")
     return int(value)

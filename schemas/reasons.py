@@ -53,4 +53,8 @@ class Reason(StrEnum):
     TOO_MANY_IN_FLIGHT = "too_many_in_flight", "As many of the router's requests await their bill as may."
     CONTEXT_LOST = "context_lost", "The context of the reward's request is in no store any more."
     INVALID_CONFIG = "invalid_config", "A declaration contradicts itself or the router's state; the message says how."
+    CORRUPT_SNAPSHOT = (
+        "corrupt_snapshot",
+        "The snapshot that a router starts from is damaged, foreign or newer than the worker.",
+    )
     WRONG_PRIOR = "wrong_prior", "A prior has the wrong shape, is not positive definite, or what it refers to is not there."

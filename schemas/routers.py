@@ -127,6 +127,9 @@ class RouterDeclared(Event):
     v_max: Annotated[float, Field(ge=1, le=1e6)] | None = optional("Largest growth of the variance by staleness")
     epsilon: UnitInterval | None = optional("Share of requests routed at random, for propensities below 1")
     seed: Annotated[int, Field(ge=0, le=LARGEST_INT)] | None = optional("Seed of ties and exploration")
+    snapshot: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")] | None = optional(
+        "What `pbstream snapshot export` wrote, in base64: the router goes on from it when it starts; ignored afterwards"
+    )
 
     @field_validator("models")
     @classmethod

@@ -20,6 +20,7 @@ from streams.cli.request import request
 from streams.cli.routers import routers
 from streams.cli.service import broker, worker
 from streams.cli.session import Session
+from streams.cli.snapshot import snapshot
 from streams.cli.topics import topics
 from streams.cli.tune import tune
 from streams.cli.watch import watch
@@ -74,6 +75,7 @@ def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
 
 
 for command in (
-    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, tune, audit, fit, encoder,
+    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, tune, audit, snapshot,
+    fit, encoder,
 ):  # fmt: skip
     main.add_command(command)

@@ -80,7 +80,7 @@ async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, 
 
 
 async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on: int | None, seconds: float) -> LambdaUpdated:
-    """Write one declaration, conditional on the one at offset `based_on`, and wait for its acknowledgement."""
+    """Write one declaration, on the condition that the one at offset `based_on` is in force (−1: none), and await it."""
     value = orjson.dumps(document)
     try:
         decode(RouterDeclared, value)
@@ -120,4 +120,6 @@ def _readable(record: Any) -> Declared | None:
         decode_router(key=record.key, value=record.value)
     except MalformedEvent:
         return None
-    return Declared(orjson.loads(record.value), record.offset)
+    document = orjson.loads(record.value)
+    document.pop("snapshot", None)  # has done its work, and is large
+    return Declared(document, record.offset)

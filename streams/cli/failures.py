@@ -64,6 +64,7 @@ REMEDIES = {
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
+    "corrupt_snapshot": "look at it with `pbstream snapshot inspect FILE`; the workers may be older than this pbstream",
     "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
 }
 
@@ -85,7 +86,7 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     kind = type(error).__name__
     if kind == "BadSettings":
         return BadSetting(str(error))
-    known = {"KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
+    known = {"CorruptSnapshot", "KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
     if kind == "TopicsNotReady":
         return Failure(_topics(str(error).splitlines()))
     if known & {base.__name__ for base in type(error).__mro__}:

@@ -34,7 +34,8 @@ class Session:
 pass_session = click.make_pass_decorator(Session)
 
 
-def _valid_router(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def valid_router(value: str) -> str:
+    """Return a router's id, or raise BadParameter."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -49,7 +50,7 @@ router_option: Callable[[F], F] = click.option(
     envvar="PB_ROUTER",
     default="default",
     show_default=True,
-    callback=_valid_router,
+    callback=lambda ctx, parameter, value: valid_router(value),
     metavar="ID",
     help="Which router; also PB_ROUTER.",
 )

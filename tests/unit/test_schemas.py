@@ -208,10 +208,11 @@ def test_declaration_without_a_key_is_refused() -> None:
 
 def test_condition_of_a_declaration_is_read() -> None:
     assert based_on([("other", b"x"), ("pb.based_on", b"1042")]) == 1042
+    assert based_on([("pb.based_on", b"-1")]) == -1
     assert based_on([]) is None
 
 
-@pytest.mark.parametrize("value", [b"", b"-1", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()])
+@pytest.mark.parametrize("value", [b"", b"-2", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()])
 def test_condition_that_is_no_offset_is_refused(value: bytes) -> None:
     with pytest.raises(MalformedEvent) as refused:
         based_on([("pb.based_on", value)])

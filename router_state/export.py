@@ -1,0 +1,75 @@
+"""One router's learned state as a file: a name, a version, a length, a SHA-256, then what that version holds. Never pickle.
+
+The layout of a version never changes: a file outlives the program that wrote it. The pieces of the changelog are another matter:
+one program reads them. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of the rest (32), the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from router_state import export_v1, snapshot
+from router_state.config import RouterConfig
+from router_state.errors import CorruptSnapshot
+from router_state.export_checks import check
+from router_state.framing import reading
+from router_state.state import Forgotten, RouterState
+
+MAGIC = b"PBSNAP\r\n"
+VERSION = 1
+_PREFIX = struct.Struct(">8sHQ32s")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What a file holds: where it comes from, as its writer put it, and the state; its requests are not part of it."""
+
+    about: dict[str, str]
+    state: RouterState
+
+
+def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
+    """Return a router as a file; `about` says in words where it comes from."""
+    rest = export_v1.pack(state, about)
+    return _PREFIX.pack(MAGIC, VERSION, len(rest), hashlib.sha256(rest).digest()) + rest
+
+
+def unpack(data: bytes) -> Exported:
+    """Invert `pack`. Raises CorruptSnapshot: foreign, newer, truncated, damaged, or not a state that an engine can hold."""
+    if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
+    if len(data) < _PREFIX.size:
+        raise CorruptSnapshot(f"truncated: {len(data)} bytes are not even its beginning")
+    _, version, length, digest = _PREFIX.unpack_from(data)
+    if version > VERSION:
+        raise CorruptSnapshot(f"format {version} is newer than this program, which reads up to {VERSION}: use a newer pbstream")
+    rest = data[_PREFIX.size :]
+    if len(rest) < length:
+        raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
+    if version < 1 or len(rest) > length or hashlib.sha256(rest).digest() != digest:
+        raise CorruptSnapshot("damaged: its bytes do not match its checksum")
+    with reading("snapshot"):
+        about, state = export_v1.unpack(rest)
+        check(state)
+        return Exported(about, state)
+
+
+def start(data: bytes, config: RouterConfig) -> RouterState:
+    """Return the state of a new router that goes on from a snapshot: what was learned and is owed, with books that are empty.
+
+    Models that the declaration does not name are left out; `portfolio.declare` does the rest.
+
+    Raises:
+        CorruptSnapshot: see `unpack`.
+    """
+    state = unpack(data).state
+    for k in reversed([k for k, name in enumerate(state.arms.names) if name not in config.models]):
+        state.arms.remove(k)
+    state.seq = state.settled = state.expired = state.rewards_applied = 0
+    state.spend_usd = state.committed_usd = state.unmatched_cost_usd = 0.0
+    state.forgotten = Forgotten()
+    state.touched.update(snapshot.piece_names(state))
+    return state

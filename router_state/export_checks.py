@@ -1,0 +1,95 @@
+"""What a state from outside must hold before an engine may go on from it: a checksum vouches for bytes, not for their sense."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.config import Matrix
+from router_state.drift import Watch
+from router_state.dual import UNREACHABLE, DualPacer
+from router_state.errors import CorruptSnapshot
+from router_state.learning import RIDGE_FLOOR
+from router_state.pacing import LAMBDA_MAX, EmaPacer
+from router_state.state import RouterState
+from router_state.window import LENGTH
+
+
+def check(state: RouterState) -> None:
+    """Raise CorruptSnapshot, or TypeError, naming the first thing that can't be. O(K·d³)."""
+    for name in ("t", "seq", "settled", "expired", "rewards_applied"):
+        _require(name, _whole(getattr(state, name)) >= 0)
+    for name in ("spend_usd", "committed_usd", "unmatched_cost_usd", "latest"):
+        _require(name, math.isfinite(getattr(state, name)))
+    _require("unreachable", isinstance(state.unreachable, bool))
+    _require("names of models", len(set(state.arms.names)) == len(state.arms) and all(_is_name(n) for n in state.arms.names))
+    for k in range(len(state.arms)):
+        _check_arm(state.arms, k, t=state.t)
+    for bucket in state.buckets:
+        _require("caps", math.isfinite(bucket.left_usd) and math.isfinite(bucket.at) and isinstance(bucket.reached, bool))
+    _check_pacer(state)
+
+
+def _check_arm(arms: Arms, k: int, *, t: int) -> None:
+    name = arms.names[k]
+    _require(f"clock of {name}", 0 <= _whole(arms.last_update[k]) <= t and 0 <= _whole(arms.last_played[k]) <= t)
+    _require(f"pulls of {name}", _whole(arms.pulls_left[k]) >= 0)
+    _require(f"decay of {name}", RIDGE_FLOOR <= arms.decay[k] <= 1.0 and 0.0 <= arms.forgotten[k] < math.inf)
+    _require(f"cost ratio of {name}", 0.0 <= arms.ratio[k] < math.inf and 0.0 <= arms.bills[k] < math.inf)
+    _require(f"price of {name}", 0.0 <= arms.price[k].input_price_per_m <= 1e6 and 0.0 <= arms.price[k].output_price_per_m <= 1e6)
+    _require(f"pending rows of {name}", 0 <= _whole(arms.pending[k]) < max(1, arms.tails.shape[1]))
+    retired_at = arms.retired_at[k]
+    _require(f"retirement of {name}", retired_at is None or math.isfinite(retired_at))
+    _require(f"arrays of {name}", bool(np.isfinite(arms.stack[k]).all() and np.isfinite(arms.tails[k]).all()))
+    _require(f"design matrix of {name}", _is_positive_definite(arms.A_inv(k)))
+    model, suspicion = arms.costs[k], arms.suspicion[k]
+    _require(f"cost model of {name}", 0.0 < model.decay <= 1.0 and _is_positive_definite(model.inverse))
+    _require(f"watch of {name}", _is_watch(arms.watch[k]) and _is_watch(model.watch))
+    if suspicion is not None:
+        numbers = (suspicion.offset, suspicion.evidence, suspicion.since)
+        _require(f"suspicion of {name}", all(map(math.isfinite, numbers)) and _whole(suspicion.count) >= 0)
+
+
+def _check_pacer(state: RouterState) -> None:
+    pacer = state.pacer
+    _require("pacing", (pacer is None) == (state.config.budget_usd_per_request is None))
+    if isinstance(pacer, EmaPacer):
+        _require("λ_t", 0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf)
+    if isinstance(pacer, DualPacer):
+        window = pacer.window
+        _require("λ_t", 0.0 <= pacer.lambda_t <= UNREACHABLE)
+        _require("debt", math.isfinite(pacer.debt_usd) and math.isfinite(pacer.target_usd) and _whole(pacer.stale) >= 0)
+        _require("window", 0 <= _whole(window.size) <= LENGTH and 0 <= _whole(window.next) < LENGTH)
+        _require("contexts of the window", bool(np.isfinite(window.contexts).all()))
+        _require("limits of the window", all(0 <= slot < window.size for slot in window.limited))
+
+
+def _require(what: str, holds: bool) -> None:
+    if not holds:
+        raise CorruptSnapshot(f"{what} can't be")
+
+
+def _whole(value: int) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no integer")
+    return value
+
+
+def _is_name(name: str) -> bool:
+    return isinstance(name, str) and 1 <= len(name) <= 200 and name.isprintable()
+
+
+def _is_watch(watch: Watch) -> bool:
+    runs = (watch.up, watch.down)
+    numbers = [watch.sigma, watch.mean, *(value for run in runs for value in (run.evidence, run.total, run.since))]
+    return all(map(math.isfinite, numbers)) and watch.sigma >= 0.0 and all(run.count >= 0 for run in runs)
+
+
+def _is_positive_definite(matrix: Matrix) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(matrix).all())

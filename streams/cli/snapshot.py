@@ -1,0 +1,215 @@
+"""`pbstream snapshot`: a router's learned state as a file, out of one service and into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from router_state.export import Exported
+from schemas import LambdaUpdated
+from streams.cli.bus import open_bus
+from streams.cli.declarations import TOPICS, put_in_force, read_router
+from streams.cli.failures import Failure, NoRouter, Refused
+from streams.cli.output import console, print_json, table, usd
+from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+LARGEST = 8_000_000
+
+
+@click.group()
+def snapshot() -> None:
+    """Keep what a router has learned in a file; look at it, compare two, let another router go on from it.
+
+    \b
+      pbstream snapshot export chat.pbs --router acme.chat
+      pbstream snapshot inspect chat.pbs
+      pbstream snapshot diff yesterday.pbs chat.pbs
+      PB_BOOTSTRAP=other:9092 pbstream snapshot import chat.pbs
+      pbstream snapshot import chat.pbs --router acme.chat-eu
+
+    A snapshot holds what was learned of each model (quality and cost), λ_t with its debt and its last contexts, caps, clocks and
+    the random generator, but no requests and no prompts. It has a version and a checksum: what is damaged, cut off, foreign or
+    of a newer pbstream is refused, and nothing changes.
+    """
+
+
+@snapshot.command("export")
+@click.argument("file", type=FILE)
+@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@router_option
+@json_option
+@pass_session
+def export_command(session: Session, file: Path, force: bool, router_id: str, as_json: bool) -> None:
+    """Write a router's state to FILE; the service may run or not.
+
+    Reads the changelog of the router's partition: it needs the settings of the workers (PB_APP_ID, PB_PARTITIONS), and no worker.
+
+    \b
+      pbstream snapshot export chat.pbs --router acme.chat
+    """
+    from streams.atomic_file import replacing
+    from streams.exporting import pack, read_state
+    from streams.topics import TopicsNotReady, check_topics
+
+    settings = session.settings
+    if file.exists() and not force:
+        raise Failure(f"{file} exists: choose another name, or replace it with --force.")
+    if problems := run(check_topics(settings)):
+        raise TopicsNotReady("\n".join(problems))
+    state = run(read_state(settings, router_id))
+    if state is None:
+        raise NoRouter(router_id)
+    data = pack(state, router_id, settings)
+    with replacing(file) as part:
+        part.write_bytes(data)
+    if as_json:
+        print_json(_inspected(data))
+    else:
+        click.echo(f"{router_id}, decision {state.seq}: {len(state.arms)} models, {len(data):,} bytes in {file}.")
+
+
+@snapshot.command("import")
+@click.argument("file", type=EXISTING)
+@click.option("--router", "router_id", metavar="ID", help="The new router; default: its name in the file.")
+@timeout_option
+@json_option
+@pass_session
+def import_command(session: Session, file: Path, router_id: str | None, timeout: float, as_json: bool) -> None:
+    """Declare a new router that goes on from FILE: the same models, prices, budget and knobs, and everything learned.
+
+    It decides as the exported one would have. Its books begin empty, as spend is the sum of its own bills: `seq` from 1, nothing
+    spent, nothing in flight. The file travels in the declaration, which the router's worker puts in force whole or refuses. A
+    router of that name must not exist: let it go first (`pbstream routers remove`), or choose another name.
+
+    \b
+      pbstream snapshot import chat.pbs
+      pbstream snapshot import chat.pbs --router acme.chat-eu
+      pbstream budget set 0.001 --router acme.chat-eu
+    """
+    from streams.exporting import declaration_of
+
+    data, exported = _read(file)
+    name = valid_router(router_id or exported.about.get("router_id", ""))
+    document = declaration_of(exported.state.config, name, data)
+    if len(document["snapshot"]) > LARGEST:
+        raise Failure(
+            f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}: remove models, or use fewer dimensions."
+        )
+
+    async def write() -> LambdaUpdated:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            if await read_router(bus, name) is not None:
+                raise _exists(name)
+            return await put_in_force(bus, name, document, based_on=-1, seconds=timeout)
+
+    try:
+        state = run(write())
+    except Refused as refused:
+        raise (_exists(name) if refused.reason == "stale_config" else refused) from None
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(f"Router {name} goes on from {file}. In force at offset {state.config_offset}.")
+
+
+@snapshot.command()
+@click.argument("file", type=EXISTING)
+@json_option
+def inspect(file: Path, as_json: bool) -> None:
+    """Show what a file holds: models, prices, evidence, λ_t, debt, counts. Needs no service.
+
+    \b
+      pbstream snapshot inspect chat.pbs --json | jq .models
+    """
+    from streams.snapshots import summary
+
+    data, exported = _read(file)
+    found = summary(exported, data)
+    if as_json:
+        print_json(found)
+        return
+    shown = table("model", "$/M input", "$/M output", "evidence", "cost ÷ list price", "$/request", "state", title=_title(found))
+    for name, model in found["models"].items():
+        shown.add_row(
+            name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", f"{model['evidence']:,.1f}",
+            f"{model['cost_ratio']:.3g}", usd(model["expected_cost_usd"]), model["state"],
+        )  # fmt: skip
+    console().print(shown)
+    rest = table("", "router")
+    for name in ("budget_usd_per_request", "spend_usd", "committed_usd", "debt_usd"):
+        rest.add_row(name.replace("_usd", "").replace("_", " "), usd(found[name]))
+    for name in ("lambda_t", "decided", "settled", "rewards_applied", "window", "dimensions", "profile", "bytes"):
+        value = found[name]
+        rest.add_row(
+            {"lambda_t": "λ_t"}.get(name, name.replace("_", " ")), f"{value:,.6g}" if isinstance(value, float) else str(value)
+        )
+    console().print(rest)
+
+
+@snapshot.command()
+@click.argument("before", type=EXISTING)
+@click.argument("after", type=EXISTING)
+@json_option
+def diff(before: Path, after: Path, as_json: bool) -> None:
+    """Show what changed from one file to another: per model how far θ moved, evidence, prices; then λ_t, debt, spend, counts.
+
+    \b
+      pbstream snapshot diff yesterday.pbs today.pbs
+    """
+    from streams.snapshots import difference
+
+    found = difference(_read(before)[1], _read(after)[1])
+    if as_json:
+        print_json(found)
+        return
+    if not found["models"] and not found["router"]:
+        click.echo("They hold the same state.")
+        return
+    shown = table("model", "|Δθ|", "Δ evidence", "Δ cost ÷ list price", "what else")
+    for name, model in found["models"].items():
+        if model["change"] != "moved":
+            shown.add_row(name, "–", "–", "–", model["change"])
+            continue
+        numbers = (f"{model['theta']:.4g}", f"{model['evidence']:+,.1f}", f"{model['cost_ratio']:+.3g}")
+        shown.add_row(name, *numbers, ", ".join(f"{key}: {was} → {now}" for key, (was, now) in model["other"].items()))
+    console().print(shown)
+    rest = table("router", "before", "after")
+    for name, (was, now) in found["router"].items():
+        rest.add_row(name, *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)))
+    console().print(rest)
+
+
+def _read(file: Path) -> tuple[bytes, Exported]:
+    from router_state.errors import CorruptSnapshot
+    from router_state.export import unpack
+
+    data = file.read_bytes()
+    try:
+        return data, unpack(data)
+    except CorruptSnapshot as error:
+        raise Failure(f"{file}: {error}.") from error
+
+
+def _inspected(data: bytes) -> dict[str, Any]:
+    from router_state.export import unpack
+    from streams.snapshots import summary
+
+    return summary(unpack(data), data)
+
+
+def _title(found: dict[str, Any]) -> str:
+    about = found["about"]
+    return (
+        f"{about.get('router_id', '?')} of {about.get('service', '?')}, {about.get('exported_at', '?')}, format {found['format']}"
+    )
+
+
+def _exists(router_id: str) -> Failure:
+    return Failure(
+        f"router {router_id!r} is declared already, and an import starts a new one: choose another name with --router, or let it "
+        f"go first, with what it has learned: `pbstream routers remove --router {router_id}`."
+    )

@@ -1,0 +1,119 @@
+"""A router with a hundred thousand remembered requests goes in portions; a crash in the middle is gone on from."""
+
+from collections.abc import Mapping
+
+import pytest
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from agents import keys
+from router_state import invariants, snapshot
+from streams.settings import Settings
+from tests.agents.test_crashes import CONTEXT, HOME, Left, Log, _leave, reasons, routes  # noqa: F401
+from tests.audit_world import router
+from tests.memory_worker import MemoryWorker
+
+SETTINGS = Settings(prefix="pb.", app_id="crash", partitions=1)
+SMALL = Settings(prefix="pb.", app_id="crash", partitions=1, changelog_batch_bytes=2**20)
+MANY = 12_000
+"""As many as take several small batches."""
+
+
+class Killed(ConnectionError):
+    """The process ended between two commits."""
+
+
+class Dying(MemoryWorker):
+    """A worker whose commits are measured as Kafka would, and end at some point."""
+
+    commits_left = 10**9
+
+    def __init__(self, settings: Settings = SMALL) -> None:
+        super().__init__(settings, [0])
+        self.sizes: list[int] = []
+
+    async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
+        if self.commits_left == 0:
+            raise Killed
+        self.commits_left -= 1
+        batch = BatchBuilder(2**31 - 1, 0)
+        for key, value in changes.items():
+            batch.append(timestamp=None, key=key, value=value, headers=[("epoch", b"%d" % epoch)])
+        self.sizes.append(batch.size())
+        return await super()._publish(number, changes, epoch)
+
+
+async def crowded(requests: int, settings: Settings = SMALL) -> tuple[Dying, Log]:
+    """Return a worker whose one router remembers this many requests, all like its only true one."""
+    worker, log = Dying(settings), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    table = worker.table(0)
+    record, context = (table[keys.key(kind, HOME, "r")] for kind in (keys.REQUEST, keys.CONTEXT))
+    for start in range(0, requests, 20_000):
+        async with worker.states.writing():
+            for number in range(start, min(start + 20_000, requests)):
+                worker.states.partition(0).put(keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record)
+                worker.states.partition(0).put(keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context)
+            await worker.states.commit()
+    after = Dying(settings)
+    await after.start(worker)
+    return after, log
+
+
+def left(worker: MemoryWorker) -> int:
+    """Return how many records the table holds beside its watermarks."""
+    return sum(key[:1] != keys.WATERMARKS for key in worker.table(0))
+
+
+@pytest.mark.parametrize(("requests", "settings"), [(100_000, SETTINGS), (MANY, SMALL)])
+async def test_a_router_goes_in_batches_that_fit(requests: int, settings: Settings) -> None:
+    worker, log = await crowded(requests, settings)
+    await worker.take("routers", [log.event("routers", None)])
+    assert left(worker) == 0
+    assert max(worker.sizes) < settings.changelog_batch_bytes
+    assert len(worker.sizes) > 3
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+async def test_a_crash_in_the_middle_is_gone_on_from(commits: int) -> None:
+    worker, log = await crowded(MANY)
+    gone = log.event("routers", None)
+    worker.commits_left = commits
+    with pytest.raises(Left):
+        await worker.take("routers", [gone])
+    after = Dying()
+    await after.start(worker)
+    assert left(after) > 0 and HOME not in after.service.shards[0]
+    await after.take("routers", [gone])
+    assert left(after) == 0
+
+
+async def test_a_crash_is_gone_on_from_even_if_nothing_is_declared_any_more() -> None:
+    worker, log = await crowded(MANY)
+    worker.commits_left = 1
+    with pytest.raises(Left):
+        await worker.take("routers", [log.event("routers", None)])
+    after = Dying()
+    await after.start(worker)
+    await after.pass_time()
+    assert left(after) == 0
+
+
+async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> None:
+    worker, log = await crowded(MANY)
+    worker.commits_left = 1
+    gone, again = log.event("routers", None), log.event("routers", router(HOME))
+    with pytest.raises(Left):
+        await worker.take("routers", [gone, again])
+    after = Dying()
+    await after.start(worker)
+    await after.take("routers", [gone, again])
+    await after.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    assert [(route["request_id"], route["seq"], route["repeat"]) for route in routes(after)] == [("r", 1, False)]
+    engine = after.service.shards[0].engine(HOME)
+    assert engine is not None and list(engine.records) == ["r"]
+    invariants.check(engine.state, engine.records)
+    assert snapshot.unpack_record(after.table(0)[keys.key(keys.REQUEST, HOME, "r")]).seq == 1
+    assert keys.key(keys.CONTEXT, HOME, "r") in after.table(0)
+    assert reasons(after) == []

@@ -1,0 +1,255 @@
+"""A router in a file: it goes on as the one that was exported, and what is no true file is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router_state import export, invariants
+from router_state.config import Cap, ModelConfig, RouterConfig
+from router_state.engine import Engine
+from router_state.errors import CorruptSnapshot, InvalidConfig
+from streams.exporting import declaration_of
+from streams.snapshots import difference, summary
+from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+PREFIX = struct.Struct(">8sHQ32s")
+CAPS = (Cap(5.0, 3600.0), Cap(60.0, 86_400.0, hard=True))
+
+
+def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
+    """Return a router with caps and exploration at random."""
+    return replace(
+        declaration(**{"dimensions": d, "profile": profile, "pulls": 2, "epsilon": 0.1, "budget": 2e-3} | changed), caps=CAPS
+    )
+
+
+def play(engines: list[Engine], first: int, count: int, *, seed: int = 1) -> None:
+    """Give the same requests, bills and rewards to all engines, which must decide alike."""
+    rng = np.random.default_rng([seed, first])
+    d = engines[0].state.arms.d
+    for number in range(first, first + count):
+        x, tokens, luck = np.append(rng.normal(size=d - 1), 1.0), float(rng.lognormal(0, 0.5)), 0.1 * float(rng.random())
+        allowed = ["cheap", "dear"] if number % 9 == 4 else None
+        made = [engine.decide(f"r-{number}", x, now=1e9 + number, allowed_models=allowed) for engine in engines]
+        told = [(r.model, r.reason, r.propensity, r.candidates, r.lambda_t, r.expected_cost_usd) for r in made]
+        assert told.count(told[0]) == len(told)
+        quality = {"cheap": 0.4, "middle": 0.6 if number < 120 else 0.1, "dear": 0.9}[made[0].model]
+        for engine in engines:
+            engine.settle(f"r-{number}", cost_usd=tokens * made[0].price.per_1k)
+            engine.learn(f"r-{number}", reward=quality + luck)
+
+
+def exported(profile: str, d: int = 4, count: int = 200) -> tuple[Engine, bytes]:
+    """Return an engine after some traffic, and its file."""
+    engine = Engine.start(configuration(profile, d))
+    play([engine], 0, count)
+    return engine, export.pack(engine.state, {"router_id": "home", "service": "test", "exported_at": "2026-11-21T12:00:00Z"})
+
+
+def sealed(rest: bytes, *, magic: bytes = export.MAGIC, version: int = 1) -> bytes:
+    """Put a true frame around what may be nonsense."""
+    return PREFIX.pack(magic, version, len(rest), hashlib.sha256(rest).digest()) + rest
+
+
+def altered(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """Change the head of a file and give it a true checksum again."""
+    rest = data[PREFIX.size :]
+    end = 4 + int.from_bytes(rest[:4], "big")
+    head = json.loads(rest[4:end])
+    change(head)
+    packed = json.dumps(head).encode()
+    return sealed(len(packed).to_bytes(4, "big") + packed + rest[end:])
+
+
+@pytest.mark.parametrize("d", [4, 70])
+@pytest.mark.parametrize("profile", ["paper", "live"])
+def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str, d: int) -> None:
+    engine, data = exported(profile, d)
+    other = Engine.start(replace(configuration(profile, d), snapshot=data, offset=7))
+    assert (other.state.seq, other.state.spend_usd, other.state.settled, dict(other.records)) == (0, 0.0, 0, {})
+    assert other.state.config == replace(configuration(profile, d), offset=7)
+    play([engine, other], 200, 200)
+    invariants.check(other.state, other.records)
+    left, right = freeze(engine), freeze(other)
+    assert [name for name in left if name.startswith("array") and left[name] != right[name]] == []
+    assert (engine.state.lambda_t, engine.state.t) == (other.state.lambda_t, other.state.t)
+    assert engine.state.buckets == other.state.buckets
+
+
+def test_every_piece_of_a_started_router_is_written() -> None:
+    _, data = exported("live")
+    state = Engine.start(replace(configuration("live"), snapshot=data)).state
+    assert {*state.arms.names, *(f"\x1fcost:{name}" for name in state.arms.names)} <= state.touched
+    assert sum(name.startswith("\x1fwindow") for name in state.touched) == 16
+
+
+def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() -> None:
+    engine, data = exported("live")
+    declared = configuration("live", budget=4e-3)
+    models = {"dear": ModelConfig(CHEAP), "new": ModelConfig(DEAR)}
+    state = Engine.start(replace(declared, models=models, snapshot=data)).state
+    assert state.arms.names == ("dear", "new")
+    assert state.arms.price == [CHEAP, DEAR]
+    known = engine.state.arms.theta[engine.state.arms.index("dear")]
+    assert (state.arms.theta[0] == known).all()
+    with pytest.raises(InvalidConfig):
+        Engine.start(replace(configuration("live", 5), snapshot=data))
+
+
+@pytest.mark.parametrize("profile", ["paper", "live"])
+def test_a_file_is_the_same_after_reading_and_writing(profile: str) -> None:
+    _, data = exported(profile)
+    found = export.unpack(data)
+    assert export.pack(found.state, found.about) == data
+
+
+@pytest.mark.parametrize("version", [1])
+@pytest.mark.parametrize("profile", ["paper", "live"])
+def test_every_version_that_was_ever_written_is_read(version: int, profile: str) -> None:
+    data = (FIXTURES / f"router-{profile}-v{version}.pbs").read_bytes()
+    expected = json.loads((FIXTURES / f"router-{profile}-v{version}.json").read_text())
+    found = export.unpack(data)
+    assert summary(found, data) == expected["summary"] | {"format": export.VERSION}
+    other = Engine.start(replace(found.state.config, snapshot=data))
+    made = other.decide("next", np.array([0.5, -0.25, 1.5, 1.0]), now=1e9 + 1000)
+    assert made.candidates is not None
+    assert [made.candidates.score(k) for k in range(3)] == pytest.approx(expected["scores"])
+
+
+@given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_noticed_wherever_it_is(at: float, bit: int) -> None:
+    damaged = bytearray((FIXTURES / "router-live-v1.pbs").read_bytes())
+    damaged[int(at * len(damaged))] ^= 1 << bit
+    with pytest.raises(CorruptSnapshot):
+        export.unpack(bytes(damaged))
+
+
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
+    data = (FIXTURES / "router-live-v1.pbs").read_bytes()
+    with pytest.raises(CorruptSnapshot, match="truncated|foreign" if share * len(data) >= 1 else "foreign"):
+        export.unpack(data[: int(share * len(data))])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda data: b"", "foreign"),
+        (lambda data: b"PK\x03\x04" + data, "foreign"),
+        (lambda data: b"\x80\x04\x95" + data, "foreign"),
+        (lambda data: data + b"\x00", "damaged"),
+        (lambda data: data.replace(b"\r\n", b"\n", 1), "foreign"),
+        (lambda data: sealed(data[PREFIX.size :], version=2), "format 2 is newer than this program"),
+        (lambda data: sealed(data[PREFIX.size :], version=0), "damaged"),
+        (lambda data: sealed(data[PREFIX.size : -8]), "shorter"),
+        (lambda data: sealed(data[PREFIX.size :] + bytes(8)), "longer"),
+        (lambda data: sealed(b""), "JSONDecodeError"),
+        (lambda data: sealed(b"\x00\x00\x00\x02[]"), "TypeError"),
+    ],
+)
+def test_what_is_no_true_file_is_refused_with_its_reason(spoil: Callable[[bytes], bytes], says: str) -> None:
+    with pytest.raises(CorruptSnapshot, match=says):
+        export.unpack(spoil((FIXTURES / "router-live-v1.pbs").read_bytes()))
+
+
+def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(head: dict[str, Any]) -> None:
+        at: Any = head
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("config", "dimensions", to=10**9),
+        _set("config", "dimensions", to=5),
+        _set("config", "budget", to=None),
+        _set("config", "knobs", "gamma", to=2.0),
+        _set("counters", "t", to=-1),
+        _set("counters", "t", to=0),
+        _set("counters", "seq", to=1.5),
+        _set("counters", "spend_usd", to=None),
+        _set("pacer", "dual", 0, to=-1.0),
+        _set("pacer", "size", to=129),
+        _set("pacer", "size", to=-1),
+        _set("pacer", "next", to=128),
+        _set("pacer", "limited", to={"500": ["cheap"]}),
+        _set("arms", 0, "name", to="dear"),
+        _set("arms", 0, "name", to=""),
+        _set("arms", 0, "name", to=7),
+        _set("arms", 0, "price", 0, to=-1.0),
+        _set("arms", 0, "scalars", 0, to=0.0),
+        _set("arms", 0, "scalars", 4, to=-3),
+        _set("arms", 0, "scalars", 5, to=9),
+        _set("arms", 0, "scalars", to=[]),
+        _set("arms", 0, "watch", to=[0.1]),
+        _set("arms", 0, "suspicion", to=["a", 1, 2.0, 3.0]),
+        _set("arms", to=[]),
+        _set("arms", to=None),
+        _set("rng", 0, to="zz"),
+        _set("buckets", to=[]),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(change: Callable[[dict[str, Any]], None]) -> None:
+    data = (FIXTURES / "router-live-v1.pbs").read_bytes()
+    export.unpack(altered(data, lambda head: None))
+    with pytest.raises(CorruptSnapshot):
+        export.unpack(altered(data, change))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1e9])
+def test_arrays_that_cannot_be_are_refused_even_with_a_true_checksum(number: float) -> None:
+    rest = bytearray((FIXTURES / "router-live-v1.pbs").read_bytes()[PREFIX.size :])
+    first = 4 + int.from_bytes(rest[:4], "big")
+    rest[first : first + 8] = struct.pack("<d", number)
+    with pytest.raises(CorruptSnapshot, match="cheap"):
+        export.unpack(sealed(bytes(rest)))
+
+
+def test_what_changed_between_two_files_is_named() -> None:
+    engine, data = exported("live")
+    before = export.unpack(data)
+    assert difference(before, before) == {"models": {}, "router": {}}
+    play([engine], 200, 30)
+    models = {**engine.state.config.models, "new": ModelConfig(DEAR)}
+    engine.configure(replace(engine.state.config, models=models, budget_usd_per_request=9e-4), now=2e9)
+    found = difference(before, export.unpack(export.pack(engine.state, {})))
+    assert found["router"]["decided"] == [200, 230]
+    assert found["router"]["budget_usd_per_request"] == [2e-3, 9e-4]
+    assert found["models"]["new"] == {"change": "joined"}
+    played = {engine.records[f"r-{number}"].model for number in range(200, 230)}
+    moved = {name for name, model in found["models"].items() if model["change"] == "moved" and model["theta"] > 0.0}
+    assert moved and moved <= played
+
+
+@pytest.mark.parametrize(
+    "knobs", [{}, {"gamma": 0.99, "alpha": 0.5, "t_adapt": 321.5}, {"gamma": 1.0, "t_adapt": 50.0}, {"seed": 9, "lambda_c": 0.2}]
+)
+@pytest.mark.parametrize("profile", ["paper", "live"])
+def test_the_declaration_of_an_import_is_that_of_the_exported_router(profile: str, knobs: dict[str, Any]) -> None:
+    from agents.wire import config_of
+    from schemas import RouterDeclared, decode
+
+    config = replace(declaration(profile=profile, pulls=None, **knobs), caps=CAPS)
+    document = declaration_of(config, "other", b"bytes")
+    again = config_of(decode(RouterDeclared, orjson.dumps(document)), offset=0, references={})
+    assert again.knobs.n_eff == pytest.approx(config.knobs.n_eff)
+    assert replace(again, snapshot=None, knobs=replace(again.knobs, n_eff=config.knobs.n_eff)) == config
+    assert again.snapshot == b"bytes"
