@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import orjson
@@ -28,12 +29,14 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from benchmarks.report import command, print_figures, print_table
 from streams.broker import choose_broker
-from streams.settings import load_settings
+from streams.settings import Settings, load_settings
 from streams.topics import create_topics
 
 PARTITIONS = 8
-ROUTERS = [f"router-{i}" for i in range(64)]
+ROUTERS = 64
 MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}
+
+Events = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +48,24 @@ class Drained:
     rss_mb: float
 
 
-def requests(count: int) -> list[tuple[bytes, bytes]]:
-    """Return (key, value) of requests with random contexts, over 64 routers."""
-    contexts = np.random.default_rng(0).normal(size=(count, 26))
+def requests(count: int, *, routers: int = ROUTERS, start: int = 0) -> Events:
+    """Return (key, value) of requests r`start`, … with random contexts, over so many routers in random order."""
+    rng = np.random.default_rng(start)
+    contexts = rng.normal(size=(count, 26))
     contexts[:, -1] = 1.0
+    homes = [f"router-{i}" for i in rng.permutation(count) % routers]
     return [
-        (
-            ROUTERS[i % len(ROUTERS)].encode(),
-            orjson.dumps({"router_id": ROUTERS[i % len(ROUTERS)], "request_id": f"r{i}", "context": context.tolist()}),
-        )
-        for i, context in enumerate(contexts)
+        (home.encode(), orjson.dumps({"router_id": home, "request_id": f"r{start + i}", "context": context.tolist()}))
+        for i, (home, context) in enumerate(zip(homes, contexts, strict=True))
+    ]
+
+
+def declarations(routers: int) -> Events:
+    """Return (key, value) of the declarations of so many routers, three models and a budget each."""
+    models = {name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0} for name, (i, o) in MODELS.items()}
+    homes = [f"router-{i}" for i in range(routers)]
+    return [
+        (home.encode(), orjson.dumps({"router_id": home, "models": models, "budget_usd_per_request": 6.62e-4})) for home in homes
     ]
 
 
@@ -74,7 +85,7 @@ def process(arguments: list[str], environment: Mapping[str, str]) -> Iterator[ps
         child.wait(30)
 
 
-async def produce(bootstrap: str, topic: str, events: list[tuple[bytes, bytes]], *, per_second: float | None = None) -> None:
+async def produce(bootstrap: str, topic: str, events: Events, *, per_second: float | None = None) -> None:
     """Send events, at a rate or as fast as they go."""
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
         started, sent = time.monotonic(), []
@@ -104,7 +115,7 @@ def measure(child: psutil.Process, cpu_before: float, times: dict[str, int]) -> 
     return Drained((len(times) - 1) / seconds, cpu / len(times) * 1e6, child.memory_info().rss / 1e6)
 
 
-async def drain_echo(bootstrap: str, events: list[tuple[bytes, bytes]]) -> Drained:
+async def drain_echo(bootstrap: str, events: Events) -> Drained:
     """Let the bare agent echo a backlog."""
     name = f"echo-{uuid.uuid4().hex[:8]}"
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
@@ -119,33 +130,34 @@ async def drain_echo(bootstrap: str, events: list[tuple[bytes, bytes]]) -> Drain
         "ECHO_PARTITIONS": str(PARTITIONS),
         "KAFKA_BOOTSTRAP": bootstrap,
     }
-    with process(["-m", "benchmarks.stream_echo", "worker", "-l", "error"], environment) as child:
+    with (
+        TemporaryDirectory() as folder,
+        process(["-m", "benchmarks.stream_echo", "--datadir", folder, "worker", "-l", "error"], environment) as child,
+    ):
         times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
         return measure(child, 0.0, times)
 
 
-async def drain_worker(bootstrap: str, events: list[tuple[bytes, bytes]], *, seconds: float) -> tuple[Drained, list[int]]:
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """Return the variables of a worker of these topics that takes contexts only."""
+    return {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_ENCODER_BACKEND": "none",
+        "PB_WEB_PORT": "0",
+        "PB_UNKNOWN_ROUTER_WAIT": "120",
+    }
+
+
+async def drain_worker(bootstrap: str, events: Events, *, seconds: float) -> tuple[Drained, list[int]]:
     """Let a worker decide a backlog, then requests at half of its rate for some seconds; return the latencies in ms as well."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     settings = load_settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS)
     await create_topics(settings)
-    declaration = {
-        name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0} for name, (i, o) in MODELS.items()
-    }
-    routers = [
-        (r.encode(), orjson.dumps({"router_id": r, "models": declaration, "budget_usd_per_request": 6.62e-4})) for r in ROUTERS
-    ]
-    await produce(bootstrap, settings.topic("routers"), routers)
-    environment = {
-        "PB_BOOTSTRAP": bootstrap,
-        "PB_PREFIX": f"{name}.",
-        "PB_APP_ID": name,
-        "PB_ENCODER_BACKEND": "none",
-        "PB_WEB_PORT": "0",
-        "PB_UNKNOWN_ROUTER_WAIT": "30",
-    }
+    await produce(bootstrap, settings.topic("routers"), declarations(ROUTERS))
     await produce(bootstrap, settings.topic("requests"), events)
-    with process(["-m", "streams.cli", "worker"], environment) as child:
+    with process(["-m", "streams.cli", "worker"], worker_environment(settings)) as child:
         times = await stamps(bootstrap, settings.topic("routes"), len(events))
         drained = measure(child, 0.0, times)
         rate = drained.events_per_second / 2
