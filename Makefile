@@ -30,7 +30,7 @@ lint:
 
 test: setup
 	@$(MAKE) --no-print-directory lint
-	$(RUN) pytest --ignore=tests/chaos $(ARGS)
+	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/chaos $(ARGS)
 
 chaos-quick: setup
 	$(RUN) pytest tests/chaos $(ARGS)
