@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
+from streams.replay.kafka_reader import KafkaReader, bounds_of, consumer_of
 from streams.replay.records import Record
 from streams.settings import Settings
 
-T = TypeVar("T")
 NAMES = ("changelog", "routes", "lambda", "dlq", "routers", "requests", "costs", "rewards")
 """In this order their ends are taken: nothing that is read speaks of anything that is not."""
 SETTLE_SECONDS = 2.0
-AT_ONCE = 5000
 
 
 class Topics(Protocol):
@@ -72,7 +69,7 @@ class MemoryTopics:
         return sum(map(len, self._records.values()))
 
 
-class KafkaTopics:
+class KafkaTopics(KafkaReader):
     """The topics in Kafka up to now, read without a group. To be used where no event loop runs.
 
     The end of the changelog is taken first and the others' a moment later, so that a running service has published by then what
@@ -80,24 +77,16 @@ class KafkaTopics:
     """
 
     def __init__(self, settings: Settings) -> None:
-        logging.getLogger("aiokafka").setLevel(logging.ERROR)
-        self._settings = settings
-        self._loop = asyncio.new_event_loop()
+        super().__init__(settings)
         try:
-            self._bounds = self._run(self._look())
+            self._bounds = self.run(self._look())
         except BaseException:
-            self._loop.close()
+            self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._loop.close()
 
     def partitions(self) -> list[int]:
         """Return all partitions."""
-        return list(range(self._settings.partitions))
+        return list(range(self.settings.partitions))
 
     def begin(self, topic: str, partition: int) -> int:
         """Return where a partition's log begins."""
@@ -113,48 +102,18 @@ class KafkaTopics:
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records up to the end that was seen at first."""
-        begin, end = self._bounds[topic, partition]
-        if begin >= end:
-            return
-        place = TopicPartition(self._full(topic), partition)
-        consumer = self._run(self._open(place, begin))
-        try:
-            position = begin
-            while position < end:
-                for record in self._run(consumer.getmany(place, timeout_ms=1000, max_records=AT_ONCE)).get(place, ()):
-                    if record.offset >= end:
-                        return
-                    headers = {name: value.decode(errors="replace") for name, value in record.headers} if record.headers else {}
-                    yield Record(record.offset, record.timestamp / 1000.0, record.key, record.value, headers)
-                position = self._run(consumer.position(place))
-        finally:
-            self._run(consumer.stop())
+        return self.records(self._full(topic), partition, *self._bounds[topic, partition])
 
     def _full(self, topic: str) -> str:
-        return self._settings.changelog if topic == "changelog" else self._settings.topic(topic)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
-
-    async def _open(self, place: TopicPartition, begin: int) -> Any:
-        consumer = self._consumer()
-        await consumer.start()
-        consumer.assign([place])
-        consumer.seek(place, begin)
-        return consumer
-
-    def _consumer(self) -> Any:
-        auth = self._settings.kafka_auth()
-        return AIOKafkaConsumer(**auth, enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
+        return self.settings.changelog if topic == "changelog" else self.settings.topic(topic)
 
     async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return first and next offset of every partition."""
-        places = {name: [TopicPartition(self._full(name), number) for number in range(self._settings.partitions)] for name in NAMES}
         bounds: dict[tuple[str, int], tuple[int, int]] = {}
-        async with self._consumer() as consumer:
-            for name, partitions in places.items():
-                begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
-                bounds |= {(name, tp.partition): (begins[tp], ends[tp]) for tp in partitions}
+        async with consumer_of(self.settings) as consumer:
+            for name in NAMES:
+                places = [TopicPartition(self._full(name), number) for number in self.partitions()]
+                bounds |= {(name, place.partition): found for place, found in (await bounds_of(consumer, places)).items()}
                 if name == "changelog":
                     await asyncio.sleep(SETTLE_SECONDS)
         return bounds

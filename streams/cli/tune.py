@@ -10,7 +10,7 @@ import click
 
 from streams.cli.failures import Failure
 from streams.cli.output import console, print_json, table
-from streams.cli.replay import contexts_of, happened, history_of, prior_reader_of
+from streams.cli.replay_history import contexts_of, happened, history_of, prior_reader_of
 from streams.cli.session import Session, json_option, pass_session, router_option
 
 

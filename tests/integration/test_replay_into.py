@@ -1,14 +1,19 @@
-"""A history played into topics of another prefix, through a real worker."""
+"""A history played into topics of another prefix, through a real worker, with the player killed in between."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -54,6 +59,56 @@ def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
 def command(history: Path, target: Settings, speed: str) -> list[str]:
     into = ["--bootstrap", target.bootstrap, "replay", "--from", str(history), "--router", ROUTER, "--into", target.prefix]
     return [*into, "--speed", speed]
+
+
+def ids(history: KafkaHistory, topic: str) -> list[str]:
+    return [orjson.loads(record.value)["request_id"] for part in history.partitions() for record in history.read(topic, part)]
+
+
+def killed(history: Path, target: Settings, *, after: int, extra: Sequence[str] = ()) -> int:
+    """Play at four times the pace, kill the player after so many requests, and return how many it had sent."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
+    player = subprocess.Popen([sys.executable, "-m", "streams.cli", *command(history, target, "4"), *extra], env=env)
+    deadline = time.monotonic() + 200
+    while count(target, "requests") < after:
+        assert player.poll() is None and time.monotonic() < deadline
+    player.kill()
+    player.wait()
+    return count(target, "requests")
+
+
+def count(target: Settings, topic: str) -> int:
+    with KafkaHistory(target) as played:
+        return sum(1 for part in played.partitions() for _ in played.read(topic, part))
+
+
+def test_a_killed_player_goes_on_without_repeating(history: Path, target: Settings) -> None:
+    assert killed(history, target, after=REQUESTS // 6) < REQUESTS
+    result = CliRunner().invoke(main, command(history, target, "0"), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    wanted = [f"r-{i + 1}" for i in range(REQUESTS)]
+    with KafkaHistory(target) as played:
+        assert ids(played, "requests") == wanted
+        for topic in ("costs", "rewards"):
+            assert sorted(ids(played, topic)) == sorted(wanted)
+
+
+def test_decisions_that_were_published_before_the_player_came_back_are_taken_as_they_are(
+    history: Path, target: Settings, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "budget.yaml"
+    scenario.write_text("events: [{kind: budget, usd_per_request: 0.0001, at: 50}]")
+    changed = ["--scenario", str(scenario)]
+    sent = killed(history, target, after=REQUESTS // 4, extra=changed)
+    deadline = time.monotonic() + 60
+    while count(target, "routes") < sent:
+        assert time.monotonic() < deadline
+    result = CliRunner().invoke(main, [*command(history, target, "0"), *changed], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert f"{REQUESTS - sent:,} requests sent, {sent:,} were there before; {REQUESTS:,} decided, 0 refused" in result.output
+    with KafkaHistory(target) as played:
+        declared = [orjson.loads(record.value) for part in played.partitions() for record in played.read("routers", part)]
+    assert [router["budget_usd_per_request"] for router in declared] == [6e-4, 1e-4]
 
 
 def test_it_never_writes_to_the_history(target: Settings, history: Path, tmp_path: Path) -> None:

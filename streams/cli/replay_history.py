@@ -1,0 +1,69 @@
+"""What the commands over histories read: the history itself, contexts, and the priors that declarations refer to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streams.cli.failures import Failure
+from streams.cli.session import Session
+
+
+def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
+    from streams.replay.kafka_history import KafkaHistory, MissingTopics
+    from streams.replay.records import JsonlHistory
+
+    if folder is not None:
+        return JsonlHistory(folder)
+    try:
+        return stack.enter_context(KafkaHistory(session.settings))
+    except MissingTopics as error:
+        raise Failure(str(error)) from error
+
+
+def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
+    from streams.replay.merge import Merge
+    from streams.replay.records import refused_offsets
+
+    refused = refused_offsets(history)
+    for partition in history.partitions():
+        yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
+
+
+def contexts_of(session: Session, stack: ExitStack) -> Any:
+    from streams.encoder import load_encoder
+    from streams.replay.contexts import Contexts
+
+    settings = session.settings
+
+    def open_encoder() -> tuple[str, Any]:
+        encoder = load_encoder(
+            backend="reference" if settings.encoder_backend == "reference" else "onnx",
+            path=settings.encoder_path,
+            weights=settings.encoder_weights,
+            projection=settings.projection_path,
+            threads=settings.encoder_threads,
+        )
+        return encoder.identity, encoder.encode
+
+    def progress(done: int) -> None:
+        click.echo(f"\rEncoding prompts: {done:,}", err=True, nl=False)
+
+    return stack.enter_context(closing(Contexts(open_encoder, progress=progress if sys.stderr.isatty() else None)))
+
+
+def prior_reader_of(session: Session) -> Any:
+    from streams.worker import prior_reader
+
+    read = prior_reader(session.settings.priors_path)
+
+    async def awaited(reference: Any) -> Any:
+        return await read(reference)
+
+    return lambda reference: asyncio.run(awaited(reference))

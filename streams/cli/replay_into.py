@@ -1,0 +1,62 @@
+"""`pbstream replay --into`: the history, changed by a scenario or not, through workers of another prefix."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from streams.cli.failures import Failure
+from streams.cli.replay_history import contexts_of, happened
+from streams.cli.replay_study import part_of, scenario_of
+from streams.cli.session import Session
+
+
+def play_into(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
+    from streams.replay.account import Account
+    from streams.replay.cases import Cases
+    from streams.replay.play import NoWorker, Player, Progress, SamePrefix
+    from streams.replay.scenario import BadScenario
+    from streams.replay.study import survey, world_of
+    from streams.topics import create_topics
+
+    source, scenario, contexts = session.settings, scenario_of(options), contexts_of(session, stack)
+
+    def cases() -> Cases:
+        return Cases(happened(history, router_id, Account()), contexts=contexts, account=Account(), **part_of(options))
+
+    def show(progress: Progress) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{progress.decided:,} of {found.requests:,} decided", err=True, nl=False)
+
+    prefix = options["into"]
+    target = source.model_copy(update={"prefix": prefix, "app_id": prefix.strip("._-") or "into"})
+    try:
+        found = survey(cases(), scenario)
+        player = Player(
+            world_of(scenario, found),
+            found.outcomes,
+            router_id=router_id,
+            source=source,
+            target=target,
+            speed=options["speed"],
+            progress=show,
+        )
+        asyncio.run(create_topics(target))
+        done = _run(player, iter(cases()))
+    except (BadScenario, NoWorker, SamePrefix) as error:
+        raise Failure(str(error)) from error
+    click.echo(
+        f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} decided, {done.refused:,} refused; "
+        f"{done.bills:,} bills and {done.rewards:,} rewards sent."
+    )
+
+
+def _run(player: Any, cases: Any) -> Any:
+    try:
+        return asyncio.run(player.play(cases))
+    except KeyboardInterrupt:
+        raise Failure(f"paused after {player.state.decided:,} decisions; the same command goes on.") from None

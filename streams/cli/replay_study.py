@@ -1,0 +1,105 @@
+"""`pbstream replay --scenario` and `--policy`: what would have happened if, as a table, files and a report."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streams.cli.failures import Failure
+from streams.cli.output import console, print_json, table
+from streams.cli.replay_history import contexts_of, happened, prior_reader_of
+from streams.cli.session import Session
+
+
+def scenario_of(options: Any) -> Any:
+    from streams.replay.scenario import BadScenario, Scenario, load_scenario
+
+    try:
+        scenario = Scenario() if options["scenario"] is None else load_scenario(options["scenario"])
+        if options["policies"]:
+            body = scenario.model_dump()
+            scenario = Scenario.model_validate({**body, "policies": list(options["policies"])})
+    except BadScenario as error:
+        raise Failure(str(error)) from error
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--policy") from error
+    return scenario
+
+
+def part_of(options: Any) -> dict[str, Any]:
+    """Return which part of the history was asked for."""
+    since = float("-inf") if options["since"] is None else options["since"]
+    until = float("inf") if options["until"] is None else options["until"]
+    return {"since": since, "until": until, "offsets": options["offsets"]}
+
+
+def show_study(session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack) -> None:
+    from streams.replay.account import Account
+    from streams.replay.figures import figures
+    from streams.replay.scenario import BadScenario
+    from streams.replay.study import study
+
+    skipped = Account()
+    try:
+        found = study(
+            lambda: happened(history, router_id, skipped),
+            scenario_of(options),
+            contexts=contexts_of(session, stack),
+            read_prior=prior_reader_of(session),
+            **part_of(options),
+        )
+    except BadScenario as error:
+        raise Failure(str(error)) from error
+    for reason, count in skipped.counts.items():  # the history was read twice
+        found.account.counts[reason] = found.account.counts.get(reason, 0) + count // 2
+        found.account.first.setdefault(reason, skipped.first[reason])
+    if options["report"] is not None:
+        _write(found, options["report"])
+    if as_json:
+        print_json(figures(found))
+    else:
+        _show(found, options["report"])
+
+
+def _write(found: Any, path: Path) -> None:
+    import orjson
+
+    from streams.replay.figures import figures, phases_csv, series_csv
+    from streams.replay.report import render
+
+    path.write_text(render(found), encoding="utf-8")
+    path.with_suffix(".json").write_bytes(orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n")
+    path.with_suffix(".phases.csv").write_text(phases_csv(found), encoding="utf-8")
+    path.with_suffix(".series.csv").write_text(series_csv(found), encoding="utf-8")
+
+
+def _show(found: Any, report: Path | None) -> None:
+    from streams.replay.figures import models_of, phase_labels
+    from streams.replay.world import short
+
+    models = models_of(found)
+    shown = table("phase", "policy", "requests", "reward", "$/request", "÷ budget", *map(short, models), title=found.scenario.name)
+    for phase, label in enumerate(phase_labels(found)):
+        for name, run in found.runs.items():
+            bucket = run.track.phases[phase]
+            if bucket.requests:
+                numbers = (
+                    f"{value:.4g}" if value is not None else "–"
+                    for value in (bucket.mean_reward, bucket.mean_cost_usd, bucket.cost_over_budget)
+                )
+                shares = (f"{bucket.calls.get(model, 0) / bucket.requests:.0%}" for model in models)
+                shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *shares)
+    console().print(shown)
+    for name, run in found.runs.items():
+        if run.reward.weight.n:
+            values = "; ".join(f"{key} {value}" for key, value in run.reward.estimates().items())
+            click.echo(f"{name}: reward by history's own evidence: {values}. {run.reward.verdict()}.")
+    for line in found.account.lines():
+        click.echo(f"Left out: {line}")
+    rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)
+    click.echo(f"{found.survey.requests:,} requests, {rate:,.0f} decisions per second.")
+    if report is not None:
+        click.echo(f"Report: {report}")

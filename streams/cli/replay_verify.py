@@ -1,0 +1,40 @@
+"""`pbstream replay --verify`: every decision made again and compared."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from streams.cli.failures import Failure
+from streams.cli.output import console, print_json
+from streams.cli.replay_history import contexts_of, happened, prior_reader_of
+from streams.cli.session import Session
+
+
+def show_verdict(session: Session, history: Any, router_id: str | None, as_json: bool, stack: ExitStack) -> None:
+    from streams.replay.account import Account
+    from streams.replay.explain import as_json as verdict_json
+    from streams.replay.explain import summary, tables
+    from streams.replay.rerun import Rerun
+    from streams.replay.verify import verify
+
+    account = Account()
+    rerun = Rerun(
+        contexts=contexts_of(session, stack),
+        rank_of=session.settings.source_rank,
+        read_prior=prior_reader_of(session),
+        account=account,
+    )
+    verdict = verify(happened(history, router_id, account), rerun)
+    if as_json:
+        print_json({**verdict_json(verdict), "skipped": account.counts})
+    else:
+        for line in [*summary(verdict), *account.lines()]:
+            click.echo(line)
+        for difference in list(verdict.differences.values())[:1]:
+            for shown in tables(difference):
+                console().print(shown)
+    if not verdict.holds:
+        raise Failure("history was not reproduced." if verdict.compared else "no decision to verify; --router names another.")
