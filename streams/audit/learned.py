@@ -17,7 +17,8 @@ from streams.audit.evidence import SOURCES, Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress
 from streams.replay.account import Account
-from streams.replay.merge import Decided, Happened, Merge
+from streams.replay.happened import Decided, Happened
+from streams.replay.merge import Merge
 from streams.replay.records import Record
 from streams.replay.rerun import Rerun
 from streams.replay.verify import Verdict, verify

@@ -17,16 +17,17 @@ from streams.cli.session import Session
 
 def play_into(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
     from streams.replay.account import Account
+    from streams.replay.case_file import CaseFile
     from streams.replay.cases import Cases
     from streams.replay.play import NoWorker, Player, Progress, SamePrefix
     from streams.replay.scenario import BadScenario
     from streams.replay.study import survey, world_of
     from streams.topics import create_topics
 
-    source, scenario, contexts = session.settings, scenario_of(options), contexts_of(session, stack)
-
-    def cases() -> Cases:
-        return Cases(happened(history, router_id, Account()), contexts=contexts, account=Account(), **part_of(options))
+    source, scenario, account = session.settings, scenario_of(options), Account()
+    read = happened(history, router_id, account)
+    cases = Cases(read, contexts=contexts_of(session, stack), account=account, **part_of(options))
+    kept = stack.enter_context(CaseFile())
 
     def show(progress: Progress) -> None:
         if sys.stderr.isatty():
@@ -35,7 +36,7 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
     prefix = options["into"]
     target = source.model_copy(update={"prefix": prefix, "app_id": prefix.strip("._-") or "into"})
     try:
-        found = survey(cases(), scenario)
+        found = survey(kept.keep(cases), scenario)
         player = Player(
             world_of(scenario, found),
             found.outcomes,
@@ -46,13 +47,15 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
             progress=show,
         )
         asyncio.run(create_topics(target))
-        done = _run(player, iter(cases()))
+        done = _run(player, iter(kept))
     except (BadScenario, NoWorker, SamePrefix) as error:
         raise Failure(str(error)) from error
     click.echo(
         f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} decided, {done.refused:,} refused; "
         f"{done.bills:,} bills and {done.rewards:,} rewards sent."
     )
+    for line in account.lines():
+        click.echo(f"Left out: {line}")
 
 
 def _run(player: Any, cases: Any) -> Any:

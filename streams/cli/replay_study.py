@@ -42,20 +42,18 @@ def show_study(session: Session, history: Any, router_id: str, options: Any, as_
     from streams.replay.scenario import BadScenario
     from streams.replay.study import study
 
-    skipped = Account()
+    account = Account()
     try:
         found = study(
-            lambda: happened(history, router_id, skipped),
+            happened(history, router_id, account),
             scenario_of(options),
             contexts=contexts_of(session, stack),
             read_prior=prior_reader_of(session),
             **part_of(options),
+            account=account,
         )
     except BadScenario as error:
         raise Failure(str(error)) from error
-    for reason, count in skipped.counts.items():  # the history was read twice
-        found.account.counts[reason] = found.account.counts.get(reason, 0) + count // 2
-        found.account.first.setdefault(reason, skipped.first[reason])
     if options["report"] is not None:
         _write(found, options["report"])
     if as_json:
@@ -77,8 +75,8 @@ def _write(found: Any, path: Path) -> None:
 
 
 def _show(found: Any, report: Path | None) -> None:
+    from streams.replay.describe import short
     from streams.replay.figures import models_of, phase_labels
-    from streams.replay.world import short
 
     models = models_of(found)
     shown = table("phase", "policy", "requests", "reward", "$/request", "÷ budget", *map(short, models), title=found.scenario.name)

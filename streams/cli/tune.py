@@ -40,7 +40,7 @@ def tune(session: Session, /, folder: Path | None, profile: str, t_adapt: float,
         history = history_of(session, folder, stack)
         try:
             settings = search(
-                lambda: happened(history, router_id, Account()),
+                happened(history, router_id, Account()),
                 contexts=contexts_of(session, stack),
                 read_prior=prior_reader_of(session),
                 profile=profile,

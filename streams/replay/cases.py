@@ -10,7 +10,7 @@ from typing import Any
 from router_state.config import Price, Vector
 from streams.replay.account import Account
 from streams.replay.contexts import Contexts
-from streams.replay.merge import Billed, Decided, Declared, Happened
+from streams.replay.happened import Billed, Decided, Declared, Happened
 
 HORIZON = 20_000
 
@@ -75,20 +75,23 @@ class Cases:
         self._clock = float("-inf")
 
     def __iter__(self) -> Iterator[Case | Declared]:
+        waiting = self._open
         for event in self._happened:
             if isinstance(event, Decided):
                 if event.at >= self._until or event.offset > self._last:
                     break
-                if event.at < self._since or event.offset < self._first:
-                    continue
-                self._add(event)
+                if event.at >= self._since and event.offset >= self._first:
+                    self._add(event)
             elif isinstance(event, Declared):
                 self._declare(event)
             else:
                 self._feed(event)
-            if self._first_is_ready():
-                yield from self._ready()
-        yield from self._open
+            while waiting and self._is_ready(waiting[0]):
+                first = waiting.popleft()
+                if isinstance(first, Case):
+                    del self._by_id[first.request_id]
+                yield first
+        yield from waiting
 
     def _declare(self, event: Declared) -> None:
         if event.router is not None:
@@ -135,20 +138,12 @@ class Cases:
                 case.reward_lag = lag
             case.reward = event.reward.reward
 
-    def _first_is_ready(self) -> bool:
-        if not self._open:
-            return False
-        first = self._open[0]
-        if isinstance(first, Declared) or (first.cost_usd is not None and first.reward is not None):
+    def _is_ready(self, first: Case | Declared) -> bool:
+        if isinstance(first, Declared):
+            return True
+        if first.reward is not None and first.cost_usd is not None:
             return True
         return self.decided - first.index > self._horizon
-
-    def _ready(self) -> Iterator[Case | Declared]:
-        while self._first_is_ready():
-            first = self._open.popleft()
-            if isinstance(first, Case):
-                del self._by_id[first.request_id]
-            yield first
 
 
 def _outcomes(found: Any) -> dict[str, tuple[float, float]]:

@@ -16,43 +16,69 @@ import numpy as np
 from router_state.config import Vector
 
 RIDGE = 1.0
+BLOCK = 64
 Z95 = 1.959964
 SUPPORTED = 0.99
 
 
+class Ridge:
+    """Ridge regression of an outcome on the context; observations enter in blocks, small ones at first."""
+
+    def __init__(self, d: int) -> None:
+        self.A = np.eye(d) * RIDGE
+        self.b = np.zeros(d)
+        self.theta: Vector = np.zeros(d)
+        self.n = 0
+        self._contexts: list[Vector] = []
+        self._values: list[float] = []
+
+    def observe(self, x: Vector, value: float) -> None:
+        """Take one outcome in; it counts at the latest after `BLOCK` others."""
+        self._contexts.append(x)
+        self._values.append(value)
+        if len(self._values) > min(BLOCK, self.n // 8):
+            self.settle()
+
+    def settle(self) -> None:
+        """Let everything that was observed count."""
+        if self._values:
+            X, values = np.array(self._contexts), np.array(self._values)
+            self.A += X.T.dot(X)
+            self.b += values.dot(X)
+            theta: Vector = np.asarray(np.linalg.solve(self.A, self.b), dtype=np.float64)
+            self.theta = theta
+            self.n += len(values)
+            self._contexts, self._values = [], []
+
+
 class DirectModel:
-    """Ridge regression of an outcome on the context, one per model, updated one observation at a time."""
+    """An outcome by context, a ridge regression per model."""
 
     def __init__(self) -> None:
-        self._inverse: dict[str, np.ndarray] = {}
-        self._theta: dict[str, Vector] = {}
-        self._mean: dict[str, tuple[float, int]] = {}
-        self._all = (0.0, 0)
+        self._models: dict[str, Ridge] = {}
+        self._total = 0.0
+        self._count = 0
 
-    def knows(self, model: str) -> bool:
-        """Tell whether anything of this model was observed."""
-        return model in self._mean
+    def settle(self) -> None:
+        """Let everything that was observed count."""
+        for ridge in self._models.values():
+            ridge.settle()
 
     def observe(self, model: str, x: Vector, value: float) -> None:
         """Learn one outcome of a model."""
-        if model not in self._inverse:
-            self._inverse[model] = np.eye(len(x)) / RIDGE
-            self._theta[model] = np.zeros(len(x))
-        inverse, theta = self._inverse[model], self._theta[model]
-        u = inverse.dot(x)
-        scale = 1.0 + float(x.dot(u))
-        theta += u * ((value - float(theta.dot(x))) / scale)
-        column = u[:, None] / math.sqrt(scale)
-        inverse -= column.dot(column.T)
-        total, count = self._mean.get(model, (0.0, 0))
-        self._mean[model] = total + value, count + 1
-        self._all = self._all[0] + value, self._all[1] + 1
+        ridge = self._models.get(model)
+        if ridge is None:
+            ridge = self._models[model] = Ridge(len(x))
+        ridge.observe(x, value)
+        self._total += value
+        self._count += 1
 
     def predict(self, model: str, x: Vector) -> float:
         """Return the expected outcome; a model of which nothing is known gets the mean over all."""
-        if model not in self._theta:
-            return self._all[0] / self._all[1] if self._all[1] else 0.0
-        return float(self._theta[model].dot(x))
+        ridge = self._models.get(model)
+        if ridge is None:
+            return self._total / self._count if self._count else 0.0
+        return ridge.theta.dot(x).item()  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 from schemas.routers import RouterDeclared
 from streams.replay.cases import Case
+from streams.replay.happened import Declared
 from streams.replay.ledger import Ledger, Sent
-from streams.replay.merge import Declared
 from streams.replay.simulate import Outcomes
 from streams.replay.target import Target
 from streams.replay.world import World

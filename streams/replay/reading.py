@@ -7,6 +7,7 @@ the reason why.
 from __future__ import annotations
 
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -89,6 +90,9 @@ SCHEMAS: dict[str, type[Event]] = {
 }
 
 
+_APPLIED = itemgetter(*Applied._fields)
+
+
 def read(topic: str, record: Record) -> Request | Decision | Bill | Reward:
     """Return the event of a record.
 
@@ -136,7 +140,7 @@ def _decision(body: Any) -> Decision:
         body["lambda_t"] + 0.0,
         body["config_offset"] + 0,
         datetime.fromisoformat(body["decided_at"]).timestamp(),
-        None if applied is None else Applied(**{name: applied[name] for name in Applied._fields}),
+        None if applied is None else Applied._make(_APPLIED(applied)),
         body.get("candidates"),
         body["repeat"],
     )

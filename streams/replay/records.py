@@ -71,18 +71,19 @@ class JsonlHistory:
         path = self._folder / f"{topic}-{partition}.jsonl"
         if not path.exists():
             return
-        keys: dict[str, bytes] = {}
-        with path.open("rb") as lines:
+        keys: dict[str | None, bytes | None] = {None: None}
+        load, make = orjson.loads, Record._make
+        with path.open("rb", buffering=2**18) as lines:
             for line in lines:
                 if line == b"\n":
                     continue
-                body = orjson.loads(line)
+                body = load(line)
                 value, key = body["value"], body.get("key")
-                if key is not None:
-                    key = keys.get(key) or keys.setdefault(key, key.encode())
-                if type(value) is dict and "base64" in value and len(value) == 1:
+                if key not in keys:
+                    keys[key] = key.encode()
+                if type(value) is dict and len(value) == 1 and "base64" in value:
                     value = base64.b64decode(value["base64"])
-                yield Record(body["offset"], body["timestamp"], key, value, body.get("headers", NO_HEADERS))
+                yield make((body["offset"], body["timestamp"], keys[key], value, body.get("headers", NO_HEADERS)))
 
 
 def _is_opaque(value: object) -> bool:

@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 
 from streams.replay.charts import COLOURS, Line, Rule, chart
+from streams.replay.describe import short
 from streams.replay.figures import models_of, phase_labels
 from streams.replay.study import Study
 from streams.replay.track import Bucket, Track
-from streams.replay.world import short
 
 STYLE = Path(__file__).with_name("report.css")
 

@@ -15,7 +15,7 @@ from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from streams.replay.account import Account
 from streams.replay.contexts import Contexts
-from streams.replay.merge import Billed, Decided, Declared, Happened, Rewarded
+from streams.replay.happened import Billed, Decided, Declared, Feedback, Happened
 
 REMEMBERED = 100_000
 
@@ -76,18 +76,17 @@ class Rerun:
             RouterStateError: the engine refuses a request that was decided in history.
         """
         engine = self.engines.get(event.router_id)
-        match event:
-            case Declared():
-                self._declare(event, engine)
-            case Decided():
-                if engine is None:
-                    raise NoEngine("its declaration is not in the history: pb.routers keeps only the last one of a router for long")
-                return self._decide(event, engine)
-            case Billed() | Rewarded() if engine is not None:
-                try:
-                    self._feed(event, engine)
-                except RouterStateError as error:
-                    self._account.skip(f"refused by the engine ({error.reason})", f"offset {event.offset}")
+        if isinstance(event, Decided):
+            if engine is None:
+                raise NoEngine("its declaration is not in the history: pb.routers keeps only the last one of a router for long")
+            return self._decide(event, engine)
+        if isinstance(event, Declared):
+            self._declare(event, engine)
+        elif engine is not None:
+            try:
+                self._feed(event, engine)
+            except RouterStateError as error:
+                self._account.skip(f"refused by the engine ({error.reason})", f"offset {event.offset}")
         return None
 
     def _declare(self, event: Declared, engine: Engine | None) -> None:
@@ -104,8 +103,9 @@ class Rerun:
             self._account.skip(f"refused by the engine ({error.reason})", f"routers offset {event.offset}")
 
     def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
-        if event.expired is not None:
-            _expire(engine, event.expired - engine.state.expired)
+        applied = event.decision.applied
+        if applied is not None and applied.expired > engine.state.expired:
+            _expire(engine, applied.expired - engine.state.expired)
         request = event.request
         record = engine.decide(
             event.decision.request_id,
@@ -118,7 +118,7 @@ class Rerun:
         engine.records.trim(engine)
         return record
 
-    def _feed(self, event: Billed | Rewarded, engine: Engine) -> None:
+    def _feed(self, event: Feedback, engine: Engine) -> None:
         if isinstance(event, Billed):
             bill = event.bill
             engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=bill.tokens, revision=bill.revision)
@@ -135,4 +135,4 @@ class Rerun:
 
 def _expire(engine: Engine, count: int) -> None:
     """Give up waiting for the bills of the oldest commitments, as many as the worker had given up by then."""
-    engine.expire(now=math.inf, limit=max(count, 0))
+    engine.expire(now=math.inf, limit=count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared
 from streams.replay.cases import Case
 from streams.replay.estimators import DirectModel, OffPolicy
-from streams.replay.merge import Declared
+from streams.replay.happened import Declared
 from streams.replay.policies import Decider
 from streams.replay.track import Track
 from streams.replay.world import World
@@ -32,6 +31,11 @@ class Outcomes:
         if case.cost_usd is not None:
             self.costs.observe(case.model, case.x, case.cost_usd)
 
+    def settle(self) -> None:
+        """Let everything that was observed count."""
+        self.rewards.settle()
+        self.costs.settle()
+
     def of(self, case: Case, model: str) -> tuple[float | None, float | None, bool]:
         """Return reward and cost of a call, None where nobody reported one, and whether they are a guess."""
         if model in case.outcomes:
@@ -45,7 +49,10 @@ class Outcomes:
 
 @dataclass(slots=True)
 class Run:
-    """One policy under way: its decider, what is due to it, what it did, and what history says it would have earned."""
+    """One policy under way: its decider, what is due to it, what it did, and what history says it would have earned.
+
+    `due` holds feedback by the number of decisions after which it comes.
+    """
 
     decider: Decider
     track: Track
@@ -55,23 +62,32 @@ class Run:
     era: int = -1
     last: str | None = None
     budget_usd: float | None = None
-    order: int = 0
-    due: list[tuple[int, int, bool, str, float]] = field(default_factory=list)
+    due: dict[int, list[tuple[bool, str, float]]] = field(default_factory=dict)
 
     def later(self, times: list[int], request_id: str, value: float, *, is_bill: bool) -> None:
         """Schedule feedback, in decisions from now."""
         for lag in times:
-            self.order += 1
-            heapq.heappush(self.due, (self.made + lag, self.order, is_bill, request_id, value))
+            at = self.made + lag
+            waiting = self.due.get(at)
+            if waiting is None:
+                self.due[at] = [(is_bill, request_id, value)]
+            else:
+                waiting.append((is_bill, request_id, value))
 
-    def feed(self, *, until: int) -> None:
-        """Deliver what is due."""
-        while self.due and self.due[0][0] <= until:
-            _, _, is_bill, request_id, value = heapq.heappop(self.due)
+    def feed(self) -> None:
+        """Deliver what is due now."""
+        for is_bill, request_id, value in self.due.pop(self.made, ()):
             if is_bill:
                 self.decider.bill(request_id, value)
             else:
                 self.decider.reward(request_id, value)
+
+    def finish(self) -> None:
+        """Deliver everything that is left, and end the track."""
+        for at in sorted(self.due):
+            self.made = at
+            self.feed()
+        self.track.finish()
 
 
 class Simulation:
@@ -105,7 +121,7 @@ class Simulation:
             if self._earlier is not None:
                 self._compare(case)
         for run in self.runs.values():
-            run.feed(until=run.made + 10**9)
+            run.finish()
 
     def _step(self, run: Run, case: Case) -> None:
         world, base = self.world, self._base
@@ -116,12 +132,15 @@ class Simulation:
             router = world.router(base, case.index)
             run.budget_usd = router.budget_usd_per_request
             run.decider.declare(router, at=case.at)
+        if not world.placed:
+            self._call(run, case, 0)
+            return
         for copy in range(world.copies(case.index)):
             self._call(run, case, copy)
 
     def _call(self, run: Run, case: Case, copy: int) -> None:
         world, track, index = self.world, run.track, case.index
-        run.feed(until=run.made)
+        run.feed()
         request_id = case.request_id if copy == 0 else f"{case.request_id}~{copy}"
         try:
             model, lambda_t = run.decider.decide(request_id, case, at=case.at)
@@ -129,23 +148,21 @@ class Simulation:
             track.refused[error.reason] = track.refused.get(error.reason, 0) + 1
             return
         run.made += 1
-        reward, cost, modelled = self._outcomes.of(case, model)
-        known_reward, known_cost = reward is not None, cost is not None
-        reward_here, cost_here = world.outcome(index, model, reward or 0.0, cost or 0.0)
         run.last = model
+        reward, cost, modelled = self._outcomes.of(case, model)
+        cost_lags, reward_lags = [case.cost_lag], [case.reward_lag]
+        if world.placed:
+            reward_here, cost_here = world.outcome(index, model, reward or 0.0, cost or 0.0)
+            reward, cost = None if reward is None else reward_here, None if cost is None else cost_here
+            cost_lags = world.lags(index, copy, "costs", case.cost_lag)
+            reward_lags = world.lags(index, copy, "rewards", case.reward_lag)
         track.observe(
-            index,
-            model=model,
-            reward=reward_here if known_reward else None,
-            cost_usd=cost_here if known_cost else None,
-            budget_usd=run.budget_usd,
-            lambda_t=lambda_t,
-            modelled=modelled,
+            index, model=model, reward=reward, cost_usd=cost, budget_usd=run.budget_usd, lambda_t=lambda_t, modelled=modelled
         )
-        if known_cost:
-            run.later(world.lags(index, copy, "costs", case.cost_lag), request_id, cost_here, is_bill=True)
-        if known_reward:
-            run.later(world.lags(index, copy, "rewards", case.reward_lag), request_id, reward_here, is_bill=False)
+        if cost is not None:
+            run.later(cost_lags, request_id, cost, is_bill=True)
+        if reward is not None:
+            run.later(reward_lags, request_id, reward, is_bill=False)
         for alert in run.decider.alerts():
             track.alerts.append((index, alert.kind, alert.model, alert.direction))
 
@@ -153,21 +170,22 @@ class Simulation:
         """Move on the off-policy estimates; q was fitted on earlier cases only."""
         earlier = self._earlier
         assert earlier is not None
-        for run in self.runs.values():
-            model = run.last
-            if model is None:
+        for q, value, is_reward in ((earlier.rewards, case.reward, True), (earlier.costs, case.cost_usd, False)):
+            if value is None:
                 continue
-            for estimate, q, value in ((run.reward, earlier.rewards, case.reward), (run.cost, earlier.costs, case.cost_usd)):
-                if value is not None:
-                    estimate.observe(
-                        model=model,
-                        logged=case.model,
-                        propensity=case.propensity,
-                        outcome=value,
-                        q_policy=q.predict(model, case.x),
-                        q_logged=q.predict(case.model, case.x),
-                    )
-        if case.reward is not None:
-            earlier.rewards.observe(case.model, case.x, case.reward)
-        if case.cost_usd is not None:
-            earlier.costs.observe(case.model, case.x, case.cost_usd)
+            expected = {case.model: q.predict(case.model, case.x)}
+            for run in self.runs.values():
+                model = run.last
+                if model is None:
+                    continue
+                if model not in expected:
+                    expected[model] = q.predict(model, case.x)
+                (run.reward if is_reward else run.cost).observe(
+                    model=model,
+                    logged=case.model,
+                    propensity=case.propensity,
+                    outcome=value,
+                    q_policy=expected[model],
+                    q_logged=expected[case.model],
+                )
+            q.observe(case.model, case.x, value)

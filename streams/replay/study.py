@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from streams.replay.account import Account
-from streams.replay.cases import Cases
+from streams.replay.case_file import CaseFile
+from streams.replay.cases import Case, Cases
 from streams.replay.contexts import Contexts
-from streams.replay.merge import Declared, Happened
+from streams.replay.happened import Declared, Happened
 from streams.replay.policies import decider_of
 from streams.replay.rerun import ReadPrior
 from streams.replay.scenario import BadScenario, Scenario
@@ -33,7 +34,7 @@ class Survey:
 
 @dataclass(slots=True)
 class Study:
-    """A finished study. `seconds` is the time of the policies alone, the reading included."""
+    """A finished study. `seconds` is the processor's time, from the first record to the last decision."""
 
     scenario: Scenario
     survey: Survey
@@ -43,7 +44,7 @@ class Study:
     seconds: float
 
 
-def survey(cases: Cases, scenario: Scenario) -> Survey:
+def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
     """Read a history once: count it, place the scenario's times, fit what is needed for models that were not called."""
     found = Survey()
     times = sorted({t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)})
@@ -54,11 +55,13 @@ def survey(cases: Cases, scenario: Scenario) -> Survey:
         while times and case.at >= times[0].timestamp():
             found.index_of[times.pop(0)] = case.index
         found.requests += 1
-        found.models.update(case.outcomes)
         found.models.add(case.model)
-        if not case.outcomes:
+        if case.outcomes:
+            found.models.update(case.outcomes)
+        else:
             found.without_outcomes += 1
             found.outcomes.fit(case)
+    found.outcomes.settle()
     found.index_of.update(dict.fromkeys(times, found.requests))
     return found
 
@@ -75,7 +78,7 @@ def world_of(scenario: Scenario, found: Survey) -> World:
 
 
 def study(
-    happened: Callable[[], Iterable[Happened]],
+    happened: Iterable[Happened],
     scenario: Scenario,
     *,
     contexts: Contexts,
@@ -84,18 +87,35 @@ def study(
     until: float = float("inf"),
     offsets: tuple[int, int] | None = None,
     compare: bool | None = None,
+    account: Account | None = None,
 ) -> Study:
     """Play a scenario over one router's history.
 
     Args:
-        happened: starts the history from its beginning; it is read twice.
+        happened: the history, read once.
         compare: estimate from logged propensities what policies would have earned; None: where outcomes are missing.
+        account: takes what is left out, and is part of the study.
 
     Raises:
         BadScenario: it does not fit the history, or there is no request in the range.
     """
-    account = Account()
-    found = survey(Cases(happened(), contexts=contexts, account=Account(), since=since, until=until, offsets=offsets), scenario)
+    account, started = Account() if account is None else account, time.process_time()
+    with CaseFile() as kept:
+        cases = Cases(happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets)
+        found = survey(kept.keep(cases), scenario)
+        done = run(kept, found, scenario, read_prior=read_prior, compare=compare)
+    return replace(done, account=account, seconds=time.process_time() - started)
+
+
+def run(
+    cases: Iterable[Case | Declared], found: Survey, scenario: Scenario, *, read_prior: ReadPrior, compare: bool | None = None
+) -> Study:
+    """Play a scenario over cases that were surveyed.
+
+    Raises:
+        BadScenario: it does not fit, or there is no case.
+    """
+    started = time.process_time()
     world = world_of(scenario, found)
     boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
     runs = {
@@ -103,6 +123,5 @@ def study(
         for policy in scenario.policies
     }
     simulation = Simulation(world, found.outcomes, runs, compare=found.without_outcomes > 0 if compare is None else compare)
-    started = time.process_time()
-    simulation.play(Cases(happened(), contexts=contexts, account=account, since=since, until=until, offsets=offsets))
-    return Study(scenario, found, world, runs, account, time.process_time() - started)
+    simulation.play(cases)
+    return Study(scenario, found, world, runs, Account(), time.process_time() - started)

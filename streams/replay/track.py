@@ -47,7 +47,10 @@ class Bucket:
 
 @dataclass(slots=True)
 class Track:
-    """A policy's history: buckets of equal width, which doubles whenever there are too many, and one bucket per phase."""
+    """A policy's history: buckets of equal width, which doubles whenever there are too many, and one bucket per phase.
+
+    What is observed counts in both once `finish` is called.
+    """
 
     name: str
     boundaries: list[int]
@@ -58,6 +61,8 @@ class Track:
     refused: dict[str, int] = field(default_factory=dict)
     requests: int = 0
     _phase: int = 0
+    _next: int = 0
+    _open: Bucket = field(default_factory=Bucket)
 
     def __post_init__(self) -> None:
         self.phases = [Bucket() for _ in range(len(self.boundaries) + 1)]
@@ -74,29 +79,45 @@ class Track:
         modelled: bool,
     ) -> None:
         """Take one decision in, at this index of the history."""
+        if index >= self._next:
+            self._move_to(index)
+        bucket = self._open
+        bucket.requests += 1
+        bucket.lambda_t += lambda_t
+        bucket.calls[model] = bucket.calls.get(model, 0) + 1
+        if modelled:
+            bucket.modelled += 1
+        if reward is not None:
+            bucket.rewarded += 1
+            bucket.reward += reward
+        if cost_usd is not None:
+            bucket.billed += 1
+            bucket.cost_usd += cost_usd
+        if budget_usd is not None:
+            bucket.budgeted += 1
+            bucket.budget_usd += budget_usd
+
+    def finish(self) -> None:
+        """Add what is still open to the sums."""
+        if self._open.requests:
+            self.requests += self._open.requests
+            self.buckets[-1].merge(self._open)
+            self.phases[self._phase].merge(self._open)
+            self._open = Bucket()
+
+    def _move_to(self, index: int) -> None:
+        """End the open bucket; the next one lasts until its place in the series or its phase ends."""
+        self.finish()
         while self._phase < len(self.boundaries) and index >= self.boundaries[self._phase]:
             self._phase += 1
-        place = index // self.width
-        while place >= BUCKETS:
+        while index // self.width >= BUCKETS:
             self._halve()
-            place = index // self.width
+        place = index // self.width
         while len(self.buckets) <= place:
             self.buckets.append(Bucket())
-        self.requests += 1
-        for bucket in (self.buckets[place], self.phases[self._phase]):
-            bucket.requests += 1
-            bucket.lambda_t += lambda_t
-            bucket.calls[model] = bucket.calls.get(model, 0) + 1
-            bucket.modelled += modelled
-            if reward is not None:
-                bucket.rewarded += 1
-                bucket.reward += reward
-            if cost_usd is not None:
-                bucket.billed += 1
-                bucket.cost_usd += cost_usd
-            if budget_usd is not None:
-                bucket.budgeted += 1
-                bucket.budget_usd += budget_usd
+        self._next = (place + 1) * self.width
+        if self._phase < len(self.boundaries):
+            self._next = min(self._next, self.boundaries[self._phase])
 
     def _halve(self) -> None:
         merged = []

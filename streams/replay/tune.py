@@ -6,17 +6,21 @@ pairs that nothing beats in both, the knee is the one farthest from the line bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from router_state.config import n_eff_of
+from streams.replay.account import Account
+from streams.replay.case_file import CaseFile
+from streams.replay.cases import Cases
 from streams.replay.contexts import Contexts
-from streams.replay.merge import Happened
+from streams.replay.happened import Happened
 from streams.replay.rerun import ReadPrior
 from streams.replay.scenario import Policy, Quality, Scenario
-from streams.replay.study import study
+from streams.replay.study import Survey, run, survey
 
 FAILED = 0.5
+AT_ONCE = 10
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 
@@ -36,7 +40,7 @@ class Setting:
 
 
 def tune(
-    happened: Callable[[], Iterable[Happened]],
+    happened: Iterable[Happened],
     *,
     contexts: Contexts,
     read_prior: ReadPrior,
@@ -48,27 +52,38 @@ def tune(
     """Simulate every pair of α and γ; return them with the front and its knee marked.
 
     Args:
-        happened: starts the history from its beginning.
+        happened: the history, read once.
         profile: "paper", "live" or "declared".
         t_adapt: requests after which new evidence outweighs a prior; sets n_eff for each γ.
     """
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
     settings = []
-    for at in range(0, len(pairs), 10):
-        policies = [
-            {"name": f"{alpha:g}/{gamma:g}", "profile": profile, "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff}}
-            for alpha, gamma, n_eff in pairs[at : at + 10]
-        ]
-        plain = Scenario.model_validate({"policies": [*policies, "recorded"]})
-        as_was = study(happened, plain, contexts=contexts, read_prior=read_prior)
-        calls = as_was.runs["recorded"].track.total.calls
-        fails = Quality(kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%")
-        failing = plain.model_copy(update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)})
-        failed = study(happened, failing, contexts=contexts, read_prior=read_prior)
-        for (alpha, gamma, n_eff), policy in zip(pairs[at : at + 10], failing.policies, strict=True):
-            total, last = as_was.runs[policy.name].track.total, failed.runs[policy.name].track.phases[-1]
-            settings.append(Setting(alpha, gamma, n_eff, total.mean_reward or 0.0, last.mean_reward or 0.0, total.cost_over_budget))
+    with CaseFile() as kept:
+        found = survey(kept.keep(Cases(happened, contexts=contexts, account=Account())), Scenario())
+        for at in range(0, len(pairs), AT_ONCE):
+            settings += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
     return mark(settings)
+
+
+def _search(
+    kept: CaseFile, found: Survey, pairs: Sequence[tuple[float, float, float]], *, profile: str, read_prior: ReadPrior
+) -> list[Setting]:
+    """Simulate some pairs of α and γ, each with its n_eff, on the history as it was and with a failure."""
+    policies = [
+        {"name": f"{alpha:g}/{gamma:g}", "profile": profile, "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff}}
+        for alpha, gamma, n_eff in pairs
+    ]
+    plain = Scenario.model_validate({"policies": [*policies, "recorded"]})
+    as_was = run(kept, found, plain, read_prior=read_prior, compare=False)
+    calls = as_was.runs["recorded"].track.total.calls
+    fails = Quality(kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%")
+    failing = plain.model_copy(update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)})
+    failed = run(kept, found, failing, read_prior=read_prior, compare=False)
+    settings = []
+    for (alpha, gamma, n_eff), policy in zip(pairs, failing.policies, strict=True):
+        total, last = as_was.runs[policy.name].track.total, failed.runs[policy.name].track.phases[-1]
+        settings.append(Setting(alpha, gamma, n_eff, total.mean_reward or 0.0, last.mean_reward or 0.0, total.cost_over_budget))
+    return settings
 
 
 def mark(settings: Sequence[Setting]) -> list[Setting]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
-from streams.replay.merge import Decided, Happened
+from streams.replay.happened import Decided, Happened
 from streams.replay.reading import Decision
 from streams.replay.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
+NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict) -> None:
 
 def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
     """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are equal to the bit."""
+    if _is_identical(recorded, again):
+        return (), True
     fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
     if recorded.reason != again.reason:
         fields.append("reason")
@@ -114,11 +117,12 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
         if tuple(c["model"] for c in recorded.candidates) != tuple(seen.models):
             fields.append("candidates")
         else:
-            columns = zip(recorded.candidates, seen.mean, seen.bonus, seen.penalty, strict=True)
-            for candidate, mean, bonus, penalty in columns:
-                numbers.append(("mean", candidate["mean"], mean))
-                numbers.append(("bonus", candidate["bonus"], bonus))
-                numbers.append(("penalty", candidate["penalty"], penalty))
+            columns = (seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd)
+            for k, candidate in enumerate(recorded.candidates):
+                at_k = [(name, column[k]) for name, column in zip(NUMBERS, columns, strict=True)]
+                numbers += [(name, candidate[name], now) for name, now in at_k if name in candidate]  # older ones have fewer
+                if candidate.get("excluded") != seen.excluded[k] and "excluded" not in fields:
+                    fields.append("excluded")
     identical = True
     for name, was, now in numbers:
         if was != now:
@@ -126,3 +130,32 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
             if not math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE) and name not in fields:
                 fields.append(name)
     return tuple(fields), identical and not fields
+
+
+def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
+    """Tell whether a decision and every number of it are equal to the bit; the fast way for what is almost always so."""
+    if (
+        recorded.model != again.model
+        or recorded.seq != again.seq
+        or recorded.reason != again.reason
+        or recorded.lambda_t != again.lambda_t
+        or recorded.propensity != again.propensity
+        or recorded.expected_reward != again.expected_reward
+        or recorded.expected_cost_usd != again.expected_cost_usd
+    ):
+        return False
+    rows, seen = recorded.candidates, again.candidates
+    if rows is None or seen is None:
+        return True
+    if len(rows) != len(seen.models):
+        return False
+    models, terms, penalty, excluded = seen
+    at = 0
+    for k, row in enumerate(rows):
+        get = row.get
+        if get("mean") != terms[at] or get("bonus") != terms[at + 1] or get("expected_cost_usd") != terms[at + 2]:
+            return False
+        if get("model") != models[k] or get("penalty") != penalty[k] or get("excluded") != excluded[k]:
+            return False
+        at += 3
+    return True

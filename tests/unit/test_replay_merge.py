@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from streams.replay.account import Account
-from streams.replay.merge import Billed, Decided, Declared, Merge, Rewarded
+from streams.replay.happened import Billed, Decided, Declared, Rewarded
+from streams.replay.merge import Merge
 from streams.replay.records import JsonlHistory, Record, export, refused_offsets
 
 ROUTER = "r"

@@ -56,9 +56,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
 
 
 def played(history: JsonlHistory, **scenario: Any) -> Study:
-    def happened() -> Merge:
-        return Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
-
+    happened = Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
     return study(happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused)
 
 
@@ -221,11 +219,8 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
 
 
 def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
-    def happened() -> Merge:
-        return Merge(histories(), 0, refused={}, account=Account(), router_id=ROUTER)
-
     settings = tune(
-        happened,
+        Merge(histories(), 0, refused={}, account=Account(), router_id=ROUTER),
         contexts=Contexts(unused),
         read_prior=unused,
         profile="paper",

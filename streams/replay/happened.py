@@ -1,0 +1,50 @@
+"""What happened to a router, one event after the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schemas.routers import RouterDeclared
+from streams.replay.reading import Bill, Decision, Request, Reward
+
+
+class Declared(NamedTuple):
+    """A declaration comes in force; None: the router is gone."""
+
+    router_id: str
+    offset: int
+    at: float
+    router: RouterDeclared | None
+    applied: tuple[int, int] = (-1, -1)
+
+
+class Decided(NamedTuple):
+    """A request got its decision."""
+
+    router_id: str
+    offset: int
+    request: Request
+    decision: Decision
+    at: float
+
+
+class Billed(NamedTuple):
+    """A bill is booked."""
+
+    router_id: str
+    offset: int
+    at: float
+    bill: Bill
+
+
+class Rewarded(NamedTuple):
+    """A reward is learned."""
+
+    router_id: str
+    offset: int
+    at: float
+    reward: Reward
+
+
+Happened = Declared | Decided | Billed | Rewarded
+Feedback = Billed | Rewarded

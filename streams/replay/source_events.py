@@ -1,0 +1,117 @@
+"""The source topics of one partition, read one record ahead and decoded as far as a merge asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from schemas.event import MalformedEvent
+from schemas.routers import decode_router
+from streams.replay.account import Account
+from streams.replay.happened import Declared
+from streams.replay.reading import Request, read
+from streams.replay.records import Record
+
+MAX_WAITING = 100_000
+
+
+class Cursor:
+    """One topic's records of a partition, looked at one ahead; refused ones are left out."""
+
+    def __init__(self, records: Iterator[Record], refused: set[int]) -> None:
+        self._records = (record for record in records if record.offset not in refused) if refused else records
+        self.head = next(self._records, None)
+
+    def up_to(self, last: int) -> Iterator[Record]:
+        """Take the records up to an offset."""
+        while (record := self.head) is not None and record.offset <= last:
+            self.head = next(self._records, None)
+            yield record
+
+    def until(self, at: float) -> Iterator[Record]:
+        """Take the records up to a time."""
+        while (record := self.head) is not None and record.timestamp <= at:
+            self.head = next(self._records, None)
+            yield record
+
+    def take(self) -> Record | None:
+        """Take the next record."""
+        record = self.head
+        if record is not None:
+            self.head = next(self._records, None)
+        return record
+
+
+class Decoder:
+    """Decode a partition's records of one router or of all, and count those which can't be."""
+
+    def __init__(self, partition: int, router_id: str | None, account: Account) -> None:
+        self.partition = partition
+        self._only = router_id
+        self._key = None if router_id is None else router_id.encode()
+        self._account = account
+
+    def event(self, topic: str, record: Record) -> Any:
+        """Return the event of a record, or None where it is of another router or can't be read."""
+        key = self._key
+        if key is not None and record.key is not None and record.key != key:
+            return None
+        try:
+            event = read(topic, record)
+        except MalformedEvent as error:
+            self._account.skip(f"malformed ({error.reason.value})", f"{topic}-{self.partition} offset {record.offset}")
+            return None
+        return event if self._only is None or event.router_id == self._only else None
+
+    def declaration(self, record: Record) -> Declared | None:
+        """Return a declaration, or None where it is of another router or can't be read."""
+        if self._key is not None and record.key is not None and record.key != self._key:
+            return None
+        try:
+            router_id, router = decode_router(key=record.key, value=_raw(record.value))
+        except MalformedEvent as error:
+            self._account.skip(f"malformed ({error.reason.value})", f"routers-{self.partition} offset {record.offset}")
+            return None
+        return Declared(router_id, record.offset, record.timestamp, router)
+
+
+class Requests:
+    """The requests of a partition, found by their decisions.
+
+    Args:
+        is_decided: tells of a router and a request_id whether its decision was before: then it came again.
+    """
+
+    def __init__(self, cursor: Cursor, decoder: Decoder, account: Account, is_decided: Callable[[str, str], bool]) -> None:
+        self._cursor = cursor
+        self._decoder = decoder
+        self._account = account
+        self._is_decided = is_decided
+        self._waiting: OrderedDict[tuple[str, str], Request] = OrderedDict()
+
+    def of(self, router_id: str, request_id: str) -> Request | None:
+        """Return a request, reading on until it is found; None if it is not there."""
+        waiting = self._waiting
+        if waiting and (found := waiting.pop((router_id, request_id), None)) is not None:
+            return found
+        cursor, decode = self._cursor, self._decoder.event
+        while (record := cursor.take()) is not None:
+            request: Request | None = decode("requests", record)
+            if request is None:
+                continue
+            if request.request_id == request_id and request.router_id == router_id:
+                return request
+            if self._is_decided(request.router_id, request.request_id):
+                continue
+            waiting.setdefault((request.router_id, request.request_id), request)
+            if len(waiting) > MAX_WAITING:
+                (_, lost), _ = waiting.popitem(last=False)
+                self._account.skip("requests without a decision", f"request {lost}")
+        return None
+
+
+def _raw(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)
