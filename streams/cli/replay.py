@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
+from streams.cli.failures import Failure
 from streams.cli.replay_history import history_of
 from streams.cli.replay_into import play_into
-from streams.cli.replay_study import show_study
+from streams.cli.replay_study import part_of, show_study
 from streams.cli.replay_verify import show_verdict
 from streams.cli.session import Session, json_option, pass_session, router_option
 
@@ -48,18 +49,21 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--from", "folder", type=EXISTING_FOLDER, help="A JSONL export instead of Kafka.")
+@click.option("--from", "folder", type=EXISTING_FOLDER, help="An export instead of Kafka.")
 @click.option("--verify", "verifying", is_flag=True, help="Decide everything again and compare with history.")
 @click.option("--scenario", type=EXISTING_FILE, help="YAML: what is to be otherwise.")
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="paper, live, declared, recorded, random, or a model.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML, and JSON and CSV beside it.")
-@click.option("--export", "exported", type=click.Path(file_okay=False, path_type=Path), help="Write the history as JSONL.")
+@click.option("--export", "exported", type=click.Path(file_okay=False, path_type=Path), help="Write the history into files.")
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True, help="With --export."
+)
 @click.option(
     "--into", metavar="PREFIX", callback=_prefix, help="Play the history into topics of another prefix, where workers decide it."
 )
 @click.option("--speed", type=click.FloatRange(min=0), default=1.0, show_default=True, help="With --into; 0: full speed.")
-@click.option("--since", callback=_time, metavar="TIME", help="Only requests decided from then on.")
-@click.option("--until", callback=_time, metavar="TIME", help="Only requests decided before.")
+@click.option("--since", callback=_time, metavar="TIME", help="Only what was decided from then on.")
+@click.option("--until", callback=_time, metavar="TIME", help="Only what was decided before.")
 @click.option("--offsets", callback=_range, metavar="FIRST:LAST", help="Only decisions at these offsets of pb.routes.")
 @click.option("--all-routers", is_flag=True, help="With --verify: every router.")
 @router_option
@@ -78,22 +82,42 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be verified.
     """
     gc.set_threshold(50_000, 20, 100)
-    chosen = [options["verifying"], options["exported"] is not None, options["into"] is not None]
-    if sum(chosen) > 1:
-        raise click.UsageError("choose one of --verify, --export and --into")
+    _check(options)
     with ExitStack() as stack:
         history = history_of(session, options["folder"], stack)
         if options["exported"] is not None:
-            _export(history, options["exported"])
+            _export(history, options)
         elif options["verifying"]:
-            show_verdict(session, history, None if all_routers else router_id, as_json, stack)
+            show_verdict(session, history, None if all_routers else router_id, options, as_json, stack)
         elif options["into"] is not None:
             play_into(session, history, router_id, options, stack)
         else:
             show_study(session, history, router_id, options, as_json, stack)
 
 
-def _export(history: Any, folder: Path) -> None:
-    from streams.replay.records import export
+def _check(options: Any) -> None:
+    """Refuse options that have no meaning together, instead of ignoring one."""
+    modes = {"--verify": options["verifying"], "--export": options["exported"] is not None, "--into": options["into"] is not None}
+    chosen = [mode for mode, given in modes.items() if given]
+    if len(chosen) > 1:
+        raise click.UsageError("choose one of --verify, --export and --into")
+    mode = chosen[0] if chosen else ""
+    played, reported = options["scenario"] is not None, options["report"] is not None or bool(options["policies"])
+    if mode in ("--verify", "--export") and (played or reported):
+        raise click.UsageError(f"{mode} takes the history as it is: no --scenario, --policy or --report")
+    if mode == "--into" and reported:
+        raise click.UsageError("with --into the workers decide: no --policy or --report")
+    if mode == "--export" and options["offsets"] is not None:
+        raise click.UsageError("--export goes by time: --since and --until, no --offsets")
 
-    click.echo(f"{export(history, folder):,} records written to {folder}; replay them with: pbstream replay --from {folder}")
+
+def _export(history: Any, options: Any) -> None:
+    from streams.replay.export import BadFolder, export
+    from streams.replay.parquet import MissingPyArrow
+
+    folder, part = options["exported"], part_of(options)
+    try:
+        written = export(history, folder, form=options["form"], since=part["since"], until=part["until"])
+    except (BadFolder, MissingPyArrow) as error:
+        raise Failure(str(error)) from error
+    click.echo(f"{written:,} records written to {folder}; replay them with: pbstream replay --from {folder}")

@@ -16,23 +16,22 @@ from streams.cli.session import Session
 
 
 def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
+    from streams.replay.export import BadFolder, open_folder
     from streams.replay.kafka_history import KafkaHistory, MissingTopics
-    from streams.replay.records import JsonlHistory
+    from streams.replay.parquet import MissingPyArrow
 
-    if folder is not None:
-        return JsonlHistory(folder)
     try:
-        return stack.enter_context(KafkaHistory(session.settings))
-    except MissingTopics as error:
+        return open_folder(folder) if folder is not None else stack.enter_context(KafkaHistory(session.settings))
+    except (BadFolder, MissingPyArrow, MissingTopics) as error:
         raise Failure(str(error)) from error
 
 
 def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
     from streams.replay.merge import Merge
-    from streams.replay.records import refused_offsets
+    from streams.replay.records import partitions_of, refused_offsets
 
     refused = refused_offsets(history)
-    for partition in history.partitions():
+    for partition in partitions_of(history, router_id):
         yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
 
 

@@ -10,15 +10,16 @@ import click
 from streams.cli.failures import Failure
 from streams.cli.output import console, print_json
 from streams.cli.replay_history import contexts_of, happened, prior_reader_of
+from streams.cli.replay_study import part_of
 from streams.cli.session import Session
 
 
-def show_verdict(session: Session, history: Any, router_id: str | None, as_json: bool, stack: ExitStack) -> None:
+def show_verdict(session: Session, history: Any, router_id: str | None, options: Any, as_json: bool, stack: ExitStack) -> None:
     from streams.replay.account import Account
     from streams.replay.explain import as_json as verdict_json
     from streams.replay.explain import summary, tables
     from streams.replay.rerun import Rerun
-    from streams.replay.verify import verify
+    from streams.replay.verify import Part, verify
 
     account = Account()
     rerun = Rerun(
@@ -27,7 +28,7 @@ def show_verdict(session: Session, history: Any, router_id: str | None, as_json:
         read_prior=prior_reader_of(session),
         account=account,
     )
-    verdict = verify(happened(history, router_id, account), rerun)
+    verdict = verify(happened(history, router_id, account), rerun, part=Part(**part_of(options)))
     if as_json:
         print_json({**verdict_json(verdict), "skipped": account.counts})
     else:

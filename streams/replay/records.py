@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import orjson
+from aiokafka.partitioner import murmur2
 
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
@@ -38,6 +39,14 @@ class History(Protocol):
         ...
 
 
+def partitions_of(history: History, router_id: str | None) -> list[int]:
+    """Return the partitions that may hold decisions of a router (None: of any)."""
+    numbers = history.partitions()
+    if router_id is None or numbers != list(range(len(numbers))):
+        return numbers
+    return [(murmur2(router_id.encode()) & 0x7FFFFFFF) % len(numbers)]
+
+
 def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
     """Return the offsets of the source events that were refused, by short topic name and partition."""
     refused: dict[tuple[str, int], set[int]] = {}
@@ -51,7 +60,7 @@ def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
 
 
 class JsonlHistory:
-    """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `export` writes them.
+    """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `write_jsonl` writes them.
 
     A line is `{"offset", "timestamp", "key", "value"}`, with `headers` where there are some. `value` is the event itself; one that
     is no JSON stands as `{"base64": …}`.
@@ -90,16 +99,13 @@ def _is_opaque(value: object) -> bool:
     return isinstance(value, dict) and value.keys() == {"base64"}
 
 
-def export(history: History, folder: Path, topics: Iterable[str] = SOURCES) -> int:
-    """Write a history as JSONL, one file per topic and partition; return how many records."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write_jsonl(records: Iterable[Record], path: Path) -> int:
+    """Write records as lines; return how many."""
     written = 0
-    for partition in history.partitions():
-        for topic in topics:
-            with (folder / f"{topic}-{partition}.jsonl").open("wb") as file:
-                for record in history.read(topic, partition):
-                    file.write(line_of(record))
-                    written += 1
+    with path.open("wb") as file:
+        for record in records:
+            file.write(line_of(record))
+            written += 1
     return written
 
 

@@ -48,10 +48,28 @@ class Verdict:
         return self.equal == self.compared and not self.unprovable and self.compared > 0
 
 
-def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None = None) -> Verdict:
-    """Re-run a history with the settings that it had and compare every decision.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which decisions are compared: by time in seconds since the epoch, and by first and last offset of `pb.routes`."""
 
-    A router is followed up to its first difference: after it, its state is another one.
+    since: float = float("-inf")
+    until: float = float("inf")
+    offsets: tuple[int, int] | None = None
+
+    def holds(self, event: Decided) -> bool:
+        """Tell whether a decision belongs to it."""
+        first, last = self.offsets or (0, event.offset)
+        return self.since <= event.at < self.until and first <= event.offset <= last
+
+
+EVERYTHING = Part()
+
+
+def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None = None, *, part: Part = EVERYTHING) -> Verdict:
+    """Re-run a history with the settings that it had and compare every decision of a part of it.
+
+    A router is followed up to its first difference: after it, its state is another one. Decisions before the part are made again
+    too, as they lead to its state, but are not compared.
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
@@ -70,11 +88,11 @@ def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None =
             )
             continue
         expected[router_id] = decision.seq
-        _compare(event, rerun, verdict)
+        _compare(event, rerun, verdict, part)
     return verdict
 
 
-def _compare(event: Decided, rerun: Rerun, verdict: Verdict) -> None:
+def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None:
     decision = event.decision
     try:
         again = rerun.apply(event)
@@ -86,6 +104,8 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict) -> None:
         verdict.differences[event.router_id] = Difference(decision, None, (), f"{error.reason}: {error}")
         return
     assert again is not None
+    if part is not EVERYTHING and not part.holds(event):
+        return
     if again.config_offset != decision.config_offset:
         verdict.unprovable[event.router_id] = (
             f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not in the history: "

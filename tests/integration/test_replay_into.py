@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
+from streams.replay.export import export
 from streams.replay.kafka_history import KafkaHistory
-from streams.replay.records import export
 from streams.settings import Settings
 from streams.topics import create_topics
 from tests.integration.replay_recording import declaration, start_worker

@@ -12,9 +12,10 @@ import pytest
 
 from streams.replay.account import Account
 from streams.replay.contexts import Contexts
+from streams.replay.export import export
 from streams.replay.kafka_history import KafkaHistory
 from streams.replay.merge import Merge
-from streams.replay.records import History, JsonlHistory, export, refused_offsets
+from streams.replay.records import History, JsonlHistory, refused_offsets
 from streams.replay.rerun import Rerun
 from streams.replay.verify import Verdict, verify
 from streams.settings import Settings

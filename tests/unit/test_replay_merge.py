@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from aiokafka.partitioner import DefaultPartitioner
 
 from streams.replay.account import Account
+from streams.replay.export import BadFolder, export, open_folder
 from streams.replay.happened import Billed, Decided, Declared, Rewarded
 from streams.replay.merge import Merge
-from streams.replay.records import JsonlHistory, Record, export, refused_offsets
+from streams.replay.parquet import MissingPyArrow, ParquetHistory
+from streams.replay.records import JsonlHistory, Record, partitions_of, refused_offsets
 
 ROUTER = "r"
 X = [0.5, 1.0]
@@ -176,3 +180,62 @@ def test_an_export_reads_back_equal(history: Memory, tmp_path: Path) -> None:
 def test_a_folder_without_requests_is_no_history(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         JsonlHistory(tmp_path)
+
+
+def test_a_parquet_export_gives_every_record_back_and_the_same_events(history: Memory, tmp_path: Path) -> None:
+    history.decided("a", 1)
+    history.topics["costs"] = [Record(0, 1.001, None, b"\xff not json", {}), Record(7, 2.5, b"r", None, {"x": "y", "z": ""})]
+    written = export(history, tmp_path / "one", form="parquet")
+    assert written == sum(map(len, history.topics.values()))
+    read = open_folder(tmp_path / "one")
+    assert isinstance(read, ParquetHistory) and read.partitions() == [0]
+    for topic, records in history.topics.items():
+        assert list(read.read(topic, 0)) == records
+    assert list(read.read("rewards", 0)) == []
+    merged = [name(event) for event in Merge(read, 0, refused={}, account=Account())]
+    assert merged == history.merged()[0]
+    export(read, tmp_path / "two", form="parquet")
+    export(read, tmp_path / "lines")
+    export(open_folder(tmp_path / "lines"), tmp_path / "three", form="parquet")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+        assert path.read_bytes() == (tmp_path / "three" / path.name).read_bytes()
+
+
+def test_an_export_of_a_range_keeps_declarations(history: Memory, tmp_path: Path) -> None:
+    for at in (1.0, 2.0, 3.0):
+        history.reward("a", at=at)
+    export(history, tmp_path, since=EPOCH + 2.0, until=EPOCH + 3.0)
+    read = JsonlHistory(tmp_path)
+    assert [record.offset for record in read.read("rewards", 0)] == [1]
+    assert len(list(read.read("routers", 0))) == 1
+
+
+def test_an_export_never_overwrites_one_and_two_formats_in_a_folder_are_refused(history: Memory, tmp_path: Path) -> None:
+    export(history, tmp_path)
+    with pytest.raises(BadFolder, match="choose another"):
+        export(history, tmp_path, form="parquet")
+    (tmp_path / "requests-0.parquet").touch()
+    with pytest.raises(BadFolder, match="keep one"):
+        open_folder(tmp_path)
+    with pytest.raises(BadFolder, match="no export"):
+        open_folder(tmp_path.parent)
+
+
+def test_without_pyarrow_the_error_says_what_to_install(history: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingPyArrow, match=r"paretobandit-streams\[replay\]"):
+        export(history, tmp_path, form="parquet")
+
+
+def test_a_router_is_looked_for_on_its_own_partition() -> None:
+    class Eight:
+        def partitions(self) -> list[int]:
+            return list(range(8))
+
+        def read(self, topic: str, partition: int) -> Iterator[Record]:
+            return iter(())
+
+    assert partitions_of(Eight(), None) == list(range(8))
+    assert len({tuple(partitions_of(Eight(), f"router-{n}")) for n in range(100)}) == 8
+    assert partitions_of(Eight(), "default") == [DefaultPartitioner()(b"default", list(range(8)), list(range(8)))]
