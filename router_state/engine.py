@@ -134,8 +134,7 @@ class Engine:
             config.offset, now, offset, arms.price[k], x, candidates,
         )  # fmt: skip
         state.seq += 1
-        if now > state.latest:
-            state.latest = now
+        state.latest = max(state.latest, now)
         if not knobs.feedback_clock:
             state.t += 1
         arms.last_played[k] = state.t

@@ -16,6 +16,7 @@ from streams.changelog import RecordBatches, StateTable
 from streams.gaps import LogProbe
 from streams.metrics import Metrics
 from streams.recovery import TableManager, Transport, require_known_faust
+from streams.rights_check import require_rights
 from streams.settings import Settings
 from streams.tables import Committed, States
 from streams.topics import TopicsNotReady, check_topics
@@ -214,8 +215,15 @@ async def serve(app: App) -> None:
 
     Raises:
         TopicsNotReady: a worker could not work on these topics; a line each says what to run.
+        MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to run.
     """
-    if problems := await check_topics(app.settings):
+    problems = await check_topics(app.settings)
+    await require_rights(app.settings, "worker")
+    if app.settings.redis_url is not None:
+        from streams.redis_rights import require_redis
+
+        await require_redis(app.settings)
+    if problems:
         raise TopicsNotReady("\n".join(problems))
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -108,7 +108,12 @@ class RedisContexts:
         )
 
     def _key(self, ref: Ref) -> str:
-        return f"{self._prefix}context:{ref[0]}:{ref[1]}"
+        return key_of(self._prefix, ref)
+
+
+def key_of(prefix: str, ref: Ref) -> str:
+    """Return the key of a request's context."""
+    return f"{prefix}context:{ref[0]}:{ref[1]}"
 
 
 def connect(url: str) -> redis.Redis:

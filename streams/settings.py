@@ -144,12 +144,18 @@ class Settings(BaseSettings):
         return len(ranks) - ranks.index(source) if source in ranks else 0
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the TLS context for Kafka, or None without TLS."""
+        """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that hold no certificates."""
         if not self.security_protocol.endswith("SSL"):
             return None
-        context = ssl.create_default_context(cafile=self.ssl_cafile)
+        try:
+            context = ssl.create_default_context(cafile=self.ssl_cafile)
+        except OSError as error:
+            raise BadSettings(f"PB_SSL_CAFILE: cannot read certificates from {self.ssl_cafile}: {error.strerror}") from error
         if self.ssl_certfile is not None:
-            context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+            try:
+                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+            except OSError as error:
+                raise BadSettings(f"PB_SSL_CERTFILE, PB_SSL_KEYFILE: cannot use {self.ssl_certfile}: {error.strerror}") from error
         return context
 
     def kafka_auth(self) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import KafkaConnectionError, KafkaError, TopicAlreadyExistsError, for_code
 
+from streams.reaching import refusal
 from streams.settings import Settings
 
 MIB = 2**20
@@ -151,6 +152,9 @@ async def _admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
     try:
         await admin.start()
         yield admin
+    except KafkaConnectionError as error:
+        why = await refusal(settings) or f"no Kafka broker answers at {settings.bootstrap}"
+        raise TopicsNotReady(why) from error
     except KafkaError as error:
         raise TopicsNotReady(f"Kafka at {settings.bootstrap} does not answer as it should: {error!r}") from error
     finally:

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from aiokafka.partitioner import murmur2
 
 from schemas import Event, encode
-from streams.cli.failures import NoAnswer, NoBroker, NoTopics
+from streams.cli.failures import NoAnswer, NoBroker, NotAllowed, NoTopics
+from streams.reaching import refusal
+from streams.rights_check import require_rights
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -129,14 +131,19 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
     Raises:
         NoBroker: nothing answers at the address.
         NoTopics: a topic does not exist.
+        MissingRights, NotAllowed: the user may not do this.
     """
     try:
         partitions = await _partitions(settings, names)
     except KafkaConnectionError as error:
-        raise NoBroker(settings.bootstrap) from error
+        raise NoBroker(settings.bootstrap, await refusal(settings)) from error
     producer = AIOKafkaProducer(**settings.kafka_auth(), acks="all", max_request_size=16 * 2**20)
-    async with producer:
-        yield Bus(settings, producer, partitions)
+    try:
+        async with producer:
+            yield Bus(settings, producer, partitions)
+    except TopicAuthorizationFailedError as error:
+        await require_rights(settings, "operator", names=[settings.topic(name) for name in names])
+        raise NotAllowed(str(error)) from error
 
 
 async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int]:
@@ -150,6 +157,7 @@ async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int
     finally:
         await admin.close()
     if missing := [topic for topic in topics if topic not in present]:
+        await require_rights(settings, "operator", names=missing)
         raise NoTopics(missing, settings.bootstrap)
     return {name: present[topic] for topic, name in topics.items()}
 

@@ -20,12 +20,21 @@ class NoAnswer(Failure):
 
 
 class NoBroker(Failure):
-    """No Kafka at the address in use."""
+    """No Kafka at the address in use, or none that takes this user."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, why: str | None = None) -> None:
         super().__init__(
-            f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or set PB_BOOTSTRAP to one that runs."
+            f"{why}."
+            if why
+            else f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or set PB_BOOTSTRAP to one that runs."
         )
+
+
+class NotAllowed(Failure):
+    """Kafka refused what the command did."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Kafka does not allow it ({what}): `pbstream topics acls --role operator --check` names the right.")
 
 
 class NoTopics(Failure):
@@ -86,7 +95,15 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     kind = type(error).__name__
     if kind == "BadSettings":
         return BadSetting(str(error))
-    known = {"CorruptSnapshot", "KafkaUnavailable", "EncoderError", "UnusableArrays", "UnusableJudgements", "MissingData"}
+    known = {
+        "CorruptSnapshot",
+        "MissingRights",
+        "KafkaUnavailable",
+        "EncoderError",
+        "UnusableArrays",
+        "UnusableJudgements",
+        "MissingData",
+    }
     if kind == "TopicsNotReady":
         return Failure(_topics(str(error).splitlines()))
     if known & {base.__name__ for base in type(error).__mro__}:

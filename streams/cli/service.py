@@ -93,8 +93,9 @@ def _log_to_stderr(level: str) -> None:
     """Log one line an event, without the framework's reports about its own parts starting and stopping."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine("%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"))
+    # The client libraries log requests and answers at level debug: prompts, contexts.
+    for chatty in ("aiokafka", "mode", "faust", "asyncio"):
+        logging.getLogger(chatty).setLevel(logging.INFO if level == "debug" else logging.WARNING)
     if level != "debug":
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.getMessage().startswith("[^"))
-        for chatty in ("aiokafka", "mode", "faust"):
-            logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.basicConfig(level=level.upper(), handlers=[handler])

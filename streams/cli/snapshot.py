@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from router_state.export import Exported
 from schemas import LambdaUpdated
 from streams.cli.bus import open_bus
 from streams.cli.declarations import TOPICS, put_in_force, read_router
 from streams.cli.failures import Failure, NoRouter, Refused
 from streams.cli.output import console, print_json, table, usd
 from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
+
+if TYPE_CHECKING:
+    from router_state.export import Exported
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -6,6 +6,7 @@ import click
 
 from streams.cli.output import print_json
 from streams.cli.session import Session, json_option, pass_session, run
+from streams.rights import ROLES, Role, command, rights
 
 
 @click.group()
@@ -15,6 +16,7 @@ def topics() -> None:
     \b
       pbstream topics create
       PB_PARTITIONS=32 PB_REPLICATION=3 pbstream topics create
+      pbstream topics acls --principal User:pb-worker
     """
 
 
@@ -54,3 +56,40 @@ def check(session: Session, as_json: bool) -> None:
         raise TopicsNotReady("\n".join(problems))
     else:
         click.echo(f"All topics on {session.settings.bootstrap} are as a worker needs them.")
+
+
+@topics.command()
+@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True, help="What the user is to do.")
+@click.option("--principal", metavar="User:NAME", help="Who; default: the user in PB_SASL_USERNAME.")
+@click.option("--check", is_flag=True, help="Ask Kafka which of them this user lacks; exit code 1 if any.")
+@json_option
+@pass_session
+def acls(session: Session, role: Role, principal: str | None, check: bool, as_json: bool) -> None:
+    """Print the rights that a user needs in Kafka, exactly, as commands that grant them.
+
+    \b
+      worker     pbstream worker
+      client     gateways and judges: requests, bills and rewards in, decisions and λ_t out
+      operator   every other command of pbstream
+      admin      pbstream topics create, beside the rights of an operator
+
+    \b
+      pbstream topics acls --principal User:pb-worker > grant.sh
+      pbstream topics acls --role client --json
+      PB_SASL_USERNAME=pb-worker pbstream topics acls --check
+    """
+    from streams.rights_check import missing_rights
+
+    settings = session.settings
+    who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
+    shown = run(missing_rights(settings, role)) if check else rights(settings, role)
+    if as_json:
+        fields = [{"resource": right.resource, "name": right.name, "operation": right.operation.title} for right in shown]
+        print_json({"principal": who, "role": role, "missing" if check else "rights": fields})
+    else:
+        for right in shown:
+            click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
+        if check and not shown:
+            click.echo(f"{who} has every right of a {role}.")
+    if check and shown:
+        raise SystemExit(1)

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,8 @@ class LocalKafka:
         data_dir: kept folder; without one, a temporary folder that is deleted at the end.
         port: the first node's port; by default a free one between 20000 and 32000.
         full_jit: let the JVM optimise fully: for load tests, at the price of more CPU at first.
+        properties: settings beside those of `server.properties`, or in their place; `${port}` and its other names may be used.
+        scram_users: passwords by user, for SCRAM-SHA-512.
     """
 
     def __init__(
@@ -47,12 +49,16 @@ class LocalKafka:
         *,
         port: int | None = None,
         full_jit: bool = False,
+        properties: Mapping[str, str] | None = None,
+        scram_users: Mapping[str, str] | None = None,
         say: Say = say_on_stderr,
     ) -> None:
         self._count = brokers
         self._kept = data_dir
         self._port = port
         self._full_jit = full_jit
+        self._properties = properties or {}
+        self._scram_users = scram_users or {}
         self._say = say
         self._folder = Path()
         self._archiving = False
@@ -91,6 +97,8 @@ class LocalKafka:
                 installed=installed,
                 heap_mb=heap_mb,
                 full_jit=self._full_jit,
+                properties=self._properties,
+                scram_users=self._scram_users,
             )
             for n in range(1, self._count + 1)
         }

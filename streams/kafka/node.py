@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +26,8 @@ class Node:
     installed: Installation
     heap_mb: int
     full_jit: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    scram_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     jvm: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -57,7 +59,9 @@ class Node:
         data = self.folder / "data"
         (self.folder / "tmp").mkdir(parents=True, exist_ok=True)
         several = len(peers) > 1
-        text = Template((files(__package__) / "server.properties").read_text(encoding="utf-8")).substitute(
+        template = (files(__package__) / "server.properties").read_text(encoding="utf-8")
+        template += "".join(f"{name}={value}\n" for name, value in self.properties.items())
+        text = Template(template).substitute(
             node_id=self.node_id,
             voters=",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in peers),
             port=self.port,
@@ -72,6 +76,8 @@ class Node:
         if (data / "meta.properties").exists():
             return
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config)]
+        for name, password in self.scram_users.items():
+            tool += ["--add-scram", f"SCRAM-SHA-512=[name={name},password={password}]"]
         done = subprocess.run([*self._java(), *tool], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise KafkaUnavailable(f"Kafka cannot format {data}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

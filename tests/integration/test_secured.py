@@ -1,0 +1,220 @@
+"""A worker on a Kafka with TLS, passwords and an authorizer, and on a Redis alike: it has its rights and not one more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
+
+import psutil
+import pytest
+from click.testing import CliRunner, Result
+from pydantic import SecretStr
+
+from agents import keys
+from streams.cli import main
+from streams.redis_rights import acl
+from streams.rights import Operation, Right, rights
+from streams.rights_check import missing_rights
+from streams.settings import Settings
+from tests.integration.service import RunningService, cost, request, reward, router, running_service
+from tests.secured import certificates, grant, revoke, secured_kafka, secured_redis
+
+WORKER, OPERATOR = "User:pb-worker", "User:pb-operator"
+PASSWORDS = {"pb-worker": "planted-kafka-5e1f", "pb-operator": "planted-operator-77c2"}
+REDIS_PASSWORD = "planted-redis-90ab"
+PROMPT = "planted prompt: why do quokkas smile at zebras?"
+NUMBER = 0.7316428519
+PREFIX = "secured."
+DONE = {"settled": 1, "rewards_applied": 1}
+
+
+class Secured(NamedTuple):
+    """Addresses: Kafka for users, Kafka for the test, Redis; and where certificates and passwords lie."""
+
+    kafka: str
+    plain: str
+    redis: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = certificates(tmp_path_factory.mktemp("secured"))
+    for user, password in PASSWORDS.items():
+        (folder / user).write_text(password)
+    rule = acl(Settings(prefix=PREFIX), "pb-worker").replace(">PASSWORD", f">{REDIS_PASSWORD}").replace(PREFIX, "svc-*.")
+    blind = f"blind on >{REDIS_PASSWORD} ~* -@all +set"
+    with secured_kafka(folder, PASSWORDS) as (kafka, plain), secured_redis(folder, rules=[f"user {rule}", f"user {blind}"]) as port:
+        yield Secured(kafka, plain, f"127.0.0.1:{port}", folder)
+
+
+def redis_url(secured: Secured, user: str = "pb-worker") -> str:
+    return f"rediss://{user}:{REDIS_PASSWORD}@{secured.redis}/0?ssl_ca_certs={secured.folder / 'ca.pem'}"
+
+
+def access(secured: Secured, user: str) -> dict[str, str]:
+    """Return the settings with which a user reaches Kafka."""
+    return {
+        "PB_BOOTSTRAP": secured.kafka,
+        "PB_SECURITY_PROTOCOL": "SASL_SSL",
+        "PB_SASL_USERNAME": user,
+        "PB_SASL_PASSWORD_FILE": str(secured.folder / user),
+        "PB_SSL_CAFILE": str(secured.folder / "ca.pem"),
+    }
+
+
+@pytest.fixture
+async def service(secured: Secured, tmp_path: Path) -> AsyncIterator[RunningService]:
+    (secured.folder / "redis-url").write_text(redis_url(secured))
+    environment = access(secured, "pb-worker") | {"PB_REDIS_URL_FILE": str(secured.folder / "redis-url")}
+    async with running_service(secured.plain, tmp_path, PB_ENCODER_BACKEND="onnx", **environment) as running:
+        await grant(secured.plain, WORKER, rights(running.settings, "worker"))
+        yield running
+
+
+def settings_of(secured: Secured, service: RunningService, user: str) -> Settings:
+    return service.settings.model_copy(
+        update={
+            "bootstrap": secured.kafka,
+            "security_protocol": "SASL_SSL",
+            "sasl_username": user,
+            "sasl_password": SecretStr(PASSWORDS[user]),
+            "ssl_cafile": secured.folder / "ca.pem",
+        }
+    )
+
+
+async def command(secured: Secured, service: RunningService, *words: str, user: str = "pb-operator", **more: str) -> Result:
+    """Run a command as a user."""
+    own = {"PB_PREFIX": service.settings.prefix, "PB_APP_ID": service.settings.app_id, "PB_PARTITIONS": "4"}
+    environment = {**access(secured, user), **own, **more}
+    stdin = json.dumps([0.5, 0.5, 0.5, 0.5, 1.0])
+    return await asyncio.to_thread(lambda: CliRunner().invoke(main, list(words), env=environment, input=stdin))
+
+
+async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(secured: Secured, service: RunningService) -> None:
+    worker = await service.ready(service.worker(PB_WEB_PORT="0"))
+    await service.send("routers", router("home"))
+    await service.send("routers", router("prompts", dimensions=385))
+    vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
+    await service.send("requests", request("home", "c-1", context=vector, prompt=PROMPT))
+    await service.send("requests", {"router_id": "prompts", "request_id": "p-1", "prompt": PROMPT})
+    astray = (service.partition_of("home") + 1) % 4
+    await service.send("requests", request("home", "astray", context=vector), partition=astray)
+    for home, request_id in (("home", "c-1"), ("prompts", "p-1")):
+        await service.send("costs", cost(home, request_id, 0.0005))
+        await service.send("rewards", reward(home, request_id, 0.8))
+    refused = (
+        {"prompt": PROMPT, "allowed_models": ["none"]},
+        {"prompt": 7, "context": vector},
+        {"context": [NUMBER]},
+        {"prompt": " "},
+    )
+    for number, wrong in enumerate(refused):
+        await service.send("requests", {"router_id": "home", "request_id": f"bad-{number}", **wrong})
+    await service.send("requests", b'{"prompt": "' + PROMPT.encode() + b'", NaN', key=b"home")
+    await service.until(lambda: len(service.records["dlq"]) == 5, "refusals")
+    await service.until(lambda: all(DONE.items() <= service.lambda_of(home).items() for home in ("home", "prompts")), "the path")
+    await service.until(lambda: {route["request_id"] for route in service.routes()} == {"c-1", "p-1", "astray"}, "decisions")
+
+    listening = [c.laddr for c in psutil.Process(worker.process.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
+    assert [address.ip for address in listening] == ["127.0.0.1"]
+    pages = await asyncio.to_thread(
+        lambda: [_page(listening[0].port, path) for path in ("livez", "readyz", "metrics", "", "state")]
+    )
+    assert [status for status, _ in pages] == [200, 200, 200, 404, 404]
+    assert not any(word in body for word in (b"home", b"prompts", b"c-1", b"llama") for _, body in pages)
+
+    changelog = [r for log in (await service.log_of(service.settings.changelog)).values() for r in log]
+    context_records = [r for r in changelog if r.key[:1] in (keys.CONTEXT, keys.PARKED) or b"\x1fwindow" in r.key]
+    waiting = {r.key for r in changelog if r.key[:1] == keys.PARKED}
+    last = {r.key: r.value for r in changelog}
+    assert waiting and all(last[key] is None for key in waiting)
+    places = {
+        "log": worker.log.read_bytes(),
+        "pages": b"".join(body for _, body in pages),
+        "state": b"".join(r.key + (r.value or b"") for r in changelog if r not in context_records),
+        "headers of dead letters": repr([r.headers for r in service.records["dlq"]]).encode(),
+        **{
+            name: b"".join((r.value or b"") + repr(r.headers).encode() for r in service.records[name])
+            for name in ("lambda", "alerts")
+        },
+        "decisions": b"".join(r.value for r in service.records["routes"]),
+    }
+    secrets = [*PASSWORDS.values(), REDIS_PASSWORD]
+    texts = [text.encode() for text in (*secrets, "quokka", str(NUMBER))]
+    numbers = [struct.pack(kind, sign * NUMBER) for kind in ("<d", "<f", ">d", ">f") for sign in (1, -1)]
+    found = [(place, planted) for place, content in places.items() for planted in (*texts, *numbers) if planted in content]
+    assert found == []
+    assert struct.pack("<d", NUMBER) in b"".join(r.value or b"" for r in context_records)
+    stored = b"".join(r.value or b"" for r in changelog)
+    assert not any(secret.encode() in stored for secret in secrets)
+
+
+def _page(port: int, path: str) -> tuple[int, bytes]:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+            return answer.status, answer.read()
+    except OSError as error:
+        return getattr(error, "code", 0), b""
+
+
+async def test_each_right_that_is_taken_away_is_named(secured: Secured, service: RunningService) -> None:
+    settings = settings_of(secured, service, "pb-worker")
+    assert await missing_rights(settings, "worker") == []
+    for right in rights(settings, "worker"):
+        await revoke(secured.plain, WORKER, [right])
+        assert await missing_rights(settings, "worker") == [right]
+        await grant(secured.plain, WORKER, [right])
+    taken = Right("topic", settings.topic("requests"), Operation.READ)
+    await revoke(secured.plain, WORKER, [taken])
+    worker = service.worker()
+    blind = service.worker(PB_REDIS_URL=redis_url(secured, "blind"))
+    await service.until(lambda: not worker.running and not blind.running, "their ends", poll=False)
+    assert f"user pb-worker has no right to Read on topic {settings.topic('requests')}: `kafka-acls.sh" in worker.tail()
+    await grant(secured.plain, WORKER, [taken])
+    blind = service.worker(PB_REDIS_URL=redis_url(secured, "blind"))
+    await service.until(lambda: not blind.running, "its end", poll=False)
+    assert "'mget' command; user blind needs: `ACL SETUSER blind on >PASSWORD" in blind.tail()
+    assert REDIS_PASSWORD not in blind.tail()
+
+
+async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_missing(
+    secured: Secured, service: RunningService, tmp_path: Path
+) -> None:
+    operators = rights(service.settings, "operator")
+    nobody = await command(secured, service, "routers", "list")
+    assert nobody.exit_code == 1
+    assert f"user pb-operator has no right to Read on topic {service.settings.topic('routers')}" in nobody.output
+    await grant(secured.plain, OPERATOR, operators)
+    await service.ready(service.worker())
+    add = ("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4", "--dimensions", "5")
+    for words in (
+        add,
+        ("request", "--context", "-", "--id", "q-1"),
+        ("reward", "q-1", "0.9", "--source", "judge"),
+        ("topics", "check"),
+        ("topics", "acls", "--role", "operator", "--check"),
+        ("snapshot", "export", str(tmp_path / "default.pbs")),
+        ("audit",),
+    ):
+        done = await command(secured, service, *words)
+        assert done.exit_code == 0, (words, done.output)
+    taken = Right("topic", service.settings.topic("routers"), Operation.WRITE)
+    await revoke(secured.plain, OPERATOR, [taken])
+    refused = await command(secured, service, "budget", "set", "0.002")
+    assert refused.exit_code == 1
+    assert f"user pb-operator has no right to {taken}: `kafka-acls.sh" in refused.output
+    wrong = await command(secured, service, "routers", "list", PB_SASL_PASSWORD_FILE=str(secured.folder / "pb-worker"))
+    assert wrong.exit_code == 1
+    assert "refuses user pb-operator: look at PB_SASL_USERNAME and PB_SASL_PASSWORD" in wrong.output
+    untrusted = await command(secured, service, "routers", "list", PB_SSL_CAFILE=str(secured.folder / "server.crt"))
+    assert untrusted.exit_code == 1
+    assert "PB_SSL_CAFILE" in untrusted.output
+    told = nobody.output + refused.output + wrong.output + untrusted.output
+    assert not any(password in told for password in PASSWORDS.values())
