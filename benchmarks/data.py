@@ -7,7 +7,7 @@ import importlib.util
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -85,6 +85,15 @@ def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = N
         listed = _read_models(folder / "models_k4.json")
         models = {name: listed[name] for name in dict.fromkeys((*models, *listed))}
         path = folder / f"{split}_k4.jsonl"
+    return read_judged(path, models, limit=limit)
+
+
+def read_judged(path: Path, models: Mapping[str, Price], *, limit: int | None = None) -> Benchmark:
+    """Read judged prompts, their contexts of shape (n, 0): JSON lines with prompt, source and per model a reward and a cost.
+
+    Raises:
+        MissingData: the file is missing.
+    """
     rows = _read_rows(path)[:limit]
     return Benchmark(
         models=tuple(models),

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.data import Benchmark
+from benchmarks.paper.outcome import Outcome
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from streams.priors import Priors
 from streams.replay.policies import Finished
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a stretch of requests brought: per request its arm, reward, cost in dollars, and the λ_t it was decided with."""
-
-    arms: np.ndarray
-    rewards: np.ndarray
-    costs: np.ndarray
-    lambdas: np.ndarray
-
-    @property
-    def reward(self) -> float:
-        return float(self.rewards.mean())
-
-    def ratio(self, budget: float | None) -> float:
-        """Return mean cost ÷ budget."""
-        return float(self.costs.mean() / budget) if budget else float("nan")
-
-    def share(self, k: int) -> float:
-        """Return how often arm k was called."""
-        return float((self.arms == k).mean())
 
 
 class Router:
@@ -69,10 +47,15 @@ class Router:
         self._models = {**self._models, model: replace(self._models[model], price=price)}
         self._configure()
 
-    def join(self, model: str, price: Price, *, pulls: int) -> None:
-        """Declare a model of which nothing is known."""
+    def penalise(self, lambda_c: float) -> None:
+        """Declare another fixed price penalty."""
+        self._config = replace(self._config, knobs=replace(self._config.knobs, lambda_c=lambda_c))
+        self._configure()
+
+    def join(self, model: str, price: Price, *, pulls: int, booked: Price | None = None) -> None:
+        """Declare a model of which nothing is known; `booked`: the list price it is routed by, where that is another."""
         self._row[model] = len(self._row)
-        self._models = {**self._models, model: ModelConfig(price, None, pulls)}
+        self._models = {**self._models, model: ModelConfig(booked or price, None, pulls)}
         self._configure()
 
     def _configure(self) -> None:
@@ -96,8 +79,3 @@ class Router:
             engine.records.trim(engine)  # type: ignore[attr-defined]
             arms[at], earned[at], paid[at], lambdas[at] = k, reward, cost, record.lambda_t
         return Outcome(arms, earned, paid, lambdas)
-
-
-def router_of(data: Benchmark, *, knobs: Knobs, priors: Priors | None, budget: float | None, pulls: int = 0) -> Router:
-    """Return a router over all models of a benchmark."""
-    return Router(data.models, data.prices, knobs=knobs, priors=priors, budget=budget, pulls=pulls)

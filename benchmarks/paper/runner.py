@@ -1,66 +1,114 @@
-"""Run experiments over seeds, two at a time; finished ones are kept on disk."""
+"""Run experiments over seeds, two at a time; what is finished is kept on disk, so a run that was killed goes on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
+from dataclasses import asdict
+from functools import lru_cache
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 
 import click
 import orjson
 
-from benchmarks.data import extended_folder, load_benchmark, wheel_priors
-from benchmarks.paper.experiments import EXPERIMENTS, Data, Rows
+from benchmarks.paper.data import Data, has
+from benchmarks.paper.experiments import EXPERIMENTS, THEIRS
+from benchmarks.paper.outcome import Sheet
 from streams.atomic_file import replacing
 from streams.cache_folder import cache_folder
 from streams.encoder import Backend
 
 PROCESSES = 2
-_data: Data | None = None
+Task = tuple[str, int, tuple[str, ...], Backend]
 
 
-def load(encoder: Backend, *, extended: bool) -> Data:
-    """Load the benchmark; `extended`: with the four-model data, where `PB_DATA` names them."""
-    folder = extended_folder() if extended else None
-    four = None
-    if folder is not None:
-        four = load_benchmark("val", encoder=encoder, folder=folder), load_benchmark("test", encoder=encoder, folder=folder)
-    return Data(load_benchmark("val", encoder=encoder), load_benchmark("test", encoder=encoder), wheel_priors(), four)
+@lru_cache(maxsize=1)
+def _data(encoder: Backend) -> Data:
+    return Data(encoder)
 
 
-def code_digest() -> str:
-    """Return a digest of the engine and the experiments: results of other code are not taken from the cache."""
-    root = Path(__file__).parents[2]
-    own = [Path(__file__).with_name(f"{name}.py") for name in ("experiments", "router")]
-    files = [*sorted((root / "router_state").glob("*.py")), *own]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
-
-
-def _one(task: tuple[str, int, Backend, str]) -> tuple[str, int, Rows]:
-    """Run one experiment with one seed, or take its rows from the cache."""
-    global _data  # noqa: PLW0603
-    name, seed, encoder, digest = task
-    four = "four" if name == "E4" and extended_folder() is not None else "three"
-    target = cache_folder("paper", digest, f"{encoder}-{four}") / f"{name}-{seed}.json"
-    if target.exists():
-        return name, seed, orjson.loads(target.read_bytes())
-    if _data is None or (name == "E4" and _data.extended is None):
-        _data = load(encoder, extended=name == "E4")
-    rows = EXPERIMENTS[name](_data, seed)
-    with replacing(target) as part:
-        part.write_bytes(orjson.dumps(rows))
-    return name, seed, rows
-
-
-def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Rows]]:
-    """Run experiments over seeds on two processes; an interrupted run goes on where it was."""
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    digest = code_digest()
-    tasks = [(name, seed, encoder, digest) for name in names for seed in range(seeds)]
-    found: dict[str, list[Rows]] = {name: [] for name in names}
-    with get_context("spawn").Pool(PROCESSES) as pool:
-        for done, (name, _, rows) in enumerate(pool.imap(_one, tasks), 1):
-            found[name].append(rows)
-            click.echo(f"\r{done}/{len(tasks)} {name}   ", err=True, nl=done == len(tasks))
+def sources(module: ModuleType) -> set[Path]:
+    """Return the files of `benchmarks.paper` that a module is made of."""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        path = Path(one.__file__ or "")
+        if path in found:
+            continue
+        found.add(path)
+        names = {getattr(value, "__module__", None) or getattr(value, "__name__", "") for value in vars(one).values()}
+        waiting += [sys.modules[name] for name in names if isinstance(name, str) and name.startswith("benchmarks.paper.")]
     return found
+
+
+def code_digest(name: str, group: tuple[str, ...]) -> str:
+    """Return a digest of what decides an experiment's numbers: results of other code are not taken from the disk."""
+    files = sources(sys.modules[EXPERIMENTS[name].run.__module__])
+    if group != THEIRS:
+        files |= set((Path(__file__).parents[2] / "router_state").glob("*.py"))
+    digest = hashlib.sha256(version("paretobandit").encode())
+    for path in sorted(files):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def kept_at(task: Task) -> Path:
+    """Return where a task's sheet is kept."""
+    name, seed, group, encoder = task
+    told = f"{encoder}-{'full' if has(name) else 'part'}"
+    return cache_folder("paper", name, code_digest(name, group), told) / f"{'-'.join(group)}-{seed}.json"
+
+
+def _one(task: Task) -> tuple[Task, Sheet]:
+    """Run one experiment with one seed for some policies, or take its sheet from the disk."""
+    name, seed, group, encoder = task
+    target = kept_at(task)
+    if target.exists():
+        return task, Sheet(**orjson.loads(target.read_bytes()))
+    sheet = EXPERIMENTS[name].run(_data(encoder), seed, group)
+    with replacing(target) as part:
+        part.write_bytes(orjson.dumps(asdict(sheet)))
+    return task, sheet
+
+
+def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Sheet]]:
+    """Run experiments over seeds on two processes, then those that measure time; return a sheet per seed."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    tasks: list[Task] = [
+        (name, seed, group, encoder)
+        for seed in range(seeds)
+        for name in names
+        for group in EXPERIMENTS[name].groups
+        if seed == 0 or not EXPERIMENTS[name].once
+    ]
+    together = [task for task in tasks if not EXPERIMENTS[task[0]].alone]
+    found: dict[Task, Sheet] = {}
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        for task, sheet in pool.imap_unordered(_one, together):
+            found[task] = sheet
+            click.echo(f"\r{len(found)}/{len(tasks)} {task[0]}   ", err=True, nl=len(found) == len(together))
+    found |= dict(_one(task) for task in tasks if EXPERIMENTS[task[0]].alone)
+    sheets: dict[str, list[Sheet]] = {}
+    for name in names:
+        by_seed: dict[int, list[Sheet]] = {}
+        for task in tasks:
+            if task[0] == name:
+                by_seed.setdefault(task[1], []).append(found[task])
+        sheets[name] = [merged(parts) for _, parts in sorted(by_seed.items())]
+    return sheets
+
+
+def merged(parts: list[Sheet]) -> Sheet:
+    """Return the sheets of the groups of one seed as one."""
+    whole = Sheet()
+    for part in parts:
+        for row, values in part.rows.items():
+            whole.rows.setdefault(row, {}).update(values)
+        for curve, lines in part.curves.items():
+            whole.curves.setdefault(curve, {}).update(lines)
+    return whole

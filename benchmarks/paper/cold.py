@@ -1,0 +1,101 @@
+"""C and D: what priors are worth, from the first test prompt on, without learning on the validation split first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.paper.contenders import BUDGETS, contender
+from benchmarks.paper.data import Data
+from benchmarks.paper.outcome import Outcome, Sheet
+from benchmarks.report import Interval, bootstrap
+
+OFFSET, EARLY = 9000, 200
+STRENGTHS = (10, 100, 1000)
+
+
+def warm_up(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
+    """Regret to the best model of each prompt, with priors and without (the paper's α .05, ours 20 pulls of each model)."""
+    sheet, test = Sheet(), data.test
+    rng = np.random.default_rng(OFFSET + seed)
+    order = rng.permutation(len(test))
+    best = test.rewards.max(axis=1)[order]
+    for name, budget in BUDGETS.items():
+        for prefix, priors in ((name, data.priors), (f"{name} cold", None)):
+            for policy in policies:
+                router = contender(policy, test, budget=budget, priors=priors, seed=OFFSET + seed)
+                outcome = router.run(test.contexts, test.rewards, test.costs, order)
+                _regret(sheet, f"{prefix} ", policy, outcome, best)
+                sheet.put(f"{prefix} reward", policy, outcome.reward)
+                if budget is not None:
+                    sheet.put(f"{prefix} cost÷B", policy, outcome.ratio(budget))
+    if "paper" in policies:
+        chosen = rng.integers(3, size=len(test))
+        lost = best - test.rewards[order, chosen]
+        sheet.put("U random regret", "here", float(lost.sum()))
+        sheet.put("U random R@200", "here", float(lost[:EARLY].sum()))
+        sheet.put("U random reward", "here", float(test.rewards[order, chosen].mean()))
+    return sheet
+
+
+def prior_mismatch(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
+    """Regret with priors that count for 10, 100 and 1,000 observations, right and wrong; no budget; medians over seeds."""
+    sheet, test = Sheet(), data.test
+    order = np.random.default_rng(OFFSET + seed).permutation(len(test))
+    best = test.rewards.max(axis=1)[order]
+    for policy in policies:
+        for kind, priors in {"full": data.priors, **data.mismatched}.items():
+            for strength in STRENGTHS:
+                router = contender(policy, test, budget=None, priors=priors, seed=OFFSET + seed, n_eff=float(strength))
+                outcome = router.run(test.contexts, test.rewards, test.costs, order)
+                _regret(sheet, f"{kind} n_eff {strength} ", policy, outcome, best)
+        for name, knobs in (("cold ", {}), ("cold α .01 ", {"alpha": 0.01})):
+            if knobs and policy == "live":
+                continue
+            router = contender(policy, test, budget=None, priors=None, seed=OFFSET + seed, **knobs)
+            _regret(sheet, name, policy, router.run(test.contexts, test.rewards, test.costs, order), best)
+    return sheet
+
+
+def _regret(sheet: Sheet, prefix: str, policy: str, outcome: Outcome, best: np.ndarray) -> None:
+    lost = best - outcome.rewards
+    sheet.put(f"{prefix}regret", policy, float(lost.sum()))
+    sheet.put(f"{prefix}R@200", policy, float(lost[:EARLY].sum()))
+
+
+def _all(sheets: Sequence[Sheet], row: str, policy: str) -> np.ndarray:
+    return np.array([sheet.rows[row][policy] for sheet in sheets])
+
+
+def warm_up_summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
+    """Return spreads, what priors save (paired by seed), and how many cold runs lose more than twice the pooled median."""
+    found: dict[str, dict[str, Interval]] = {}
+    for name in BUDGETS:
+        for policy in sheets[0].rows[f"{name} regret"]:
+            warm, cold = (_all(sheets, f"{name}{kind} regret", policy) for kind in ("", " cold"))
+            early = [_all(sheets, f"{name}{kind} R@200", policy) for kind in ("", " cold")]
+            for label, values in ((f"{name} sd of regret", warm), (f"{name} cold sd of regret", cold)):
+                spread = float(values.std())
+                found.setdefault(label, {})[policy] = Interval(spread, spread, spread)
+            found.setdefault(f"{name} saved regret", {})[policy] = bootstrap(cold - warm)
+            found.setdefault(f"{name} saved R@200", {})[policy] = bootstrap(early[1] - early[0])
+            bar = 2.0 * float(np.median(np.concatenate([warm, cold])))
+            over = float((cold > bar).sum())
+            found.setdefault(f"{name} cold seeds over 2 × median", {})[policy] = Interval(over, over, over)
+    return found
+
+
+def mismatch_summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
+    """Return in how many seeds a prior beats the cold start of the same policy."""
+    found: dict[str, dict[str, Interval]] = {}
+    for row, policies in sheets[0].rows.items():
+        if "n_eff" not in row or not row.endswith("regret"):
+            continue
+        for policy in policies:
+            won = float((_all(sheets, row, policy) < _all(sheets, "cold regret", policy)).sum())
+            found.setdefault(row.replace("regret", "seeds won"), {})[policy] = Interval(won, won, won)
+    for policy in sheets[0].rows["cold α .01 regret"]:
+        mean = bootstrap(_all(sheets, "cold α .01 regret", policy))
+        found.setdefault("cold α .01 mean regret", {})[policy] = mean
+    return found
