@@ -1,19 +1,24 @@
-"""`python -m benchmarks.paper NAME|all`: the paper's numbers beside ours, run here and now."""
+"""`python -m benchmarks.paper NAME|all`: the paper's numbers beside the library's and ours, run here and now."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from benchmarks.data import MissingData
+from benchmarks.paper.compare import Row, gather
+from benchmarks.paper.data import missing
 from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.paper.page import page
 from benchmarks.paper.runner import run
-from benchmarks.paper.table import FOOTNOTES, Row, gather, page, print_rows
+from benchmarks.paper.table import print_rows, tally
 from benchmarks.report import print_figures
 from streams.encoder import Backend
 
 QUICK_SEEDS = 2
-DOCS = Path(__file__).parents[2] / "docs" / "paper.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @click.command()
@@ -21,30 +26,37 @@ DOCS = Path(__file__).parents[2] / "docs" / "paper.md"
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds.")
 @click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
-@click.option("--docs", is_flag=True, help="Write docs/paper.md.")
+@click.option("--docs", is_flag=True, help="Write docs/paper.md and its figures; of all experiments.")
 def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, docs: bool) -> None:
-    """Print the paper's numbers beside ours.
+    """Print the paper's numbers beside the reference library's, the paper profile's and the live profile's.
 
-    PB_DATA names a folder with the four-model data (models_k4.json, val_k4.jsonl, test_k4.jsonl); without it E4 is left out.
+    PB_DATA names a folder with more data: a clone of the paper's repository, or a flat folder of its files.
     """
     wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+    if docs and wanted != list(EXPERIMENTS):
+        raise click.UsageError("--docs writes the page of all experiments: run `all`.")
+    for line in missing():
+        if line.partition(":")[0] in wanted:
+            click.echo(line, err=True)
     seeds = QUICK_SEEDS if quick else seeds
-    results = {name: gather(name, rows) for name, rows in run(wanted, seeds, encoder).items()}
+    try:
+        sheets = run(wanted, seeds, encoder)
+    except MissingData as told:
+        raise click.ClickException(str(told)) from told
+    results = {name: gather(name, found) for name, found in sheets.items()}
     for name, rows in results.items():
         print_rows(name, rows, seeds)
-    for note in FOOTNOTES:
-        click.echo(note)
     if docs:
-        DOCS.write_text(page(results, seeds=seeds, encoder=encoder), encoding="utf-8")
-        click.echo(f"Written: {DOCS}")
-    print_figures("paper", _figures(results))
+        from benchmarks.paper.figures import draw
+
+        (DOCS / "paper.md").write_text(page(results, draw(sheets, results, DOCS), seeds=seeds, encoder=encoder), encoding="utf-8")
+        click.echo(f"Written: {DOCS / 'paper.md'}")
+    print_figures("paper", _figures([row for rows in results.values() for row in rows]))
 
 
-def _figures(results: dict[str, list[Row]]) -> dict[str, float]:
-    compared = [row for rows in results.values() for row in rows if row.inside is not None]
-    inside = sum(bool(row.inside) for row in compared)
-    return {"numbers_with_interval": len(compared), "inside": inside, "outside": len(compared) - inside}
+def _figures(rows: list[Row]) -> dict[str, float]:
+    return {name: float(value) for name, value in tally(rows).items()}
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -92,7 +92,8 @@ def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Sheet]
         for task, sheet in pool.imap_unordered(_one, together):
             found[task] = sheet
             click.echo(f"\r{len(found)}/{len(tasks)} {task[0]}   ", err=True, nl=len(found) == len(together))
-    found |= dict(_one(task) for task in tasks if EXPERIMENTS[task[0]].alone)
+    with get_context("spawn").Pool(1) as pool:
+        found |= dict(pool.imap(_one, [task for task in tasks if EXPERIMENTS[task[0]].alone]))
     sheets: dict[str, list[Sheet]] = {}
     for name in names:
         by_seed: dict[int, list[Sheet]] = {}

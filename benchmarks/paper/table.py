@@ -1,140 +1,34 @@
-"""The paper's numbers and ours side by side, for a terminal and for the docs."""
+"""Rows for a terminal and for a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import numpy as np
+from benchmarks.paper.compare import MACHINE, Row
+from benchmarks.paper.printed import Published
+from benchmarks.report import Interval, print_table
 
-from benchmarks.paper.experiments import EXPERIMENTS, Rows
-from benchmarks.paper.published import PUBLISHED, Published
-from benchmarks.report import Interval, bootstrap, print_table
-
-FOOTNOTES = (
-    "agrees: the paper's 95 % interval and ours overlap; where it prints none, our interval or rounding reaches its number.",
-    "live: the profile that ships by default, under the paper's protocol (no delays), where the paper's policy is at its best.",
-)
-MEDIANS = ("D",)
-DEVIATIONS = (
-    "E4, good but dear: after its 20 forced pulls our paper profile hardly calls the dear newcomer again (1.2 % of the requests at "
-    "T; 20 pulls are 1.1 %), the paper's run does (3.0 %). The cause is not established; the rewards of these rows differ with it.",
-    "C, cold without a budget: the paper's cold runs spread widely (sd 24.8; two of 20 above twice the median), ours do not.",
-)
-NOT_RUN = {
-    "A": "the sweep over α and γ needs no new data; `pbstream tune` runs the same search on a user's own.",
-    "B": "the price heuristic is a statement about prices, checked by the order of `expected_cost_usd` in every decision.",
-    "E": "needs the judges' raw scores, which are not part of the wheel.",
-    "F": "latency is measured by `python -m benchmarks.core`, against the reference library in the same run.",
-}
+COLUMNS = ("", "paper prints", "reference library", "paper profile", "agrees", "live profile")
+SAME = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One number: as printed, with the paper profile, with the live profile, and as computed without a policy."""
-
-    name: str
-    printed: Published | None
-    paper: Interval | None
-    live: Interval | None
-    here: Interval | None
-
-    @property
-    def inside(self) -> bool | None:
-        """Tell whether ours agrees with the paper's; None if it prints no such number."""
-        ours = self.paper or self.here
-        if self.printed is None or ours is None:
-            return None
-        value, low, high = self.printed
-        if low is None or high is None:
-            return abs(ours.mean - value) <= max(_half_digit(value), ours.high - ours.mean, ours.mean - ours.low)
-        half = _half_digit(low)
-        return ours.low <= high + half and ours.high >= low - half
+def cells(row: Row) -> tuple[str, ...]:
+    """Return a row's cells: "same" where the library's number is the paper profile's, "worse" where live is behind it."""
+    paper, live = row.ours, row.found.get("live")
+    told = _found(live) + (" **worse**" if row.worse else "")
+    return row.name, _printed(row.printed), _reference(row, paper), _found(paper), _verdict(row), told
 
 
-def gather(experiment: str, rows: Sequence[Rows]) -> list[Row]:
-    """Return an experiment's rows over its seeds."""
-    names = list(dict.fromkeys(name for one in rows for name in one))
-    gathered = []
-    for name in names:
-        centre = _median if experiment in MEDIANS else bootstrap
-        policies = {policy: centre([one[name][policy] for one in rows]) for policy in rows[0][name]}
-        printed = PUBLISHED.get(f"{experiment} {name}")
-        gathered.append(Row(name, printed, policies.get("paper"), policies.get("live"), policies.get("here")))
-    return gathered
+def _reference(row: Row, paper: Interval | None) -> str:
+    reference = row.found.get("reference")
+    if reference is None or paper is None or abs(reference.mean - paper.mean) > SAME:
+        return _found(reference)
+    return "same"
 
 
-def _median(samples: Sequence[float]) -> Interval:
-    """Return the median over seeds with its percentile bootstrap interval."""
-    drawn = np.median(np.random.default_rng(0).choice(samples, size=(2000, len(samples))), axis=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Interval(float(np.median(samples)), float(low), float(high))
-
-
-def print_rows(experiment: str, rows: Sequence[Row], seeds: int) -> None:
-    """Print an experiment."""
-    cells = [(row.name, _printed(row.printed), _ours(row.paper or row.here), _verdict(row), _ours(row.live)) for row in rows]
-    print_table(f"{experiment}, {seeds} seeds", ["", "paper prints", "paper profile", "agrees", "live profile"], cells)
-
-
-def page(results: Mapping[str, Sequence[Row]], *, seeds: int, encoder: str) -> str:
-    """Return docs/paper.md."""
-    lines = [
-        "# The paper's tables, run again",
-        "",
-        f"Written by `uv run python -m benchmarks.paper all --docs`: {seeds} seeds, encoder `{encoder}`, means with 95 % bootstrap "
-        "intervals over seeds. The same engine as in a worker, one request after the other, bill and reward at once.",
-        "",
-        *(f"- {note}" for note in FOOTNOTES),
-        "",
-        *_summary(results),
-    ]
-    for name, rows in results.items():
-        lines += ["", f"## {name}: {_title(name)}", ""]
-        lines += ["| | paper prints | paper profile | agrees | live profile |", "| --- | --- | --- | --- | --- |"]
-        for row in rows:
-            cells = (row.name, _printed(row.printed), _ours(row.paper or row.here), _verdict(row), _ours(row.live))
-            lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "## Not in this table", ""]
-    lines += [f"- **{name}**: {why}" for name, why in NOT_RUN.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _summary(results: Mapping[str, Sequence[Row]]) -> list[str]:
-    compared = [row for rows in results.values() for row in rows if row.inside is not None]
-    inside = sum(bool(row.inside) for row in compared)
-    lines = [f"**{inside} of {len(compared)} printed numbers agree.**"]
-    outside = [f"{name} {row.name}" for name, rows in results.items() for row in rows if row.inside is False]
-    if outside:
-        lines += ["", "They do not: " + "; ".join(outside) + ".", "", *(f"- {text}" for text in DEVIATIONS)]
-    worse = [f"{name} {row.name}" for name, rows in results.items() for row in rows if _worse(row)]
-    if worse:
-        lines += ["", "Where `live` is worse than `paper` (intervals apart): " + "; ".join(worse) + "."]
-    return lines
-
-
-def _worse(row: Row) -> bool:
-    """Tell whether live earns less or regrets more than paper, beyond both intervals."""
-    if row.paper is None or row.live is None:
-        return False
-    if "reward" in row.name or "P3÷P1" in row.name:
-        return row.live.high < row.paper.low
-    if "regret" in row.name or "n_eff" in row.name or row.name == "cold":
-        return row.live.low > row.paper.high
-    if "cost÷B" in row.name:
-        return row.live.low > max(1.05, row.paper.high)
-    return False
-
-
-def _title(name: str) -> str:
-    doc = EXPERIMENTS[name].__doc__ or ""
-    return doc.partition(": ")[2].strip().rstrip(".")
-
-
-def _half_digit(value: float) -> float:
-    """Return half a unit of the last digit that the paper prints."""
-    digits = f"{value:.4f}".rstrip("0").partition(".")[2]
-    return 0.5 * 10.0 ** -max(2 if abs(value) < 20 else 1, len(digits)) if abs(value) < 100 else 0.5
+def _verdict(row: Row) -> str:
+    agrees = row.agrees()
+    return "" if agrees is None else "yes" if agrees else "**no**"
 
 
 def _printed(printed: Published | None) -> str:
@@ -143,9 +37,49 @@ def _printed(printed: Published | None) -> str:
     return f"{printed.value:g}" if printed.low is None else f"{printed.value:g} [{printed.low:g}, {printed.high:g}]"
 
 
-def _ours(interval: Interval | None) -> str:
-    return "" if interval is None else f"{interval.mean:.4g} [{interval.low:.4g}, {interval.high:.4g}]"
+def _found(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    if interval.low == interval.high:
+        return f"{interval.mean:.4g}"
+    return f"{interval.mean:.4g} [{interval.low:.4g}, {interval.high:.4g}]"
 
 
-def _verdict(row: Row) -> str:
-    return "" if row.inside is None else "yes" if row.inside else "no"
+def print_rows(experiment: str, rows: Sequence[Row], seeds: int) -> None:
+    """Print an experiment."""
+    print_table(f"{experiment}, {seeds} seeds", COLUMNS, [[cell.replace("**", "") for cell in cells(row)] for row in rows])
+
+
+def markdown(rows: Sequence[Row]) -> list[str]:
+    """Return a table's lines."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "| --- | --- | --- | --- | --- | --- |"]
+    return lines + [f"| {' | '.join(cells(row))} |" for row in rows]
+
+
+def tally(rows: Sequence[Row]) -> dict[str, int]:
+    """Return how many printed numbers were compared, how many the library and the paper profile reach, and where live is worse."""
+    judged = [row for row in rows if row.agrees() is not None]
+    theirs = [row for row in judged if row.agrees("reference") is not None]
+    return {
+        "compared": len(judged),
+        "agree": sum(bool(row.agrees()) for row in judged),
+        "library_compared": len(theirs),
+        "library_agree": sum(bool(row.agrees("reference")) for row in theirs),
+        "live_worse": sum(row.worse for row in rows),
+    }
+
+
+def tallies(results: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Return a table's lines: per experiment what was compared."""
+    lines = [
+        "| | numbers of the paper compared | paper profile agrees | library, run here, agrees | live worse than paper, rows |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, rows in results.items():
+        told = tally(rows)
+        if name in MACHINE:
+            lines.append(f"| {name} | times of another machine: not judged | | | |")
+            continue
+        library = f"{told['library_agree']} of {told['library_compared']}" if told["library_compared"] else ""
+        lines.append(f"| {name} | {told['compared']} | {told['agree']} | {library} | {told['live_worse'] or ''} |")
+    return lines
