@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from benchmarks.data import MissingData
-from benchmarks.paper.compare import Row, gather
+from benchmarks.paper.compare import gather
 from benchmarks.paper.data import missing
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.page import page
@@ -26,8 +26,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds.")
 @click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
+@click.option("--verify", is_flag=True, help="Fail where the library, run here, reaches the paper and the paper profile does not.")
 @click.option("--docs", is_flag=True, help="Write docs/paper.md and its figures; of all experiments.")
-def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, docs: bool) -> None:
+def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, verify: bool, docs: bool) -> None:
     """Print the paper's numbers beside the reference library's, the paper profile's and the live profile's.
 
     PB_DATA names a folder with more data: a clone of the paper's repository, or a flat folder of its files.
@@ -51,11 +52,11 @@ def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, docs
 
         (DOCS / "paper.md").write_text(page(results, draw(sheets, results, DOCS), seeds=seeds, encoder=encoder), encoding="utf-8")
         click.echo(f"Written: {DOCS / 'paper.md'}")
-    print_figures("paper", _figures([row for rows in results.values() for row in rows]))
-
-
-def _figures(rows: list[Row]) -> dict[str, float]:
-    return {name: float(value) for name, value in tally(rows).items()}
+    every = [row for rows in results.values() for row in rows]
+    print_figures("paper", {name: float(value) for name, value in tally(every).items()})
+    faults = [f"{row.experiment} {row.name}" for row in every if row.ours_to_explain]
+    if verify and faults:
+        raise click.ClickException(f"the library reaches the paper, the paper profile does not: {'; '.join(faults)}")
 
 
 if __name__ == "__main__":

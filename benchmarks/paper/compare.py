@@ -50,6 +50,11 @@ class Row:
         return found.low <= high + half and found.high >= low - half
 
     @property
+    def ours_to_explain(self) -> bool:
+        """Tell whether the library, run here, reaches the paper's number and the paper profile does not."""
+        return self.agrees() is False and self.agrees("reference") is True
+
+    @property
     def worse(self) -> bool:
         """Tell whether live is worse than paper beyond both intervals: less reward, more regret, or further over the budget."""
         paper, live = self.found.get("paper"), self.found.get("live")

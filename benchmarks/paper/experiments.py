@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.paper import cold, judges, latency, newcomer, phases, prices, stationary, tuning
@@ -36,7 +36,7 @@ class Experiment:
     median: bool = False
 
 
-EXPERIMENTS: Mapping[str, Experiment] = {
+EXPERIMENTS: dict[str, Experiment] = {
     "E1": Experiment("a constant world under seven budgets", stationary.stationary),
     "E2": Experiment("Gemini's price falls to a 56th, announced, and rises again", phases.cost_drift),
     "E3": Experiment("Mistral silently gets worse, then good again", phases.silent_degradation, phases.troughs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.paper.claims import claims
 from benchmarks.paper.compare import Row
 from benchmarks.paper.data import missing
 from benchmarks.paper.experiments import EXPERIMENTS
@@ -26,8 +27,8 @@ READ = """
 - **reference library**: `paretobandit` 0.1.1, run here and now on the same prompts with the same seeds; "same": the paper profile's
   number to nine digits.
 - **paper profile**, **live profile**: the engine that a worker runs, one request after the other, bill and reward at once.
-  Means (D: medians) with 95 % bootstrap intervals over seeds. `live` is what ships by default; this protocol has no delays, no lost
-  bills and no requests in flight, which is where the paper's policy is at its best.
+  Means (D: medians) with 95 % bootstrap intervals over seeds; numbers without a policy stand under "paper profile". `live` is what
+  ships by default; this protocol has no delays, no lost bills and nothing in flight, which is where the paper's policy is at its best.
 - **agrees**: the paper's interval and ours overlap; where it prints none, our interval or rounding reaches its number.
 - **worse**: `live` earns less, loses more or exceeds the budget further than `paper`, intervals apart.
 - Budgets T, M, L, U: $3.0e-4, $6.62e-4, $1.87e-3 a request, none. P1–P3: phases of 608 requests. naive, forgetting, recalibrated:
@@ -49,6 +50,10 @@ def page(results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[st
         *_added(),
         READ,
         *tallies(results),
+        "",
+        "## Claims",
+        "",
+        *claims(results),
         "",
         *_outside(every),
         *_worse(every),

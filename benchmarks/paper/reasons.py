@@ -24,7 +24,9 @@ NOTES: dict[str, tuple[str, ...]] = {
         "which a test holds to the engine choice for choice; the chosen setting is measured with the engine and with the library.",
     ),
     "E": ("'reference' and 'paper': a cold start with α .05; 'live': its own cold start, 20 pulls of each model.",),
-    "F": ("Times of this machine while nothing else of this command ran; the paper's are of an Apple M.",),
+    "F": (
+        "Times of the machine that made this page, on a shared core: medians say more than 95th percentiles. The paper's: an Apple M.",
+    ),
 }
 
 
@@ -35,6 +37,6 @@ def reason_of(row: Row) -> str:
         if abs(reference.mean - row.ours.mean) <= max(1e-9, (row.ours.high - row.ours.low) / 2.0):
             return "the reference library, run here, gives the same as the paper profile: data or rounding, not the policy"
         return "neither the library, run here, nor the paper profile reaches it"
-    if reference is not None and row.agrees("reference"):
+    if row.ours_to_explain:
         return "the library, run here, reaches it and the paper profile does not"
     return "a number without a policy; the cause is not established"
