@@ -14,6 +14,7 @@ from router_state.record import Candidates
 from router_state.scoring import TIE
 
 PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
+RETURNING = 10.0
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
 
 
@@ -79,8 +80,11 @@ def _explore(
     for j in eligible:
         if j == k or candidates.expected_cost_usd[j] > spare_usd:
             continue
-        if arms.suspicion[j] is not None:
+        suspicion = arms.suspicion[j]
+        if suspicion is not None:
             reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, mean[j] - candidates.penalty[j]
+            if suspicion.evidence > 0.0:  # as before, perhaps: some more probes tell
+                loss *= RETURNING
         elif newcomers and arms.pulls_left[j] > 0:
             newcomers = False  # one at a time
             reason, loss, most, score = "onboarding", PULL_LOSS, PULL_AT_MOST, hopeful - candidates.penalty[j]

@@ -10,6 +10,7 @@ OUTLIER = 4.0
 MIN_SIGMA = 0.02
 SIGMA_STEP = 0.005
 RETURN_LIMIT = 4.0
+MOST_FROM_ONE = 1.5
 ACCEPTED_AFTER = 400
 BETTER_ACCEPTED_AFTER = 100
 OFFSET_STEP = 0.02
@@ -90,14 +91,17 @@ class Suspicion:
     Attributes:
         offset: mean residual so far.
         count: rewards behind it.
-        evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below 0.
+        evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below 0; no reward adds more than
+            `MOST_FROM_ONE`, so that it takes three to return: one good answer of a bad model does not.
         since: when the drift began.
+        after: seq of the last decision before the alarm. Rewards of decisions up to it say nothing of what the arm is like now.
     """
 
     offset: float
     count: int
     evidence: float
     since: float
+    after: int
 
     def observe(self, *, predicted: float, reward: float, sigma: float) -> None:
         """Take one reward in; `predicted` is without the offset."""
@@ -105,7 +109,7 @@ class Suspicion:
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, OUTLIER)
         after = min(abs(reward - shifted) / sigma, OUTLIER)
-        self.evidence = max(0.0, self.evidence + (after * after - before * before) / 2.0)
+        self.evidence = max(0.0, self.evidence + min((after * after - before * before) / 2.0, MOST_FROM_ONE))
         self.count += 1
         self.offset += max(1.0 / self.count, OFFSET_STEP) * (reward - predicted - self.offset)
 

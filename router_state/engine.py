@@ -244,7 +244,7 @@ class Engine:
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         if label is None:
-            forgotten = suspecting.absorb(self.state, record.model, context, reward)
+            forgotten = suspecting.absorb(self.state, record, context, reward)
         else:
             forgotten = self._revise(record.model, context, reward, label)
         record.label = Label(reward, source, rank, revision, forgotten)

@@ -12,7 +12,7 @@ import orjson
 
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
-VERSION = 3
+VERSION = 4
 _HEADER = struct.Struct(">BI")
 
 

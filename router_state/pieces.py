@@ -14,7 +14,7 @@ from router_state.drift import Run, Suspicion, Watch
 from router_state.errors import CorruptSnapshot
 from router_state.window import BLOCK, Window
 
-WATCH_SIZE, SUSPICION_SIZE = 10, 4
+WATCH_SIZE, SUSPICION_SIZE = 10, 5
 
 
 @lru_cache
@@ -55,7 +55,7 @@ def pack_arm(arms: Arms, k: int) -> bytes:
     suspicion = arms.suspicion[k]
     scalars = pack_watch(arms.watch[k])
     if suspicion is not None:
-        scalars += [suspicion.offset, suspicion.count, suspicion.evidence, suspicion.since]
+        scalars += [suspicion.offset, suspicion.count, suspicion.evidence, suspicion.since, suspicion.after]
     tails = arms.tails[k, : arms.pending[k]].ravel()
     parts = (arms.A_hat_inv[k].ravel()[lower_triangle(arms.d)], arms.theta[k], tails, np.array(scalars, dtype=np.float64))
     return np.concatenate(parts).astype("<f8", copy=False).tobytes()
@@ -73,8 +73,8 @@ def unpack_arm(arms: Arms, k: int, data: bytes) -> None:
     arms.tails[k, :n] = tails.reshape(n, d)
     arms.watch[k] = unpack_watch(watch.tolist())
     if len(suspicion):
-        offset, count, evidence, since = suspicion.tolist()
-        arms.suspicion[k] = Suspicion(offset, int(count), evidence, since)
+        offset, count, evidence, since, after = suspicion.tolist()
+        arms.suspicion[k] = Suspicion(offset, int(count), evidence, since, int(after))
 
 
 def pack_costs(arms: Arms, k: int) -> bytes:

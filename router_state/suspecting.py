@@ -7,6 +7,7 @@ from router_state.alert import Alert
 from router_state.config import Vector
 from router_state.drift import REWARD_LIMIT, Suspicion
 from router_state.dual import EVERY, DualPacer
+from router_state.record import RequestRecord
 from router_state.state import RouterState
 
 NOT_LEARNED = -1e9
@@ -14,37 +15,37 @@ KNOWN_VARIANCE = 0.25
 FADED = 0.1
 
 
-def absorb(state: RouterState, model: str, x: Vector, reward: float) -> float:
-    """Take a model's reward in; return how much its arm had forgotten by then.
+def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) -> float:
+    """Take a request's first reward in; return how much its arm had forgotten by then.
 
     `NOT_LEARNED` where the arm was dropped or is under suspicion. An alarm needs an arm that is known: where xᵀA⁻¹x is large a
     residual only says how little was known.
     """
     arms, knobs = state.arms, state.config.knobs
-    k = arms.row.get(model, -1)
+    k = arms.row.get(record.model, -1)
     if k < 0:
         return NOT_LEARNED
-    state.touched.add(model)
+    state.touched.add(record.model)
     if knobs.feedback_clock:
         state.t += 1
-    if arms.suspicion[k] is not None:
-        _hold_against(state, k, x, reward)
+    suspicion = arms.suspicion[k]
+    if suspicion is not None:
+        if record.seq > suspicion.after:
+            _hold_against(state, k, suspicion, x, reward)
         return NOT_LEARNED
     learning.forget(arms, k, t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
     residual, variance = learning.observe_reward(arms, k, x, reward=reward)
     if knobs.drift_alarms and variance < KNOWN_VARIANCE:
         shift = arms.watch[k].observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
         if shift is not None:
-            _suspect(state, k, Suspicion(shift.size, shift.count, 0.0, shift.since))
+            _suspect(state, k, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq))
             evidence = {"cusum": shift.evidence, "limit": REWARD_LIMIT, "rewards": shift.count}
             _alert(state, k, "drift", shift.size, shift.since, evidence)
     return arms.forgotten[k]
 
 
-def _hold_against(state: RouterState, k: int, x: Vector, reward: float) -> None:
+def _hold_against(state: RouterState, k: int, suspicion: Suspicion, x: Vector, reward: float) -> None:
     arms = state.arms
-    suspicion = arms.suspicion[k]
-    assert suspicion is not None
     suspicion.observe(predicted=arms.theta[k].dot(x).item(), reward=reward, sigma=arms.watch[k].sigma)
     if suspicion.over:
         _suspect(state, k, None)

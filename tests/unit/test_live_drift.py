@@ -52,6 +52,49 @@ def test_a_model_that_falls_is_left_and_one_that_recovers_is_taken_back() -> Non
     assert "probe" in w.reasons
 
 
+def test_one_failure_is_one_alarm_and_one_recovery_though_a_hundred_rewards_are_on_their_way() -> None:
+    w, delay = world(late=10_000), np.random.default_rng(1)
+    due: dict[int, list[int]] = {}
+
+    def play(n: int) -> None:
+        for i in range(len(w.spent), len(w.spent) + n):
+            w.play(1)
+            due.setdefault(i + int(delay.integers(70, 131)), []).append(i)
+            for j in due.pop(i, []):
+                w.answer(j)
+
+    play(1000)
+    w.quality = lambda model, mean: mean - 0.5 if model == "middle" else mean
+    play(600)
+    w.quality = lambda _, mean: mean
+    play(800)
+    assert [(a.kind, a.model) for a in w.alerts] == [("drift", "middle"), ("recovered", "middle")]
+
+
+def test_some_good_answers_of_a_failed_model_do_not_end_the_suspicion() -> None:
+    w = world()
+    w.play(1000)
+    luck = np.random.default_rng(3)
+    w.quality = lambda model, mean: 0.2 if model == "middle" and luck.random() < 0.8 else mean
+    w.play(600)
+    assert [(a.kind, a.model) for a in w.alerts] == [("drift", "middle")]
+    assert w.chosen[-300:].count("middle") < 0.15 * 300
+
+
+def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() -> None:
+    w = world()
+    w.play(1000)
+    suspicion = Suspicion(-0.5, 10, 0.0, 0.0, w.engine.state.seq)
+    arms = w.engine.state.arms
+    arms.suspicion[arms.row["middle"]] = suspicion
+    arms.derive()
+    w.late = 10_000  # from here on nothing is answered but what follows
+    w.play(1)
+    old = next(i for i in range(1000, 0, -1) if w.chosen[i - 1] == "middle" and w.engine.records[str(i - 1)].label is None)
+    w.answer(old - 1)
+    assert (suspicion.count, suspicion.evidence) == (10, 0.0)
+
+
 def test_while_under_suspicion_the_statistics_rest() -> None:
     w = world()
     w.play(600)
@@ -100,7 +143,7 @@ def test_a_probe_of_a_dear_model_is_rarer_than_of_a_cheap_one() -> None:
         w = world(6e-4 if model == "cheap" else 2e-4)
         w.play(500)
         arms = w.engine.state.arms
-        arms.suspicion[arms.row[model]] = Suspicion(-0.6, 10, 0.0, 0.0)
+        arms.suspicion[arms.row[model]] = Suspicion(-0.6, 10, 0.0, 0.0, 0)
         arms.derive()
         w.quality = lambda m, mean, model=model: mean - 0.6 if m == model else mean  # type: ignore[misc]
         w.play(1000)
