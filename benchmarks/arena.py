@@ -63,6 +63,9 @@ class Policy(Protocol):
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call."""
 
+    def copy(self) -> Policy:
+        """Return another one in the same state."""
+
 
 @dataclass(slots=True, eq=False)
 class Trace:
@@ -75,6 +78,23 @@ class Trace:
     lambda_t: Array
     reason: list[str]
     alerts: list[tuple[int, Alert]] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, n: int) -> Trace:
+        """Return the trace of n requests before the first one."""
+        return cls(np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), [])
+
+    def copy(self) -> Trace:
+        """Return another one with the same content."""
+        return Trace(
+            self.chosen.copy(),
+            self.reward.copy(),
+            self.cost.copy(),
+            self.budget.copy(),
+            self.lambda_t.copy(),
+            list(self.reason),
+            list(self.alerts),
+        )
 
     def share(self, column: int, phase: slice) -> float:
         """Return the share of requests that a model got."""
@@ -90,15 +110,20 @@ def delays(n: int, mean: float, kind: DelayKind, rng: np.random.Generator) -> Ar
     return mean / 2.0 * rng.pareto(1.5, n)
 
 
-def play(policy: Policy, episode: Episode) -> Trace:
-    """Return what the policy did with an episode. Rewards are those of the model that it chose, and of no other."""
-    n = len(episode)
+def play(policy: Policy, episode: Episode, *, begun: Trace | None = None, until: int | None = None) -> Trace:
+    """Return what the policy did with an episode. Rewards are those of the model that it chose, and of no other.
+
+    Args:
+        begun: what it did so far, if it has begun; it goes on from there.
+        until: how many requests are decided; None: all.
+    """
     column = {name: k for k, name in enumerate(episode.models)}
-    trace = Trace(np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), [])
+    trace = Trace.start(len(episode)) if begun is None else begun
     bills, rewards = _arrivals(episode.bill_delay), _arrivals(episode.reward_delay)
-    billed = judged = 0
-    budget = NEVER
-    for i in range(n):
+    start = len(trace.reason)
+    billed, judged = (sum(due < start for due, _ in arrivals) for arrivals in (bills, rewards))
+    budget = float(trace.budget[start - 1]) if start else NEVER
+    for i in range(start, len(episode) if until is None else until):
         while billed < len(bills) and bills[billed][0] <= i:
             due = bills[billed][1]
             policy.settle(due, float(trace.cost[due]))
@@ -118,6 +143,12 @@ def play(policy: Policy, episode: Episode) -> Trace:
         trace.reason.append(reason)
         trace.alerts += [(i, alert) for alert in policy.take_alerts()]
     return trace
+
+
+def play_each(policy: Policy, episodes: Sequence[Episode], *, alike: int) -> list[Trace]:
+    """Return what the policy did with each of several episodes; their first `alike` requests, the same in all, are played once."""
+    begun = play(policy, episodes[0], until=alike)
+    return [play(policy.copy(), episode, begun=begun.copy()) for episode in episodes]
 
 
 def _arrivals(delay: Array) -> list[tuple[float, int]]:

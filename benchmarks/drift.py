@@ -11,11 +11,11 @@ from itertools import product
 import numpy as np
 
 from benchmarks import plots
-from benchmarks.arena import Array, Trace, play
+from benchmarks.arena import Array, Episode, Trace, play_each
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import GEMINI, LLAMA, MISTRAL, MODERATE, PHASE, TIGHT, declaration, draw, episode, prompts, three_phases
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.rows import Job, Row, cells, gather, outcomes
+from benchmarks.rows import Job, Result, Row, cells, gather_alike, outcomes
 
 OFFSET = 7000
 LEVELS = (0.75, 0.5, 0.05)
@@ -47,18 +47,34 @@ def alarms(trace: Trace, phases: dict[str, slice], model: str, form: str) -> flo
     return float(sum(form == "steady" or a.model != model or i < phases["P2"].start for i, a in found))
 
 
-def one(job: Job) -> dict[str, tuple[float, ...]]:
+def one(job: Job) -> Result:
     """Play one policy, budget, model, form, level, delay and seed."""
-    seed = job["seed"]
-    drawn = draw(seed, offset=OFFSET, phases=True)
-    phases = three_phases(drawn.warm)
-    k, rewards = MODELS[job["model"]], drawn.rewards.copy()
-    rewards[phases["P2"], k] = drifted(rewards[phases["P2"], k], job["form"], job["level"])
-    declared = {0: declaration(drawn.benchmark, job["budget"])}
-    late = job["in_flight"]
-    played = episode(replace(drawn, rewards=rewards), declared, phases=phases, bill_delay=late // 2, reward_delay=late)
-    trace = play(make(job["policy"], seed), played)
-    false = alarms(trace, phases, drawn.benchmark.models[k], job["form"])
+    return each([job])[0]
+
+
+def each(jobs: list[Job]) -> list[Result]:
+    """Play jobs that differ in model, form and level alone."""
+    first = jobs[0]
+    drawn = draw(first["seed"], offset=OFFSET, phases=True)
+    phases, late = three_phases(drawn.warm), first["in_flight"]
+    declared = {0: declaration(drawn.benchmark, first["budget"])}
+
+    def drifting(job: Job) -> Episode:
+        k, rewards = MODELS[job["model"]], drawn.rewards.copy()
+        rewards[phases["P2"], k] = drifted(rewards[phases["P2"], k], job["form"], job["level"])
+        return episode(replace(drawn, rewards=rewards), declared, phases=phases, bill_delay=late // 2, reward_delay=late)
+
+    policy = make(first["policy"], first["seed"])
+    traces = play_each(policy, [drifting(job) for job in jobs], alike=phases["P2"].start)
+    return [
+        result(trace, phases, drawn.benchmark.models[MODELS[job["model"]]], job["form"])
+        for trace, job in zip(traces, jobs, strict=True)
+    ]
+
+
+def result(trace: Trace, phases: dict[str, slice], model: str, form: str) -> Result:
+    """Return cost ÷ budget, reward and false alarms by phase, and what the reward after the drift is of that before."""
+    false = alarms(trace, phases, model, form)
     found = outcomes(trace, phases)
     cost, reward = found["P3"]
     return {name: (*sample, false) for name, sample in found.items()} | {"after ÷ before": (cost, reward / found["P1"][1], false)}
@@ -106,7 +122,7 @@ def run(quick: bool) -> None:
         jobs.append(common | {"model": "mistral", "form": "slide", "level": 0.5, "in_flight": 0})
         jobs.append(common | {"model": "llama", "form": "shifted", "level": 0.95, "in_flight": 0})
         jobs.append(common | {"model": "mistral", "form": "steady", "level": 0.0, "in_flight": 0})
-    rows = gather(one, jobs, extra=("false_alarms",))
+    rows = gather_alike(each, jobs, differ=("model", "form", "level"), extra=("false_alarms",))
     columns = ("policy", "budget", "model", "form", "level", "in_flight", "phase")
     rows.sort(key=lambda r: (-r["budget"], r["model"], r["form"], -r["level"], r["in_flight"], r["policy"], r["phase"]))
     title = f"One model's quality changes in P2 and comes back in P3; held-out prompts, {seeds} seeds, ± 95 %"

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -25,9 +26,19 @@ from agents.wire import config_of, route_value
 from benchmarks.arena import Array
 from benchmarks.inflight import CUT, CUT_COSTS, OFFSET
 from benchmarks.protocol import GEMINI, MODERATE, PHASE, draw, three_phases
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import Cell, command, print_figures, print_table
 from router_state.engine import Engine
-from schemas import CostReported, Event, LambdaUpdated, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared, decode, encode
+from schemas import (
+    CostReported,
+    Event,
+    LambdaUpdated,
+    RequestSubmitted,
+    RewardObserved,
+    RouteDecided,
+    RouterDeclared,
+    decode,
+    encode,
+)
 from streams.broker import choose_broker
 from streams.cli.bus import Bus, Follower, open_bus
 from streams.cli.declarations import put_in_force
@@ -56,9 +67,9 @@ class Feed:
     def feedback(self, decision: RouteDecided) -> tuple[CostReported, RewardObserved]:
         """Return the bill and the reward of a decision."""
         i, k = int(decision.request_id), self.models.index(decision.model)
-        named = {"router_id": ROUTER, "request_id": decision.request_id}
-        reward = RewardObserved(**named, reward=float(self.rewards[i, k]), source="judge")
-        return CostReported(**named, cost_usd=float(self.costs[i, k])), reward
+        bill = CostReported(router_id=ROUTER, request_id=decision.request_id, cost_usd=float(self.costs[i, k]))
+        label = RewardObserved(router_id=ROUTER, request_id=decision.request_id, reward=float(self.rewards[i, k]), source="judge")
+        return bill, label
 
 
 def feed(requests: int, *, budget: float = MODERATE, seed: int = 0) -> Feed:
@@ -109,7 +120,7 @@ async def drive(told: Feed, side: Side) -> list[RouteDecided]:
 def blocks(n: int, declared: Mapping[int, object]) -> Iterator[tuple[int, int]]:
     """Yield where blocks of at most 25 requests begin and end; a declaration begins a new one."""
     edges = sorted({*range(0, n, BLOCK), *declared, n})
-    yield from zip(edges, edges[1:], strict=False)
+    yield from pairwise(edges)
 
 
 @dataclass(slots=True)
@@ -230,7 +241,9 @@ def run(quick: bool) -> None:
     with choose_broker() as broker, tempfile.TemporaryDirectory() as folder:
         served = serve(told, broker.bootstrap, log=Path(folder) / "worker.log")
     differing = differences(simulated, served)
-    rows = [[side, len(them), *outcome(told, them)] for side, them in (("simulation", simulated), ("worker", served))]
+    rows: list[list[Cell]] = [
+        [side, len(them), *outcome(told, them)] for side, them in (("simulation", simulated), ("worker", served))
+    ]
     print_table(f"{len(differing)} decisions differ", ("side", "decisions", "cost ÷ budget", "reward"), rows)
     cost, reward = outcome(told, served)
     figures = {"decisions": len(served), "differences": len(differing), "cost_over_budget": cost, "reward": reward}

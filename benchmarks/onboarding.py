@@ -13,12 +13,13 @@ from itertools import product
 import numpy as np
 
 from benchmarks import plots
-from benchmarks.arena import Trace, play
+from benchmarks.arena import NEVER, Trace, play_each
 from benchmarks.data import extended_folder
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import LOOSE, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.rows import Job, Row, cells, gather
+from benchmarks.rows import Job, Result, Row, cells, gather_alike
+from benchmarks.yardsticks import hindsight_choices
 from router_state.config import ModelConfig, Price, RouterConfig
 
 OFFSET = 9000
@@ -27,6 +28,7 @@ KINDS = ("good and cheap", "good and dear", "bad and cheap")
 ADOPTED, OF_LAST, FOR = 10, 100, 50
 QUARTERS = 4
 NEVER_ADOPTED = -1.0
+LINE = "hindsight"
 
 
 def newcomer(drawn: Draw) -> int:
@@ -57,14 +59,44 @@ def adopted_at(trace: Trace, column: int, start: int) -> float:
     return float(np.argmax(held) + 1) if held.any() else NEVER_ADOPTED
 
 
-def one(job: Job) -> dict[str, tuple[float, ...]]:
+def one(job: Job) -> Result:
     """Play one policy, budget, kind of newcomer, delay and seed; by quarters of the measured requests and as a whole."""
-    seed, budget = job["seed"], job["budget"]
-    drawn, declared = scenario(draw(seed, offset=OFFSET, folder=extended_folder()), job["newcomer"], budget)
-    whole = slice(drawn.warm, len(drawn))
-    played = episode(drawn, declared, phases={}, bill_delay=job["in_flight"], reward_delay=job["in_flight"])
-    trace = play(make(job["policy"], seed), played)
-    k = newcomer(drawn)
+    return each([job])[0]
+
+
+def each(jobs: list[Job]) -> list[Result]:
+    """Play jobs that differ in the kind of newcomer alone."""
+    first = jobs[0]
+    seed, budget, late = first["seed"], first["budget"], first["in_flight"]
+    drawn = draw(seed, offset=OFFSET, folder=extended_folder())
+    told = [scenario(drawn, job["newcomer"], budget) for job in jobs]
+    episodes = [episode(known, declared, phases={}, bill_delay=late, reward_delay=late) for known, declared in told]
+    if first["policy"] == LINE:
+        traces = [knowing(known, budget) for known, _ in told]
+    else:
+        traces = play_each(make(first["policy"], seed), episodes, alike=drawn.warm)
+    return [result(trace, newcomer(drawn), drawn.warm, budget) for trace in traces]
+
+
+def knowing(drawn: Draw, budget: float | None) -> Trace:
+    """Return what hindsight would have chosen with every model there from the start: see `yardsticks.hindsight_choices`."""
+    n = len(drawn)
+    warm = replace(
+        drawn.benchmark, contexts=drawn.contexts[: drawn.warm], rewards=drawn.rewards[: drawn.warm], costs=drawn.costs[: drawn.warm]
+    )
+    rest = slice(drawn.warm, n)
+    chosen = hindsight_choices(warm, drawn.contexts[rest], drawn.costs[rest], budget or NEVER)
+    trace = Trace.start(n)
+    rows = np.arange(drawn.warm, n)
+    trace.chosen[rest] = chosen
+    trace.reward[rest], trace.cost[rest] = drawn.rewards[rows, chosen], drawn.costs[rows, chosen]
+    trace.reason = ["hindsight"] * n
+    return trace
+
+
+def result(trace: Trace, k: int, warm: int, budget: float | None) -> Result:
+    """Return by quarter and on the whole cost ÷ budget (dollars without one), reward, and how the newcomer in column k fared."""
+    whole = slice(warm, len(trace.chosen))
     edges = np.linspace(whole.start, whole.stop, QUARTERS + 1).astype(int)
     phases = {"whole": whole} | {f"Q{j + 1}": slice(edges[j], edges[j + 1]) for j in range(QUARTERS)}
     spent = trace.cost / (budget or 1.0)
@@ -96,14 +128,14 @@ def run(quick: bool) -> None:
     seeds = 2 if quick else 20
     folder = extended_folder()
     prompts("val", folder), prompts("test", folder)
-    names = ("live", "paper") if quick else tuple(POLICIES)
+    names = ("live", "paper", LINE) if quick else (*POLICIES, LINE)
     lengths = (0,) if quick else (0, 100)
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "newcomer": kind, "in_flight": k, "seed": seed}
         for name, budget, kind, k, seed in product(names, BUDGETS, KINDS, lengths, range(seeds))
         if (k == 0 or name in ("live", "paper")) and not (quick and budget != MODERATE)
     ]
-    rows = gather(one, jobs, extra=("adopted", "adopted_after", "share", "final_share"))
+    rows = gather_alike(each, jobs, differ=("newcomer",), extra=("adopted", "adopted_after", "share", "final_share"))
     for r in rows:  # means over the seeds that adopted it
         r["adopted_after"] = r["adopted_after"] / r["adopted"] if r["adopted"] else NEVER_ADOPTED
     columns = ("policy", "budget", "newcomer", "in_flight", "phase", "adopted", "adopted_after", "share", "final_share")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.arena import Array, Policy
+from router_state import snapshot
 from router_state.alert import Alert
 from router_state.config import Knobs, RouterConfig, knobs_for
 from router_state.engine import Engine
@@ -50,6 +52,15 @@ class Core:
         assert self.engine is not None
         taken, self.engine.state.alerts = self.engine.state.alerts, []
         return taken
+
+    def copy(self) -> Policy:
+        assert self.engine is not None
+        state, pieces = self.engine.state, snapshot.all_pieces(self.engine.state)
+        config, head = snapshot.pack_config(state.config), snapshot.pack_head(state)
+        other = type(self)(self.knobs)
+        restored = snapshot.unpack(config, head, lambda name: pieces.get(name, b""), state.open_commitments)
+        other.engine = Engine(restored, {i: replace(record) for i, record in self.engine.records.items()})
+        return other
 
 
 class Thompson(Core):
@@ -109,6 +120,9 @@ class Chance:
 
     def take_alerts(self) -> list[Alert]:
         return []
+
+    def copy(self) -> Policy:
+        return deepcopy(self)
 
 
 class MeanCosts(Core):

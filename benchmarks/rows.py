@@ -15,6 +15,7 @@ from benchmarks.arena import Trace
 
 Row = dict[str, Any]
 Job = dict[str, Any]
+Result = Mapping[str, tuple[float, ...]]
 T_975 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 10: 2.26, 20: 2.093}
 
 
@@ -41,16 +42,40 @@ def row(samples: Sequence[tuple[float, ...]], extra: Sequence[str] = (), **names
     }
 
 
-def gather(one: Callable[[Job], Mapping[str, tuple[float, ...]]], jobs: Sequence[Job], extra: Sequence[str] = ()) -> list[Row]:
+def gather(one: Callable[[Job], Result], jobs: Sequence[Job], extra: Sequence[str] = ()) -> list[Row]:
     """Play every job, on every core, and return a row per combination of its names and phase, over the seeds.
 
     Args:
         one: takes a job, {name: value} with a `seed`, and returns (cost ÷ budget, reward, …) by phase.
         extra: what follows in those tuples.
     """
+    with _pool() as pool:
+        return _rows(jobs, list(pool.map(one, jobs, chunksize=4)), extra)
+
+
+def gather_alike(
+    each: Callable[[list[Job]], list[Result]], jobs: Sequence[Job], *, differ: Sequence[str], extra: Sequence[str] = ()
+) -> list[Row]:
+    """As `gather`, for jobs that begin alike but for what is named in `differ`.
+
+    Args:
+        each: takes such jobs together and returns their results.
+    """
+    together: dict[tuple[Any, ...], list[Job]] = {}
+    for job in jobs:
+        together.setdefault(tuple(value for name, value in job.items() if name not in differ), []).append(job)
+    groups = list(together.values())
+    with _pool() as pool:
+        results = list(pool.map(each, groups))
+    return _rows([job for group in groups for job in group], [result for group in results for result in group], extra)
+
+
+def _pool() -> ProcessPoolExecutor:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before a worker imports numpy
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        results = list(pool.map(one, jobs, chunksize=4))
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"))
+
+
+def _rows(jobs: Sequence[Job], results: Sequence[Result], extra: Sequence[str]) -> list[Row]:
     samples: dict[tuple[Any, ...], list[tuple[float, ...]]] = {}
     names: dict[tuple[Any, ...], Job] = {}
     for job, result in zip(jobs, results, strict=True):

@@ -11,11 +11,11 @@ from itertools import product
 import numpy as np
 
 from benchmarks import plots
-from benchmarks.arena import NEVER, Episode, play
+from benchmarks.arena import NEVER, Episode, Trace, play_each
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import GEMINI, LLAMA, LOOSE, MISTRAL, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.rows import Job, Row, cells, gather
+from benchmarks.rows import Job, Result, Row, cells, gather_alike
 
 OFFSET = 8000
 CALM = 304
@@ -53,31 +53,50 @@ def scenario(drawn: Draw, shock: str, budget: float, in_flight: int, rng: np.ran
     return replace(played, twice=twice)
 
 
-def one(job: Job) -> dict[str, tuple[float, ...]]:
-    """Play one policy, budget, shock, delay and seed.
-
-    Phases: before; the news on its way; adapting, for 300 requests; after; episode, from the shock to the end. Beyond cost ÷ budget
-    and reward: the largest debt of the episode in requests' budgets.
-    """
-    seed, in_flight = job["seed"], job["in_flight"]
+def each(jobs: list[Job]) -> list[Result]:
+    """Play jobs that differ in the shock alone."""
+    first = jobs[0]
+    seed, budget, in_flight = first["seed"], first["budget"], first["in_flight"]
     drawn = draw(seed, offset=OFFSET)
-    played = scenario(drawn, job["shock"], job["budget"], in_flight, np.random.default_rng(OFFSET + seed))
-    trace = play(make(job["policy"], seed), played)
+    episodes = [scenario(drawn, job["shock"], budget, in_flight, np.random.default_rng(OFFSET + seed)) for job in jobs]
     start = drawn.warm + CALM
-    news = start + in_flight + (BURST if job["shock"] == "burst" else 0)
+    traces = play_each(make(first["policy"], seed), episodes, alike=start)
+    return [result(trace, job["shock"], drawn.warm, in_flight) for trace, job in zip(traces, jobs, strict=True)]
+
+
+def news_of(trace: Trace, shock: str, start: int, in_flight: int) -> int:
+    """Return before which request the news can have arrived: the first bill at the new price, or from within the shock."""
+    model = MODELS.get(shock.split(maxsplit=1)[0])
+    if shock == "burst":
+        return start + in_flight + BURST
+    if model is None:
+        return start + in_flight
+    calls = np.flatnonzero(trace.chosen[start:] == model)
+    return start + int(calls[0]) + in_flight if len(calls) else len(trace.chosen)
+
+
+def result(trace: Trace, shock: str, warm: int, in_flight: int) -> Result:
+    """Return by phase cost ÷ budget, reward, the largest debt of the episode in requests' budgets, and what was overspent before
+    the news, as a share of the episode's budget.
+
+    Phases: before; the news on its way; adapting, for 300 requests; after, if it has 300; episode, from the shock to the end.
+    """
+    start, end = warm + CALM, len(trace.chosen)
+    news = news_of(trace, shock, start, in_flight)
     spent = trace.cost / trace.budget
     debt = float(np.cumsum(spent[start:] - 1.0).max())
+    unseen = float((spent[start:news] - 1.0).sum()) / (end - start)
     phases = {
-        "before": slice(drawn.warm, start),
-        "on its way": slice(start, news),
-        "adapting": slice(news, news + ADAPTING),
-        "after": slice(news + ADAPTING, len(drawn)),
-        "episode": slice(start, len(drawn)),
+        "before": (warm, start, 1),
+        "on its way": (start, news, 1),
+        "adapting": (news, min(news + ADAPTING, end), ADAPTING),
+        "after": (news + ADAPTING, end, ADAPTING),
+        "episode": (start, end, 1),
     }
     return {
-        name: (float(spent[phase].mean()), float(trace.reward[phase].mean()), debt)
-        for name, phase in phases.items()
-        if phase.start < min(phase.stop, len(drawn))
+        name: (float(spent[low:high].mean()), float(trace.reward[low:high].mean()), debt, unseen)
+        for name, (low, high, least) in phases.items()
+        if high - low >= least
     }
 
 
@@ -106,10 +125,13 @@ def run(quick: bool) -> None:
         if (name == "live" or (k == 30 and name in ("paper", "thompson", "ε-greedy", "random")))
         and not (quick and (budget != MODERATE or name not in ("live", "paper")))
     ]
-    rows = gather(one, jobs, extra=("largest_debt",))
-    columns = ("policy", "budget", "shock", "in_flight", "phase", "largest_debt")
+    rows = gather_alike(each, jobs, differ=("shock",), extra=("largest_debt", "unseen"))
+    columns = ("policy", "budget", "shock", "in_flight", "phase", "largest_debt", "unseen")
     rows.sort(key=lambda r: (r["budget"], r["shock"], r["in_flight"], r["policy"], r["phase"]))
-    title = f"A shock after {CALM} requests; held-out prompts, {seeds} seeds, ± 95 %; debt in requests' budgets"
+    title = (
+        f"A shock after {CALM} requests; held-out prompts, {seeds} seeds, ± 95 %; "
+        "largest debt in requests' budgets, overspent before the news as a share of the episode's"
+    )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
         plots.shocks(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.arena import Array
 from benchmarks.data import Benchmark
@@ -27,7 +28,13 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
 
 
 def hindsight(warm: Benchmark, contexts: Array, rewards: Array, costs: Array, budget: float) -> tuple[float, float]:
-    """Return cost ÷ budget and reward of linear rewards and costs, fitted on the warm-up prompts with every model's outcome known,
+    """Return cost ÷ budget and reward of `hindsight_choices`."""
+    rows, won = np.arange(len(contexts)), hindsight_choices(warm, contexts, costs, budget)
+    return float(costs[rows, won].mean()) / budget, float(rewards[rows, won].mean())
+
+
+def hindsight_choices(warm: Benchmark, contexts: Array, costs: Array, budget: float) -> npt.NDArray[np.intp]:
+    """Return the choices, shape (n,), of linear rewards and costs, fitted on the warm-up prompts with every model's outcome known,
     at the price of a dollar that meets the budget on the measured prompts in hindsight."""
     X = warm.contexts
     normal = X.T @ X + np.eye(X.shape[1])
@@ -36,14 +43,17 @@ def hindsight(warm: Benchmark, contexts: Array, rewards: Array, costs: Array, bu
     expected = np.clip(contexts @ np.linalg.solve(normal, X.T @ warm.costs), means / SPAN, means * SPAN)
     rows = np.arange(len(contexts))
 
-    def outcome(per_dollar: float) -> tuple[float, float]:
-        won = (scores - per_dollar * expected).argmax(1)
-        return float(costs[rows, won].mean()) / budget, float(rewards[rows, won].mean())
+    def choices(per_dollar: float) -> npt.NDArray[np.intp]:
+        won: npt.NDArray[np.intp] = (scores - per_dollar * expected).argmax(1)
+        return won
 
-    if outcome(0.0)[0] <= 1.0:
-        return outcome(0.0)
+    def over(per_dollar: float) -> bool:
+        return float(costs[rows, choices(per_dollar)].mean()) > budget
+
+    if not over(0.0):
+        return choices(0.0)
     low, high = 0.0, 2.0 * (solve_dual(scores, expected, target=budget / 2.0) or 1e6)
     for _ in range(60):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if outcome(middle)[0] > 1.0 else (low, middle)
-    return outcome(high)
+        low, high = (middle, high) if over(middle) else (low, middle)
+    return choices(high)
