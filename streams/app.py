@@ -14,6 +14,7 @@ from agents.boundary import GapGuard, Outbox, leave
 from agents.dead_letters import DeadLetters
 from streams.changelog import RecordBatches, StateTable
 from streams.gaps import LogProbe
+from streams.lost_state import require_state
 from streams.metrics import Metrics
 from streams.recovery import TableManager, Transport, require_known_faust
 from streams.rights_check import require_rights
@@ -215,10 +216,12 @@ async def serve(app: App) -> None:
 
     Raises:
         TopicsNotReady: a worker could not work on these topics; a line each says what to run.
+        StateLost: the changelog is gone; the text says what can be done.
         MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to run.
     """
     problems = await check_topics(app.settings)
     await require_rights(app.settings, "worker")
+    await require_state(app.settings)
     if app.settings.redis_url is not None:
         from streams.redis_rights import require_redis
 

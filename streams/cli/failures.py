@@ -98,6 +98,7 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     known = {
         "CorruptSnapshot",
         "MissingRights",
+        "StateLost",
         "KafkaUnavailable",
         "EncoderError",
         "UnusableArrays",

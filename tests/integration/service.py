@@ -31,6 +31,7 @@ from streams.worker import partitioner
 ROOT = Path(__file__).parents[2]
 SOURCES = ("routers", "requests", "costs", "rewards")
 ANSWERS = ("routes", "lambda", "alerts", "dlq")
+MODULE = "tests.integration.service_worker"
 PATIENCE = 60.0
 DIMENSIONS = 5
 MODELS = {
@@ -65,13 +66,13 @@ def reward(router_id: str, request_id: str, value: float, **changed: Any) -> dic
 class Worker:
     """One worker process and its log."""
 
-    def __init__(self, settings: Settings, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, log: Path, environment: Mapping[str, str], module: str = MODULE) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
         own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
         own |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
         self.log = log
         self.started = time.monotonic()
-        command = [sys.executable, "-m", "tests.integration.service_worker"]
+        command = [sys.executable, "-m", module]
         self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=ROOT)
 
     @property
@@ -135,11 +136,11 @@ class RunningService:
         await self.producer.stop()
         await self.consumer.stop()
 
-    def worker(self, *, instance: str | None = None, **environment: str) -> Worker:
+    def worker(self, *, instance: str | None = None, module: str = MODULE, **environment: str) -> Worker:
         """Start a worker; keyword arguments are environment variables."""
         own = {"PB_INSTANCE_ID": instance} if instance else {}
         log = self._folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(self.settings, log, {**self.environment, **own, **environment})
+        worker = Worker(self.settings, log, {**self.environment, **own, **environment}, module)
         self.workers.append(worker)
         return worker
 

@@ -1,0 +1,41 @@
+"""Notice that the changelog is gone: an empty one would be taken for a service that has just begun."""
+
+from __future__ import annotations
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.settings import Settings
+
+
+class StateLost(Exception):
+    """The group has read declarations, and the changelog knows nothing of them."""
+
+    reason = "state_lost"
+    retriable = False
+
+
+async def require_state(settings: Settings) -> None:
+    """Raise StateLost where a partition's declarations were read and its changelog is missing or empty.
+
+    An owner writes to the changelog before it reads its first event, so that both can't be true of a service that is well.
+    """
+    routers, changelog = settings.topic("routers"), settings.changelog
+    consumer = AIOKafkaConsumer(**settings.kafka_auth(), group_id=settings.app_id, enable_auto_commit=False)
+    async with consumer:
+        present = await consumer.topics()
+        if routers not in present:
+            return
+        sources = [TopicPartition(routers, number) for number in range(settings.partitions)]
+        begins = await consumer.beginning_offsets(sources)
+        read = [tp.partition for tp in sources if (await consumer.committed(tp) or 0) > begins[tp]]
+        states = [TopicPartition(changelog, number) for number in read]
+        ends = await consumer.end_offsets(states) if states and changelog in present else {}
+        lost = [tp.partition for tp in states if not ends.get(tp)]
+    if lost:
+        how, numbers = "empty" if changelog in present else "gone", ", ".join(map(str, lost))
+        reset = f"--group {settings.app_id} --topic {routers} --reset-offsets --to-earliest --execute"
+        raise StateLost(
+            f"the changelog {changelog} is {how} (partitions {numbers}), and with it what its routers had learned: restore it "
+            f"from a copy, or begin anew on purpose: `pbstream topics create`, then "
+            f"`kafka-consumer-groups.sh --bootstrap-server {settings.bootstrap} {reset}`: every router starts from its declaration"
+        )
