@@ -4,7 +4,7 @@ SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
 
-.PHONY: help demo setup test lint chaos chaos-quick
+.PHONY: help demo setup test lint fuzz chaos chaos-quick
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -12,6 +12,7 @@ help:
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests but chaos'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
+	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   a round of everything that can break, some minutes'
 
@@ -31,6 +32,9 @@ lint:
 test: setup
 	@$(MAKE) --no-print-directory lint
 	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/chaos $(ARGS)
+
+fuzz: setup
+	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)
 
 chaos-quick: setup
 	$(RUN) pytest tests/chaos $(ARGS)

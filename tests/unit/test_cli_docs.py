@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from streams.cli import main
 from streams.metrics import Metrics
+from streams.redis_rights import acl
+from streams.rights import ROLES, rights
 from streams.settings import Settings
+from streams.topics import topic_specs
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md"]
@@ -58,3 +63,28 @@ def test_every_command_and_option_that_is_named_exists(page: str) -> None:
             command = command.commands[words.pop(0)]
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, example
+
+
+def test_the_table_of_rights_is_the_list_in_the_code() -> None:
+    text = (ROOT / "docs/operating.md").read_text()
+    everything = {spec.name for spec in topic_specs(Settings())}
+    listed: dict[tuple[str, str, str], str] = {}
+    for role, operations, where in re.findall(rf"^\| ({'|'.join(ROLES)})[^|]* \| (\w+(?:, \w+)*) \| (.+) \|$", text, re.MULTILINE):
+        names = everything if "all topics" in where else set(re.findall(r"`([^`]+)`", where))
+        listed |= {(role, operation, name): where for operation in operations.split(", ") for name in names}
+    needed = {(role, right.operation.title, right.name) for role in ROLES for right in rights(Settings(), role)}
+    assert listed.keys() == needed
+
+
+def test_the_rule_for_redis_is_the_one_in_the_code() -> None:
+    assert f"ACL SETUSER {acl(Settings(), 'pb-worker')}" in (ROOT / "docs/operating.md").read_text()
+
+
+def test_rights_are_printed_as_commands_and_as_data() -> None:
+    printed = CliRunner().invoke(main, ["topics", "acls", "--role", "client", "--principal", "User:gateway"])
+    assert printed.exit_code == 0
+    lines = printed.output.splitlines()
+    assert len(lines) == len(rights(Settings(), "client"))
+    assert lines[0].endswith("--add --allow-principal User:gateway --operation Write --topic pb.requests")
+    data = json.loads(CliRunner().invoke(main, ["topics", "acls", "--json"]).output)
+    assert {"resource": "group", "name": "paretobandit", "operation": "Read"} in data["rights"]
