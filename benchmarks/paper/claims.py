@@ -51,7 +51,11 @@ def _dial(found: Found, policy: str) -> str:
 
 
 def _adopted(kind: str) -> Callable[[Found, str], str]:
-    return lambda found, policy: f"{sum(_of(found, policy, start=f'E4 {kind} ', part='seeds adopted')):.0f} seeds, 4 budgets"
+    def show(found: Found, policy: str) -> str:
+        shares = _of(found, policy, start=f"E4 {kind} ", part="seeds adopted")
+        return f"{sum(shares) / len(shares):.0f} % of seeds and budgets"
+
+    return show
 
 
 def _given_back(found: Found, policy: str) -> str:

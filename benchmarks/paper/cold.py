@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks.paper.contenders import BUDGETS, contender
 from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Outcome, Sheet
-from benchmarks.report import Interval, bootstrap
 
 OFFSET, EARLY = 9000, 200
 STRENGTHS = (10, 100, 1000)
@@ -62,40 +61,3 @@ def _regret(sheet: Sheet, prefix: str, policy: str, outcome: Outcome, best: np.n
     lost = best - outcome.rewards
     sheet.put(f"{prefix}regret", policy, float(lost.sum()))
     sheet.put(f"{prefix}R@200", policy, float(lost[:EARLY].sum()))
-
-
-def _all(sheets: Sequence[Sheet], row: str, policy: str) -> np.ndarray:
-    return np.array([sheet.rows[row][policy] for sheet in sheets])
-
-
-def warm_up_summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
-    """Return spreads, what priors save (paired by seed), and how many cold runs lose more than twice the pooled median."""
-    found: dict[str, dict[str, Interval]] = {}
-    for name in BUDGETS:
-        for policy in sheets[0].rows[f"{name} regret"]:
-            warm, cold = (_all(sheets, f"{name}{kind} regret", policy) for kind in ("", " cold"))
-            early = [_all(sheets, f"{name}{kind} R@200", policy) for kind in ("", " cold")]
-            for label, values in ((f"{name} sd of regret", warm), (f"{name} cold sd of regret", cold)):
-                spread = float(values.std())
-                found.setdefault(label, {})[policy] = Interval(spread, spread, spread)
-            found.setdefault(f"{name} saved regret", {})[policy] = bootstrap(cold - warm)
-            found.setdefault(f"{name} saved R@200", {})[policy] = bootstrap(early[1] - early[0])
-            bar = 2.0 * float(np.median(np.concatenate([warm, cold])))
-            over = float((cold > bar).sum())
-            found.setdefault(f"{name} cold seeds over 2 × median", {})[policy] = Interval(over, over, over)
-    return found
-
-
-def mismatch_summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
-    """Return in how many seeds a prior beats the cold start of the same policy."""
-    found: dict[str, dict[str, Interval]] = {}
-    for row, policies in sheets[0].rows.items():
-        if "n_eff" not in row or not row.endswith("regret"):
-            continue
-        for policy in policies:
-            won = float((_all(sheets, row, policy) < _all(sheets, "cold regret", policy)).sum())
-            found.setdefault(row.replace("regret", "seeds won"), {})[policy] = Interval(won, won, won)
-    for policy in sheets[0].rows["cold α .01 regret"]:
-        mean = bootstrap(_all(sheets, "cold α .01 regret", policy))
-        found.setdefault("cold α .01 mean regret", {})[policy] = mean
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.paper import cold, judges, latency, newcomer, phases, prices, stationary, tuning
+from benchmarks.paper import cold, judges, latency, newcomer, phases, prices, stationary, summaries, tuning
 from benchmarks.paper.contenders import POLICIES
 from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Sheet
@@ -40,11 +40,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "E1": Experiment("a constant world under seven budgets", stationary.stationary),
     "E2": Experiment("Gemini's price falls to a 56th, announced, and rises again", phases.cost_drift),
     "E3": Experiment("Mistral silently gets worse, then good again", phases.silent_degradation, phases.troughs),
-    "E4": Experiment("a fourth model joins, nothing known of it", newcomer.onboarding, newcomer.adoption),
+    "E4": Experiment("a fourth model joins, nothing known of it", newcomer.onboarding, summaries.adoption),
     "A": Experiment("how α, γ and the priors' weight were chosen", tuning.tuning, tuning.chosen_settings),
     "B": Experiment("list prices rank real costs", prices.price_order, groups=(OURS,), once=True),
-    "C": Experiment("what priors save from the first request on", cold.warm_up, cold.warm_up_summary),
-    "D": Experiment("priors that do not fit", cold.prior_mismatch, cold.mismatch_summary, median=True),
+    "C": Experiment("what priors save from the first request on", cold.warm_up, summaries.warm_up),
+    "D": Experiment("priors that do not fit", cold.prior_mismatch, summaries.mismatch, median=True),
     "E": Experiment("other judges", judges.judged, judges.savings),
     "F": Experiment("latency", latency.latency, groups=(POLICIES,), once=True, alone=True),
     "G": Experiment("how deep a fall is recovered from", phases.recovery),

@@ -11,7 +11,6 @@ from benchmarks.data import Benchmark
 from benchmarks.paper.contenders import BUDGETS, GEMINI, LLAMA, MISTRAL, contender_of
 from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Outcome, Sheet, joined, moving, running
-from benchmarks.report import Interval
 from router_state.config import Price
 from streams.priors import Priors
 
@@ -112,21 +111,3 @@ def adopted_at(called: np.ndarray) -> float:
         if held == HOLD:
             return float(at - HOLD + 1)
     return 0.0
-
-
-def adoption(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
-    """Return per newcomer and budget in how many seeds it was adopted, and when in the mean of those."""
-    found: dict[str, dict[str, Interval]] = {}
-    for row, policies in sheets[0].rows.items():
-        if not row.endswith("adopted at"):
-            continue
-        for policy in policies:
-            steps = [sheet.rows[row][policy] for sheet in sheets if sheet.rows[row][policy] > 0]
-            found.setdefault(row.replace("adopted at", "seeds adopted"), {})[policy] = _exactly(len(steps))
-            if steps:
-                found.setdefault(row.replace("adopted at", "mean step"), {})[policy] = _exactly(float(np.mean(steps)))
-    return found
-
-
-def _exactly(value: float) -> Interval:
-    return Interval(value, value, value)

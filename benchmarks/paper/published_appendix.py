@@ -49,7 +49,7 @@ C = {
     **spread("C", "{} cold sd of regret", "U T M L", "24.8", "41.8", "40.5", "30.8"),
     **spread("C", "{} saved regret", "U T M L", "32.0 19.8 48.4", "52.2 29.6 76.9", "13.7 -10.9 38.5", "30.4 13.9 49.2"),
     **spread("C", "{} saved R@200", "U T M L", "10.0", "9.7", "8.8", "13.6"),
-    **spread("C", "{} cold seeds over 2 × median", "U T M L", "2", "0", "0", "0"),
+    **spread("C", "{} cold seeds over 2 × median %", "U T M L", "10", "0", "0", "0"),
     **rows("C", {"U random regret": (146.5, 144.4, 148.8), "U random R@200": (16.0,), "U random reward": (0.883,)}),
 }  # fmt: skip
 
@@ -65,11 +65,11 @@ D = {
     **spread("D", "MMLU n_eff {} regret", _N_EFF, *_MMLU),
     **spread("D", "GSM8K n_eff {} regret", _N_EFF, *_GSM8K),
     **spread("D", "swapped n_eff {} regret", _N_EFF, *_SWAPPED),
-    **spread("D", "full n_eff {} seeds won", _N_EFF, "17", "19", "20"),
-    **spread("D", "random n_eff {} seeds won", _N_EFF, "18", "20", "20"),
-    **spread("D", "MMLU n_eff {} seeds won", _N_EFF, "18", "20", "20"),
-    **spread("D", "GSM8K n_eff {} seeds won", _N_EFF, "18", "18", "20"),
-    **spread("D", "swapped n_eff {} seeds won", _N_EFF, "12", "6", "3"),
+    **spread("D", "full n_eff {} seeds won %", _N_EFF, "85", "95", "100"),
+    **spread("D", "random n_eff {} seeds won %", _N_EFF, "90", "100", "100"),
+    **spread("D", "MMLU n_eff {} seeds won %", _N_EFF, "90", "100", "100"),
+    **spread("D", "GSM8K n_eff {} seeds won %", _N_EFF, "90", "90", "100"),
+    **spread("D", "swapped n_eff {} seeds won %", _N_EFF, "60", "30", "15"),
     **rows("D", {"cold regret": (78.2, 70.7, 90.1), "cold α .01 regret": (73.4,), "cold α .01 mean regret": (117.7,)}),
 }
 

@@ -25,7 +25,7 @@ NOTES: dict[str, tuple[str, ...]] = {
     ),
     "E": ("'reference' and 'paper': a cold start with α .05; 'live': its own cold start, 20 pulls of each model.",),
     "F": (
-        "Times of the machine that made this page, on a shared core: medians say more than 95th percentiles. The paper's: an Apple M.",
+        "Times of the machine that made this page, on shared cores: medians say more than 95th percentiles. The paper: Apple M.",
     ),
 }
 

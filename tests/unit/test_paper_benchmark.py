@@ -24,6 +24,7 @@ from benchmarks.paper.published import PUBLISHED
 from benchmarks.paper.reasons import reason_of
 from benchmarks.paper.router import Router
 from benchmarks.paper.runner import merged
+from benchmarks.paper.summaries import resampled, share
 from benchmarks.paper.table import cells, tally
 from benchmarks.report import Interval
 from router_state.config import PAPER, Price
@@ -140,6 +141,20 @@ def test_a_newcomer_is_adopted_only_after_its_forced_pulls_have_left_the_window(
     called[:250] = False
     called[250:] = True
     assert adopted_at(called) == 260.0
+
+
+def test_a_share_of_seeds_has_an_interval_even_where_all_are_alike() -> None:
+    always = share(np.ones(20, dtype=bool))
+    assert always.mean == 100.0
+    assert always.high == pytest.approx(100.0)
+    assert 80.0 < always.low < 90.0
+    assert share(np.arange(20) < 10).low < 50.0 < share(np.arange(20) < 10).high
+
+
+def test_a_spread_over_seeds_has_an_interval() -> None:
+    spread_of = resampled(np.array([1.0, 2.0, 3.0, 4.0]), np.std)
+    assert spread_of.mean == pytest.approx(np.std([1, 2, 3, 4]))
+    assert spread_of.low < spread_of.mean <= spread_of.high
 
 
 def test_rank_correlations_and_concordance() -> None:
