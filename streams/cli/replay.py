@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from streams.cli.failures import Failure
-from streams.cli.replay_history import history_of
+from streams.cli.replay_history import history_of, part_of
 from streams.cli.replay_into import play_into
-from streams.cli.replay_study import part_of, show_study
+from streams.cli.replay_study import show_study
 from streams.cli.replay_verify import show_verdict
 from streams.cli.session import Session, json_option, pass_session, router_option
 

@@ -14,6 +14,15 @@ import click
 from streams.cli.failures import Failure
 from streams.cli.session import Session
 
+WHOLE = {"since": float("-inf"), "until": float("inf"), "offsets": None}
+
+
+def part_of(options: Any) -> dict[str, Any]:
+    """Return which part of the history was asked for."""
+    since = WHOLE["since"] if options["since"] is None else options["since"]
+    until = WHOLE["until"] if options["until"] is None else options["until"]
+    return {"since": since, "until": until, "offsets": options["offsets"]}
+
 
 def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
     from streams.replay.export import BadFolder, open_folder
@@ -24,6 +33,15 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
         return open_folder(folder) if folder is not None else stack.enter_context(KafkaHistory(session.settings))
     except (BadFolder, MissingPyArrow, MissingTopics) as error:
         raise Failure(str(error)) from error
+
+
+def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Failure:
+    """Return what to say where there is no decision."""
+    from streams.replay.records import routers_of
+
+    asked = "" if part == WHOLE else " in this part of it"
+    declared = ", ".join(routers_of(history)[:10]) or "none"
+    return Failure(f"the history has no decision of router {router_id or 'any'}{asked}; --router names one of: {declared}")
 
 
 def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from streams.cli.failures import Failure
-from streams.cli.replay_history import contexts_of, happened
-from streams.cli.replay_study import part_of, scenario_of
+from streams.cli.replay_history import contexts_of, happened, no_request, part_of
+from streams.cli.replay_study import scenario_of
 from streams.cli.session import Session
 
 
@@ -21,7 +21,7 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
     from streams.replay.cases import Cases
     from streams.replay.play import NoWorker, Player, Progress, SamePrefix
     from streams.replay.scenario import BadScenario
-    from streams.replay.study import survey, world_of
+    from streams.replay.study import NoRequest, survey, world_of
     from streams.topics import create_topics
 
     source, scenario, account = session.settings, scenario_of(options), Account()
@@ -48,6 +48,8 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
         )
         asyncio.run(create_topics(target))
         done = _run(player, iter(kept))
+    except NoRequest:
+        raise no_request(history, router_id, part_of(options)) from None
     except (BadScenario, NoWorker, SamePrefix) as error:
         raise Failure(str(error)) from error
     click.echo(

@@ -10,7 +10,7 @@ import click
 
 from streams.cli.failures import Failure
 from streams.cli.output import console, print_json, table
-from streams.cli.replay_history import contexts_of, happened, prior_reader_of
+from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
 from streams.cli.session import Session
 
 
@@ -29,18 +29,11 @@ def scenario_of(options: Any) -> Any:
     return scenario
 
 
-def part_of(options: Any) -> dict[str, Any]:
-    """Return which part of the history was asked for."""
-    since = float("-inf") if options["since"] is None else options["since"]
-    until = float("inf") if options["until"] is None else options["until"]
-    return {"since": since, "until": until, "offsets": options["offsets"]}
-
-
 def show_study(session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack) -> None:
     from streams.replay.account import Account
     from streams.replay.figures import figures
     from streams.replay.scenario import BadScenario
-    from streams.replay.study import study
+    from streams.replay.study import NoRequest, study
 
     account = Account()
     try:
@@ -52,6 +45,8 @@ def show_study(session: Session, history: Any, router_id: str, options: Any, as_
             **part_of(options),
             account=account,
         )
+    except NoRequest:
+        raise no_request(history, router_id, part_of(options)) from None
     except BadScenario as error:
         raise Failure(str(error)) from error
     if options["report"] is not None:

@@ -9,8 +9,7 @@ import click
 
 from streams.cli.failures import Failure
 from streams.cli.output import console, print_json
-from streams.cli.replay_history import contexts_of, happened, prior_reader_of
-from streams.cli.replay_study import part_of
+from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
 from streams.cli.session import Session
 
 
@@ -37,5 +36,7 @@ def show_verdict(session: Session, history: Any, router_id: str | None, options:
         for difference in list(verdict.differences.values())[:1]:
             for shown in tables(difference):
                 console().print(shown)
+    if not verdict.compared and not verdict.unprovable:
+        raise no_request(history, router_id, part_of(options))
     if not verdict.holds:
-        raise Failure("history was not reproduced." if verdict.compared else "no decision to verify; --router names another.")
+        raise Failure("history was not reproduced.")

@@ -5,49 +5,70 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from streams.cli.failures import Failure
 from streams.cli.output import console, print_json, table
-from streams.cli.replay_history import contexts_of, happened, history_of, prior_reader_of
+from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request, prior_reader_of
 from streams.cli.session import Session, json_option, pass_session, router_option
 
 
 @click.command()
-@click.option(
-    "--from", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A JSONL export instead of Kafka."
-)
+@click.option("--from", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="An export instead of Kafka.")
 @click.option("--profile", type=click.Choice(["declared", "live", "paper"]), default="declared", show_default=True)
 @click.option("--t-adapt", type=click.FloatRange(min=1), default=500.0, show_default=True, help="Requests that outweigh a prior.")
+@click.option("--priors", is_flag=True, help="Choose t_adapt instead: reward with the priors against mismatched ones.")
+@click.option("--gamma", type=click.FloatRange(min=0.9, max=1), default=0.997, show_default=True, help="With --priors.")
 @router_option
 @json_option
 @pass_session
-def tune(session: Session, /, folder: Path | None, profile: str, t_adapt: float, router_id: str, as_json: bool) -> None:
+def tune(
+    session: Session, /, folder: Path | None, profile: str, priors: bool, router_id: str, as_json: bool, **options: Any
+) -> None:
     """Choose α and γ from history: reward as it was, against reward when the most called model fails in the last half.
+
+    With --priors: how much the router's priors should count, so that they help but do little harm where they are wrong.
 
     Where the requests' metadata has no outcomes, those of models that were not called are modelled; see docs/replay.md.
 
     \b
       pbstream tune --router acme.chat
       pbstream tune --router acme.chat --from export/ --t-adapt 1000
+      pbstream tune --router acme.chat --priors
     """
-    from streams.replay.account import Account
-    from streams.replay.scenario import BadScenario
+    with ExitStack() as stack:
+        cases = _Cases(session, history_of(session, folder, stack), router_id, stack)
+        if priors:
+            _tune_priors(cases, profile, options["gamma"], as_json)
+        else:
+            _tune_knobs(cases, profile, options["t_adapt"], as_json)
+
+
+class _Cases:
+    """A router's cases on disk, their survey, and the reader of its priors."""
+
+    def __init__(self, session: Session, history: Any, router_id: str, stack: ExitStack) -> None:
+        from streams.replay.account import Account
+        from streams.replay.case_file import CaseFile
+        from streams.replay.cases import Cases
+        from streams.replay.scenario import Scenario
+        from streams.replay.study import survey
+
+        account = Account()
+        read = Cases(happened(history, router_id, account), contexts=contexts_of(session, stack), account=account)
+        self.kept = stack.enter_context(CaseFile())
+        self.found = survey(self.kept.keep(read), Scenario())
+        self.read_prior = prior_reader_of(session)
+        if not self.found.requests:
+            raise no_request(history, router_id, WHOLE)
+
+
+def _tune_knobs(cases: _Cases, profile: str, t_adapt: float, as_json: bool) -> None:
     from streams.replay.tune import tune as search
 
-    with ExitStack() as stack:
-        history = history_of(session, folder, stack)
-        try:
-            settings = search(
-                happened(history, router_id, Account()),
-                contexts=contexts_of(session, stack),
-                read_prior=prior_reader_of(session),
-                profile=profile,
-                t_adapt=t_adapt,
-            )
-        except BadScenario as error:
-            raise Failure(str(error)) from error
+    settings = search(cases.kept, cases.found, read_prior=cases.read_prior, profile=profile, t_adapt=t_adapt)
     if as_json:
         print_json([asdict(setting) for setting in settings])
         return
@@ -63,3 +84,23 @@ def tune(session: Session, /, folder: Path | None, profile: str, t_adapt: float,
     console().print(shown)
     knee = next(s for s in settings if s.knee)
     click.echo(f"Declare: alpha {knee.alpha:g}, gamma {knee.gamma:g}, t_adapt {t_adapt:g}.")
+
+
+def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> None:
+    from streams.replay.tune_priors import NoPriors, tune_priors
+
+    try:
+        weights, without = tune_priors(cases.kept, cases.found, profile=profile, gamma=gamma, read_prior=cases.read_prior)
+    except NoPriors as error:
+        raise Failure(str(error)) from error
+    if as_json:
+        print_json({"weights": [asdict(weight) for weight in weights], "reward_without_priors": without})
+        return
+    columns = ("t_adapt", "n_eff", "reward", "first fifth", "mismatched: reward", "first fifth")
+    shown = table(*columns, title=f"gamma {gamma:g}, profile {profile}; without priors {without:.4f}")
+    for w in weights:
+        rewards = (w.reward, w.early, w.reward_mismatched, w.early_mismatched)
+        shown.add_row(f"{w.t_adapt:g}", f"{w.n_eff:,.0f}", *(f"{value:.4f}" for value in rewards))
+    console().print(shown)
+    best = max(weights, key=lambda w: w.reward + w.reward_mismatched)
+    click.echo(f"If the priors may be as wrong as right, declare t_adapt {best.t_adapt:g}; if they are right, what the table says.")

@@ -12,9 +12,9 @@ class Account:
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
-    def skip(self, reason: str, where: str) -> None:
-        """Count one record that is left out."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+    def skip(self, reason: str, where: str, count: int = 1) -> None:
+        """Count records that are left out, or are not there."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
         self.first.setdefault(reason, where)
 
     def lines(self) -> list[str]:

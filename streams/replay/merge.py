@@ -16,7 +16,7 @@ from streams.replay.account import Account
 from streams.replay.happened import Billed, Decided, Declared, Feedback, Happened, Rewarded
 from streams.replay.reading import Decision
 from streams.replay.records import History, Record
-from streams.replay.source_events import MAX_WAITING, Cursor, Decoder, Requests
+from streams.replay.source_events import MAX_WAITING, Cursor, Decoder, Requests, without_holes
 
 REORDER = 1_000
 AT_ONCE = 100
@@ -56,11 +56,17 @@ class Merge:
     ) -> None:
         self._account = account
         self._decoder = Decoder(partition, router_id, account)
+
+        def read(topic: str) -> Iterator[Record]:
+            records = history.read(topic, partition)
+            # Compaction leaves holes among declarations; a decision whose declaration is gone says so itself.
+            return records if topic == "routers" else without_holes(records, f"{topic}-{partition}", account)
+
         self._cursors = {
-            topic: Cursor(history.read(topic, partition), refused.get((topic, partition), set()))
+            topic: Cursor(read(topic), refused.get((topic, partition), set()))
             for topic in ("routers", "requests", "costs", "rewards")
         }
-        self._routes = history.read("routes", partition)
+        self._routes = read("routes")
         self._requests = Requests(self._cursors["requests"], self._decoder, account, self._is_decided)
         self._queues: dict[str, Queue] = {}
         self._out: list[Happened] = []

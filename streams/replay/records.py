@@ -47,6 +47,12 @@ def partitions_of(history: History, router_id: str | None) -> list[int]:
     return [(murmur2(router_id.encode()) & 0x7FFFFFFF) % len(numbers)]
 
 
+def routers_of(history: History) -> list[str]:
+    """Return the routers that a history declares."""
+    keys = {record.key for partition in history.partitions() for record in history.read("routers", partition)}
+    return sorted(key.decode(errors="replace") for key in keys if key is not None)
+
+
 def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
     """Return the offsets of the source events that were refused, by short topic name and partition."""
     refused: dict[tuple[str, int], set[int]] = {}

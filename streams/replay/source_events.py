@@ -18,6 +18,17 @@ from streams.replay.records import Record
 MAX_WAITING = 100_000
 
 
+def without_holes(records: Iterator[Record], where: str, account: Account) -> Iterator[Record]:
+    """Hand records on, and count the offsets that are missing before and between them."""
+    expected = 0
+    for record in records:
+        if record.offset != expected:
+            reason = "offsets are missing, as retention or a range leaves it" if expected == 0 else "offsets are missing in between"
+            account.skip(f"{where}: {reason}", f"{expected} to {record.offset - 1}", record.offset - expected)
+        expected = record.offset + 1
+        yield record
+
+
 class Cursor:
     """One topic's records of a partition, looked at one ahead; refused ones are left out."""
 

@@ -14,10 +14,17 @@ from streams.replay.contexts import Contexts
 from streams.replay.happened import Declared, Happened
 from streams.replay.policies import decider_of
 from streams.replay.rerun import ReadPrior
-from streams.replay.scenario import BadScenario, Scenario
+from streams.replay.scenario import Scenario
 from streams.replay.simulate import Outcomes, Run, Simulation
 from streams.replay.track import Track
 from streams.replay.world import World
+
+
+class NoRequest(Exception):
+    """The history has no decided request in the range."""
+
+    reason = "no_request"
+    retriable = False
 
 
 @dataclass(slots=True)
@@ -70,10 +77,11 @@ def world_of(scenario: Scenario, found: Survey) -> World:
     """Lay a scenario over a history that was read.
 
     Raises:
-        BadScenario: it does not fit, or there is no request.
+        BadScenario: it does not fit.
+        NoRequest: there is none.
     """
     if not found.requests:
-        raise BadScenario("the history has no decided request in this range")
+        raise NoRequest
     return World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
 
 
@@ -97,7 +105,8 @@ def study(
         account: takes what is left out, and is part of the study.
 
     Raises:
-        BadScenario: it does not fit the history, or there is no request in the range.
+        BadScenario: it does not fit the history.
+        NoRequest: there is none in the range.
     """
     account, started = Account() if account is None else account, time.process_time()
     with CaseFile() as kept:
@@ -113,7 +122,8 @@ def run(
     """Play a scenario over cases that were surveyed.
 
     Raises:
-        BadScenario: it does not fit, or there is no case.
+        BadScenario: it does not fit.
+        NoRequest: there is no case.
     """
     started = time.process_time()
     world = world_of(scenario, found)

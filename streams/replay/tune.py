@@ -10,14 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from router_state.config import n_eff_of
-from streams.replay.account import Account
-from streams.replay.case_file import CaseFile
-from streams.replay.cases import Cases
-from streams.replay.contexts import Contexts
-from streams.replay.happened import Happened
+from streams.replay.cases import Case
+from streams.replay.happened import Declared
 from streams.replay.rerun import ReadPrior
 from streams.replay.scenario import Policy, Quality, Scenario
-from streams.replay.study import Survey, run, survey
+from streams.replay.study import Survey, run
 
 FAILED = 0.5
 AT_ONCE = 10
@@ -40,9 +37,9 @@ class Setting:
 
 
 def tune(
-    happened: Iterable[Happened],
+    kept: Iterable[Case | Declared],
+    found: Survey,
     *,
-    contexts: Contexts,
     read_prior: ReadPrior,
     profile: str,
     t_adapt: float,
@@ -52,21 +49,24 @@ def tune(
     """Simulate every pair of α and γ; return them with the front and its knee marked.
 
     Args:
-        happened: the history, read once.
+        kept: cases, to be read as often as needed; found: their survey.
         profile: "paper", "live" or "declared".
         t_adapt: requests after which new evidence outweighs a prior; sets n_eff for each γ.
     """
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
     settings = []
-    with CaseFile() as kept:
-        found = survey(kept.keep(Cases(happened, contexts=contexts, account=Account())), Scenario())
-        for at in range(0, len(pairs), AT_ONCE):
-            settings += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
+    for at in range(0, len(pairs), AT_ONCE):
+        settings += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
     return mark(settings)
 
 
 def _search(
-    kept: CaseFile, found: Survey, pairs: Sequence[tuple[float, float, float]], *, profile: str, read_prior: ReadPrior
+    kept: Iterable[Case | Declared],
+    found: Survey,
+    pairs: Sequence[tuple[float, float, float]],
+    *,
+    profile: str,
+    read_prior: ReadPrior,
 ) -> list[Setting]:
     """Simulate some pairs of α and γ, each with its n_eff, on the history as it was and with a failure."""
     policies = [

@@ -94,13 +94,15 @@ class World:
 
         self.placed = [Placed(event, place(event.at, 0), place(event.until, _MASK)) for event in scenario.events]
         known = models | {e.model for e in scenario.events if isinstance(e, Added) and e.input_price_per_m is not None}
-        for placed in self.placed:
-            _check(placed.event, known, declared)
-        for policy in scenario.policies:
-            if policy.model is not None and policy.model not in known:
-                raise BadScenario(
-                    f"policy {policy.name!r}: model {policy.model!r} is unknown; known are {', '.join(sorted(known))}"
-                )
+        problems = [problem for event in scenario.events if (problem := _problem(event, known, declared)) is not None]
+        problems += [
+            f"policy {policy.name!r}: model {policy.model!r} is unknown"
+            for policy in scenario.policies
+            if policy.model is not None and policy.model not in known
+        ]
+        if problems:
+            count = f"{len(problems)} of {len(scenario.events)} events and {len(scenario.policies)} policies can't be played"
+            raise BadScenario("\n".join([*problems, f"{count}, so nothing was; known models are {', '.join(sorted(known))}"]))
         self._changes = sorted({index for placed in self.placed for index in _change_points(placed)})
         self._prices = [p for p in self.placed if isinstance(p.event, Price)]
         self._qualities = [p for p in self.placed if isinstance(p.event, Quality)]
@@ -201,12 +203,14 @@ class World:
         return times
 
 
-def _check(event: ScenarioEvent, known: set[str], declared: set[str]) -> None:
+def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str | None:
+    """Return why an event can't be played."""
     model = getattr(event, "model", None)
     if model is not None and model not in known:
-        raise BadScenario(f"{event.kind}: model {model!r} is unknown; known are {', '.join(sorted(known))}")
+        return f"{event.kind}: model {model!r} is unknown"
     if isinstance(event, Added) and None in (event.input_price_per_m, event.output_price_per_m) and model not in declared:
-        raise BadScenario(f"add: {model!r} was never declared, so input_price_per_m and output_price_per_m are needed")
+        return f"add: {model!r} was never declared, so input_price_per_m and output_price_per_m are needed"
+    return None
 
 
 def _change_points(placed: Placed) -> list[int]:

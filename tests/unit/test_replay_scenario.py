@@ -12,14 +12,17 @@ import pytest
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.replay.account import Account
+from streams.replay.case_file import CaseFile
+from streams.replay.cases import Cases
 from streams.replay.contexts import Contexts
 from streams.replay.figures import figures, phases_csv, series_csv
 from streams.replay.merge import Merge
 from streams.replay.records import JsonlHistory
 from streams.replay.rerun import Rerun
 from streams.replay.scenario import BadScenario, Scenario, load_scenario
-from streams.replay.study import Study, study
+from streams.replay.study import Study, Survey, study, survey
 from streams.replay.tune import tune
+from streams.replay.tune_priors import NoPriors, tune_priors
 from streams.replay.verify import Verdict, verify
 
 MODELS = ("small", "middle", "large")
@@ -58,6 +61,12 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
 def played(history: JsonlHistory, **scenario: Any) -> Study:
     happened = Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
     return study(happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused)
+
+
+def surveyed(history: JsonlHistory) -> tuple[CaseFile, Survey]:
+    account, kept = Account(), CaseFile()
+    read = Cases(Merge(history, 0, refused={}, account=account, router_id=ROUTER), contexts=Contexts(unused), account=account)
+    return kept, survey(kept.keep(read), Scenario())
 
 
 def mean(found: Study, policy: str, phase: int, what: str) -> Any:
@@ -219,17 +228,40 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
 
 
 def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
-    settings = tune(
-        Merge(histories(), 0, refused={}, account=Account(), router_id=ROUTER),
-        contexts=Contexts(unused),
-        read_prior=unused,
-        profile="paper",
-        t_adapt=500.0,
-        alphas=(0.01, 0.1),
-        gammas=(0.99, 1.0),
-    )
+    kept, found = surveyed(histories())
+    with kept:
+        settings = tune(kept, found, read_prior=unused, profile="paper", t_adapt=500.0, alphas=(0.01, 0.1), gammas=(0.99, 1.0))
     assert len(settings) == 4 and sum(setting.knee for setting in settings) == 1
     front = [setting for setting in settings if setting.on_front]
     assert max(settings, key=lambda setting: setting.reward) in front
     assert max(settings, key=lambda setting: setting.reward_in_failure) in front
     assert settings[1].n_eff == 500.0
+
+
+def prior_of(expected: float) -> dict[str, Any]:
+    """Return 1,000 observations on standard contexts that all earned `expected`."""
+    return {"A": (np.eye(6) * 1000.0).tolist(), "b": [0.0] * 5 + [1000.0 * expected]}
+
+
+def test_mismatched_priors_harm_the_more_the_longer_they_count(histories: Any, tmp_path: Path) -> None:
+    for path in histories()._folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    declared = orjson.loads((tmp_path / "routers-0.jsonl").read_bytes())
+    declared["value"]["budget_usd_per_request"] = None
+    for model, expected in zip(MODELS, (0.78, 0.99, 0.94), strict=True):
+        declared["value"]["models"][model]["prior"] = prior_of(expected)
+    (tmp_path / "routers-0.jsonl").write_bytes(orjson.dumps(declared) + b"\n")
+    kept, found = surveyed(JsonlHistory(tmp_path))
+    with kept:
+        weights, without = tune_priors(kept, found, profile="paper", gamma=0.997, read_prior=unused, t_adapts=(20.0, 1000.0))
+    brief, long = weights
+    assert long.n_eff > brief.n_eff
+    assert long.early_mismatched + 0.03 < brief.early_mismatched  # it holds the small model for the best for longer
+    assert long.reward_mismatched + 0.05 < long.reward
+    assert 0.8 < without < 0.95
+
+
+def test_without_priors_there_is_nothing_to_mismatch(histories: Any) -> None:
+    kept, found = surveyed(histories())
+    with kept, pytest.raises(NoPriors):
+        tune_priors(kept, found, profile="paper", gamma=0.997, read_prior=unused)
