@@ -101,8 +101,8 @@ class World:
             if policy.model is not None and policy.model not in known
         ]
         if problems:
-            count = f"{len(problems)} of {len(scenario.events)} events and {len(scenario.policies)} policies can't be played"
-            raise BadScenario("\n".join([*problems, f"{count}, so nothing was; known models are {', '.join(sorted(known))}"]))
+            count = f"{len(problems)} of {len(scenario.events) + len(scenario.policies)} events and policies can't be played"
+            raise BadScenario("\n".join([*problems, f"{count}, so nothing was; known models: {', '.join(sorted(known))}"]))
         self._changes = sorted({index for placed in self.placed for index in _change_points(placed)})
         self._prices = [p for p in self.placed if isinstance(p.event, Price)]
         self._qualities = [p for p in self.placed if isinstance(p.event, Quality)]
