@@ -88,30 +88,27 @@ class Refused(Failure):
         self.reason = reason
 
 
+KNOWN = {
+    "CorruptSnapshot", "EncoderError", "KafkaUnavailable", "MissingData", "MissingRights", "StateLost", "UnusableArrays",
+    "UnusableJudgements",
+}  # fmt: skip
+
+
 def in_a_sentence(error: Exception) -> click.ClickException | None:
     """Return a known failure as what click prints and exits with; None for a defect, which keeps its trace."""
-    if isinstance(error, click.ClickException):
+    text = str(error)
+    match type(error).__name__:
+        case "BadSettings":
+            return BadSetting(text)
+        case "TopicsNotReady":
+            return Failure(_topics(text.splitlines()))
+        case "TopicAuthorizationFailedError" | "GroupAuthorizationFailedError":
+            return NotAllowed(text)
+    if KNOWN & {base.__name__ for base in type(error).__mro__}:
+        return Failure(text)
+    if isinstance(error, click.ClickException) or not isinstance(error, OSError) or not error.strerror:
         return None
-    kind = type(error).__name__
-    if kind == "BadSettings":
-        return BadSetting(str(error))
-    known = {
-        "CorruptSnapshot",
-        "MissingRights",
-        "StateLost",
-        "KafkaUnavailable",
-        "EncoderError",
-        "UnusableArrays",
-        "UnusableJudgements",
-        "MissingData",
-    }
-    if kind == "TopicsNotReady":
-        return Failure(_topics(str(error).splitlines()))
-    if known & {base.__name__ for base in type(error).__mro__}:
-        return Failure(str(error))
-    if isinstance(error, OSError) and error.strerror:
-        return Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    return None
+    return Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
 
 
 def _topics(problems: list[str]) -> str:

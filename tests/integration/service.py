@@ -72,7 +72,7 @@ class Worker:
         own |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
         self.log = log
         self.started = time.monotonic()
-        command = [sys.executable, "-m", module]
+        command = [sys.executable, "-m", *module.split()]
         self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=ROOT)
 
     @property
