@@ -14,6 +14,7 @@ from agents.boundary import GapGuard, Outbox, leave
 from agents.dead_letters import DeadLetters
 from streams.changelog import RecordBatches, StateTable
 from streams.gaps import LogProbe
+from streams.lease import Lease
 from streams.lost_state import require_state
 from streams.metrics import Metrics
 from streams.recovery import TableManager, Transport, require_known_faust
@@ -68,6 +69,7 @@ class App(faust.App):  # type: ignore[misc]
         states: the durable table; agents change it inside `states.writing()`.
         guard: the check against undelivered events, shared by all agents.
         metrics: what /metrics shows.
+        lease: this worker's membership; nothing is written or said without it.
     """
 
     settings: Settings
@@ -76,7 +78,8 @@ class App(faust.App):  # type: ignore[misc]
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.metrics = Metrics()
-        self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes)
+        self.lease = Lease(settings.session_timeout)
+        self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
         self._probe = LogProbe(settings)
@@ -98,7 +101,7 @@ class App(faust.App):  # type: ignore[misc]
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
-        return Outbox(self._batches.producer.send)
+        return Outbox(self._batches.send)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""

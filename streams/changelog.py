@@ -1,6 +1,6 @@
 """Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record batch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import faust
@@ -34,8 +34,9 @@ class StateTable(faust.Table):  # type: ignore[misc]
         return self.states.recovers_from(tp.partition)
 
     async def on_rebalance(self, assigned: set[Any], revoked: set[Any], newly_assigned: set[Any], generation_id: int = 0) -> None:
-        """Drop the partitions that went to other workers."""
+        """Drop the partitions that went to other workers; the group has just confirmed this one."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
+        self.app.lease.join()
         await self.states.assign(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
@@ -63,12 +64,14 @@ class RecordBatches:
     Args:
         app: the Faust app, started.
         limit: bytes of a changelog batch, the topic's `max.message.bytes`.
+        may_write: returns while this worker is a member of its group, waits where that is not known, and raises when it is none.
     """
 
-    def __init__(self, app: Any, changelog: str, limit: int) -> None:
+    def __init__(self, app: Any, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]) -> None:
         self._app = app
         self._changelog = changelog
         self._limit = limit
+        self._may_write = may_write
 
     async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
         """Write changes as one record batch, all of it or nothing, and return its first record's offset.
@@ -88,6 +91,14 @@ class RecordBatches:
                 )
         delivered = await self._send(batch, self._changelog, partition)
         return int(delivered.offset)
+
+    async def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+    ) -> Awaitable[Any]:
+        """Hand one record to the producer; what is returned holds its delivery."""
+        await self._may_write()
+        delivery: Awaitable[Any] = await self.producer.send(topic, value, key, partition, headers=headers)
+        return delivery
 
     async def send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> None:
         """Deliver one record of any size, compressed; what the topic still refuses is sent without its value."""
@@ -112,5 +123,6 @@ class RecordBatches:
         await self._send(batch, topic, partition)
 
     async def _send(self, batch: BatchBuilder, topic: str, partition: int) -> Any:
+        await self._may_write()
         batch.close()  # a closed batch does not linger, and takes nobody else's records
         return await (await self.producer.send_batch(batch, topic, partition=partition))

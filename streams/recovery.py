@@ -6,6 +6,7 @@ which aiokafka takes for "all partitions". Both leave silent holes of delivered,
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
@@ -15,6 +16,8 @@ from faust.tables.recovery import Recovery as FaustRecovery
 from faust.transport.drivers import aiokafka as driver
 
 FAUST_VERSION = "0.15.3"
+#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed meanwhile wait for its end.
+FETCH_HELD_FOR = 0.2
 
 
 class UnknownFaust(Exception):
@@ -63,6 +66,11 @@ class TableManager(FaustTableManager):  # type: ignore[misc]
 
     recovery_type: type[FaustRecovery] = Recovery
 
+    async def on_start(self) -> None:
+        """Start at once: Faust waits a second for tables that are declared late, here all are known beforehand."""
+        await self._update_channels()
+        await self.recovery.start()
+
     @property
     def recovery(self) -> FaustRecovery:
         """Return the recovery service, made at first use."""
@@ -82,6 +90,34 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self.start_at = {}
         self._gate = asyncio.Lock()  # held in the consumer's thread only
         self._seeks = 0
+
+    async def on_start(self) -> None:
+        """Start the consumer, and let its heartbeats renew the worker's lease."""
+        await super().on_start()
+        lease, coordinator = self.app.lease, self._consumer._coordinator
+        beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
+
+        async def heartbeat() -> bool:
+            sent = time.monotonic()
+            try:
+                confirmed = bool(await beat())
+            except Exception:  # it ends the consumer; the watch ends the worker
+                lease.lose()
+                raise
+            if confirmed:
+                lease.renew(sent)
+            return confirmed
+
+        def reset_generation() -> None:
+            lease.lose()
+            reset()
+
+        coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = int(FETCH_HELD_FOR * 1000)  # Faust has 1.5 s and no setting; read when it is started
+        return consumer
 
     async def getmany(self, active_partitions: Iterable[Any] | None, timeout: float) -> Any:  # noqa: ASYNC109
         """Fetch from a copy of the active partitions; an empty one means none, not all."""

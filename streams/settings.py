@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     ssl_certfile: Path | None = Field(None, examples=["/etc/kafka/client.pem"])
     ssl_keyfile: Path | None = Field(None, examples=["/etc/kafka/client.key"])
     session_timeout: float = Field(15.0, ge=1.0, le=30.0, examples=["15"])
-    heartbeat: float = Field(3.0, gt=0.0, examples=["3"])
+    heartbeat: float = Field(1.0, gt=0.0, examples=["1"])
     commit_interval: float = Field(0.5, gt=0.0, le=60.0, examples=["0.5"])
     batch_size: int = Field(64, ge=1, le=10_000, examples=["64"])
     batch_within: float = Field(0.005, ge=0.001, le=1.0, examples=["0.005"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from aiokafka import TopicPartition
 
 from streams.kafka.child import spawn
 from streams.kafka.local import LocalKafka
@@ -17,23 +18,61 @@ from streams.kafka.wire import free_ports
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker
 
-SESSION_SECONDS = 6.0
+NAMES = ("first", "second")
 
 
 @dataclass(slots=True)
 class Stage:
-    """Everything that a fault may touch."""
+    """Everything that a fault may touch.
+
+    Attributes:
+        session: seconds after which the group misses a silent worker.
+        running: workers by their stable names; what ends by itself is started again.
+        hit: partitions that a fault is meant to stop; all others must not notice.
+    """
 
     service: WatchedService
     kafka: LocalKafka
     redis: RedisServer
     rng: np.random.Generator
+    session: float
     running: dict[str, Worker] = field(default_factory=dict)
+    hit: frozenset[int] = frozenset()
+
+    @property
+    def everything(self) -> frozenset[int]:
+        """All partitions."""
+        return frozenset(range(self.service.settings.partitions))
 
     async def start_worker(self, name: str) -> None:
         """Start a worker under its stable name, and wait until it takes events."""
         self.running[name] = self.service.worker(instance=name)
         await self.service.ready(self.running[name])
+
+    async def set_up(self, workers: int) -> None:
+        """Have so many workers."""
+        for name in [name for name in NAMES if name not in self.running][: max(0, workers - len(self.running))]:
+            await self.start_worker(name)
+        for name in list(self.running)[workers:]:
+            await self.stop_worker(name)
+            await asyncio.sleep(self.session)
+
+    async def stop_worker(self, name: str) -> None:
+        """Stop a worker in order."""
+        worker = self.running.pop(name)
+        worker.terminate()
+        await self.service.until(lambda: not worker.running, "an orderly end", poll=False)
+
+    def any_worker(self) -> str:
+        """Choose a worker, and note that its partitions will be hit."""
+        name = sorted(self.running)[int(self.rng.integers(len(self.running)))]
+        self.hit = self.running[name].partitions
+        return name
+
+    def leader(self) -> int:
+        """Return the broker that leads a partition of the requests, chosen at random."""
+        place = TopicPartition(self.service.settings.topic("requests"), int(self.rng.integers(self.service.settings.partitions)))
+        return int(self.service.producer.client.cluster.leader_for_partition(place))
 
     async def supervise(self) -> None:
         """Start again what has ended by itself, as an operator's supervisor does."""
@@ -82,58 +121,72 @@ Fault = Callable[[Stage], Awaitable[None]]
 
 
 async def worker_killed(stage: Stage) -> None:
-    """Kill a worker at a random moment and start it again at once."""
+    """Kill a worker at a random moment and start it again at once under its name."""
     await asyncio.sleep(float(stage.rng.random()))
-    name = list(stage.running)[int(stage.rng.integers(len(stage.running)))]
+    name = stage.any_worker()
     stage.running[name].kill()
     await stage.start_worker(name)
 
 
+async def worker_gone(stage: Stage) -> None:
+    """Kill a worker and let the other one take over."""
+    name = stage.any_worker()
+    stage.running.pop(name).kill()
+    await asyncio.sleep(stage.session)
+
+
 async def worker_stopped(stage: Stage) -> None:
-    """Stop a worker in order and start it again."""
-    name, worker = next(iter(stage.running.items()))
-    worker.terminate()
-    await stage.service.until(lambda: not worker.running, "an orderly end", poll=False)
+    """Stop a worker in order and start it again under its name."""
+    name = stage.any_worker()
+    await stage.stop_worker(name)
     await stage.start_worker(name)
 
 
 async def workers_scaled(stage: Stage) -> None:
     """Go from one worker to two, three, and back to one: one is killed, one stopped."""
+    stage.hit = stage.everything
     for name in ("second", "third"):
         await stage.start_worker(name)
         await asyncio.sleep(2.0)
     stage.running.pop("second").kill()
     await asyncio.sleep(2.0)
-    third = stage.running.pop("third")
-    third.terminate()
-    await stage.service.until(lambda: not third.running, "an orderly end", poll=False)
-    await asyncio.sleep(SESSION_SECONDS)
+    await stage.stop_worker("third")
+    await asyncio.sleep(stage.session)
 
 
 async def worker_frozen(stage: Stage) -> None:
-    """Freeze a worker for longer than its session while another takes over, then let it go on: it must not act as the owner."""
-    await stage.start_worker("other")
-    await asyncio.sleep(2.0)
-    frozen = next(iter(stage.running.values()))
+    """Freeze a worker for longer than its session while the other takes over, then let it go on: it must not act as the owner."""
+    frozen = stage.running[stage.any_worker()]
     frozen.freeze()
-    await asyncio.sleep(SESSION_SECONDS * 2.5)
+    await asyncio.sleep(stage.session + 6.0)
     frozen.thaw()
-    await asyncio.sleep(5.0)
-    stage.running.pop("other").terminate()
-    await asyncio.sleep(SESSION_SECONDS)
+    await asyncio.sleep(4.0)
+
+
+async def fresh_machine(stage: Stage) -> None:
+    """Lose every worker and Redis at once; one on a machine that has seen nothing recovers from the topics alone."""
+    stage.hit = stage.everything
+    workers, stage.running = stage.running, {}
+    for worker in workers.values():
+        worker.kill()
+    stage.redis.stop()
+    stage.redis.start()
+    await stage.start_worker(f"fresh-{int(stage.rng.integers(10**6))}")
 
 
 async def broker_killed(stage: Stage) -> None:
-    """Kill a broker, each one in its turn, and start it again after a while."""
-    node = 1 + int(stage.rng.integers(len(stage.kafka.nodes)))
+    """Kill a broker that leads some of the partitions, and start it again after a while."""
+    stage.hit = stage.everything
+    node = stage.leader()
     await stage.in_a_thread(stage.kafka.kill, node)
     await asyncio.sleep(8.0)
     await stage.in_a_thread(stage.kafka.start_node, node)
 
 
 async def broker_frozen(stage: Stage) -> None:
-    """Hang a broker for 20 seconds."""
-    node = 1 + int(stage.rng.integers(len(stage.kafka.nodes)))
+    """Hang a broker that leads some of the partitions for 20 seconds."""
+    stage.hit = stage.everything
+    node = stage.leader()
     stage.kafka.pause(node)
     await asyncio.sleep(20.0)
     stage.kafka.resume(node)
@@ -141,6 +194,7 @@ async def broker_frozen(stage: Stage) -> None:
 
 async def brokers_restarted(stage: Stage) -> None:
     """Restart all brokers in order, one after the other."""
+    stage.hit = stage.everything
     for node in stage.kafka.nodes:
         await stage.in_a_thread(stage.kafka.stop_node, node)
         await stage.in_a_thread(stage.kafka.start_node, node)
@@ -149,6 +203,7 @@ async def brokers_restarted(stage: Stage) -> None:
 
 async def redis_killed(stage: Stage) -> None:
     """Kill Redis and start it again, empty."""
+    stage.hit = stage.everything
     stage.redis.stop()
     await asyncio.sleep(2.0)
     stage.redis.start()
@@ -156,22 +211,26 @@ async def redis_killed(stage: Stage) -> None:
 
 async def redis_frozen(stage: Stage) -> None:
     """Hang Redis for 20 seconds."""
+    stage.hit = stage.everything
     stage.redis.send(signal.SIGSTOP)
     await asyncio.sleep(20.0)
     stage.redis.send(signal.SIGCONT)
 
 
-FAULTS: dict[str, Fault] = {
-    fault.__name__: fault
-    for fault in (
-        worker_killed,
-        worker_stopped,
-        workers_scaled,
-        worker_frozen,
-        broker_killed,
-        broker_frozen,
-        brokers_restarted,
-        redis_killed,
-        redis_frozen,
+#: Each with the workers that it needs before it begins.
+FAULTS: dict[str, tuple[Fault, int]] = {
+    fault.__name__: (fault, workers)
+    for fault, workers in (
+        (worker_killed, 2),
+        (worker_gone, 2),
+        (worker_stopped, 2),
+        (worker_frozen, 2),
+        (workers_scaled, 1),
+        (fresh_machine, 1),
+        (broker_killed, 1),
+        (broker_frozen, 1),
+        (brokers_restarted, 1),
+        (redis_killed, 1),
+        (redis_frozen, 1),
     )
 }

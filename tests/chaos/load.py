@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.integration.service import RunningService, cost, request, reward, router
+from tests.chaos.watch import WatchedService
+from tests.integration.service import cost, request, reward, router
 from tests.malformed import malformed
 
 BILLS_LATER, LABELS_LATER = 30, 100
@@ -24,7 +25,7 @@ class Load:
         poisoned: malformed events sent.
     """
 
-    def __init__(self, service: RunningService, *, routers: int, per_second: float, seed: int) -> None:
+    def __init__(self, service: WatchedService, *, routers: int, per_second: float, seed: int) -> None:
         self._service = service
         self._rng = np.random.default_rng(seed)
         self._pause = 1.0 / per_second
@@ -63,6 +64,7 @@ class Load:
         self._number += 1
         home = self.homes[int(rng.integers(len(self.homes)))]
         request_id = f"r-{number}"
+        self._service.asks(home, request_id)
         await self._post("requests", request(home, request_id, seed=number))
         self.asked[home].add(request_id)
         if rng.random() >= MISSING:

@@ -23,9 +23,11 @@ from tests.chaos.session import play
 
 ROUNDS = {
     "worker_killed": 100,
+    "worker_gone": 10,
     "worker_stopped": 20,
     "workers_scaled": 20,
     "worker_frozen": 10,
+    "fresh_machine": 5,
     "broker_killed": 10,
     "broker_frozen": 10,
     "brokers_restarted": 10,
@@ -34,14 +36,16 @@ ROUNDS = {
 }
 DOCS = Path(__file__).parents[2] / "docs"
 MEANING = {
-    "worker_killed": "a worker killed −9 at a random moment, started again under its name",
-    "worker_stopped": "a worker stopped by SIGTERM and started again",
-    "workers_scaled": "workers 1 → 2 → 3 → 1, one killed, one stopped",
-    "worker_frozen": "a worker frozen for 2.5 sessions while another took over, then continued",
-    "broker_killed": "one of three brokers killed −9, back after 8 s",
-    "broker_frozen": "one of three brokers frozen for 20 s",
+    "worker_killed": "one of two workers killed −9 at a random moment, started again under its name",
+    "worker_gone": "one of two workers killed −9, not replaced",
+    "worker_stopped": "one of two workers stopped by SIGTERM, started again under its name",
+    "workers_scaled": "workers 1 → 2 → 3 → 1, one killed −9, one stopped",
+    "worker_frozen": "one of two workers frozen beyond its session, then continued",
+    "fresh_machine": "the only worker and Redis killed −9, a worker of another name starts from nothing",
+    "broker_killed": "a broker that leads partitions killed −9, back after 8 s",
+    "broker_frozen": "a broker that leads partitions frozen for 20 s",
     "brokers_restarted": "all three brokers restarted in turn",
-    "redis_killed": "Redis killed, started again empty",
+    "redis_killed": "Redis killed, back after 2 s, empty",
     "redis_frozen": "Redis frozen for 20 s",
 }
 
@@ -52,7 +56,12 @@ async def sessions(rounds: dict[str, int], arguments: argparse.Namespace) -> dic
     for fault, count in rounds.items():
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder, LocalKafka(brokers=3) as kafka:
-            options = {"per_second": arguments.rate, "routers": arguments.routers, "seed": arguments.seed}
+            options = {
+                "per_second": arguments.rate,
+                "routers": arguments.routers,
+                "seed": arguments.seed,
+                "session": arguments.session,
+            }
             outcome = await play(kafka, Path(folder), [fault] * count, **options)
         found[fault] = outcome.as_json() | {"seconds": round(time.monotonic() - started)}
         one = found[fault]
@@ -77,22 +86,26 @@ def report(found: dict[str, Any], arguments: argparse.Namespace) -> str:
         f"Made by `python -m tests.chaos.run {' '.join(sys.argv[1:])}`. Mean load of the machine at the end: "
         f"{os.getloadavg()[2]:.1f}; figures of a machine that others use as well are worth less.",
         "",
-        "Silence: the longest time without a decision on the partition that was hit hardest, until all decide again. "
-        "Recovery: from the end of the fault until every partition has decided again. Both in seconds, p50 / max. Twice: decisions "
-        "that were given again, identically. Lost: decisions/bills/rewards/dead letters. Broken: violations found by the audit, "
-        "and pieces of state that differ.",
+        "Wait: how long a request to a partition of the worker that was hit (of any, where brokers or Redis were) waited for its "
+        "decision at most; elsewhere: a request to any other partition; in calm: before the fault. Recovery: from the end of the "
+        "fault until every partition has decided again. All in seconds, p50 / max over the rounds. Twice: decisions that appeared "
+        "again, identically. Lost: decisions/bills/rewards/dead letters. Broken: violations found by the audit, and pieces of "
+        "state that differ.",
         "",
-        "| fault | rounds | requests | silence | recovery | twice | lost | broken |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| fault | rounds | requests | wait | elsewhere | in calm | recovery | twice | lost | broken |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for fault, one in found.items():
         shown = one["faults"].get(fault)
         if shown is None:
             continue
         lost = "/".join(str(one["lost"][name]) for name in ("decisions", "bills", "rewards", "dead_letters"))
+        two_workers = shown["elsewhere_max"] > 0.0
+        elsewhere = f"{shown['elsewhere_p50']} / {shown['elsewhere_max']}" if two_workers else "–"
         broken = sum(one["violations"].values()) + len(one["differences"])
         lines.append(
-            f"| {MEANING[fault]} | {shown['rounds']} | {one['requests']:,} | {shown['silence_p50']} / {shown['silence_max']} "
+            f"| {MEANING[fault]} | {shown['rounds']} | {one['requests']:,} | {shown['wait_p50']} / {shown['wait_max']} "
+            f"| {elsewhere} | {shown['calm_max']} "
             f"| {shown['recovery_p50']} / {shown['recovery_max']} | {shown['duplicates']} | {lost} | {broken} |"
         )
     return "\n".join(lines) + "\n"
@@ -106,6 +119,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=ROUNDS, help="this fault; may be given again")
     parser.add_argument("--rate", type=float, default=100.0, help="requests per second")
     parser.add_argument("--routers", type=int, default=64)
+    parser.add_argument("--session", type=float, default=15.0, help="PB_SESSION_TIMEOUT of the workers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the report goes")
     arguments = parser.parse_args()

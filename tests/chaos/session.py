@@ -19,7 +19,7 @@ from streams.audit.topics import KafkaTopics
 from streams.kafka.local import LocalKafka
 from streams.settings import Settings
 from streams.topics import create_topics
-from tests.chaos.faults import FAULTS, SESSION_SECONDS, RedisServer, Stage
+from tests.chaos.faults import FAULTS, RedisServer, Stage
 from tests.chaos.load import Load
 from tests.chaos.recompute import Recomputation, differences
 from tests.chaos.watch import WatchedService
@@ -33,13 +33,15 @@ class Round:
     """What one fault did.
 
     Attributes:
-        silence: longest time without a decision on the partition that was hit hardest, seconds; `elsewhere`: hit least.
-        recovery: from the fault until every partition had decided again, seconds.
+        wait: how long a request to a partition that was hit waited for its decision at most, seconds; `elsewhere`: to others.
+        calm: the same in the seconds before the fault, anywhere.
+        recovery: from the end of the fault until every partition had decided again, seconds.
     """
 
     fault: str
-    silence: float
+    wait: float
     elsewhere: float
+    calm: float
     recovery: float
     duplicates: int
 
@@ -74,9 +76,11 @@ class Outcome:
         rounds = [one for one in self.rounds if one.fault == fault]
         return {
             "rounds": len(rounds),
-            "silence_p50": round(statistics.median(one.silence for one in rounds), 2),
-            "silence_max": round(max(one.silence for one in rounds), 2),
+            "wait_p50": round(statistics.median(one.wait for one in rounds), 2),
+            "wait_max": round(max(one.wait for one in rounds), 2),
+            "elsewhere_p50": round(statistics.median(one.elsewhere for one in rounds), 2),
             "elsewhere_max": round(max(one.elsewhere for one in rounds), 2),
+            "calm_max": round(max(one.calm for one in rounds), 2),
             "recovery_p50": round(statistics.median(one.recovery for one in rounds), 2),
             "recovery_max": round(max(one.recovery for one in rounds), 2),
             "duplicates": sum(one.duplicates for one in rounds),
@@ -91,6 +95,7 @@ async def play(
     per_second: float = 100.0,
     routers: int = 64,
     partitions: int = 8,
+    session: float = 6.0,
     seed: int = 1,
 ) -> Outcome:
     """Do these faults, one after the other, to a service of its own under load; then prove what it did."""
@@ -101,15 +106,14 @@ async def play(
     redis.start()
     environment = {
         "PB_REDIS_URL": redis.url,
-        "PB_SESSION_TIMEOUT": str(SESSION_SECONDS),
-        "PB_HEARTBEAT": "1.5",
+        "PB_SESSION_TIMEOUT": str(session),
         "PB_ORPHAN_WAIT": "20",
         "PB_RETRY_FOR": "60",
     }
     service = WatchedService(settings, folder, environment)
     await service.start()
     try:
-        stage = Stage(service, kafka, redis, np.random.default_rng(seed))
+        stage = Stage(service, kafka, redis, np.random.default_rng(seed), session)
         load = Load(service, routers=routers, per_second=per_second, seed=seed)
         outcome = await _under_load(stage, load, faults)
         await asyncio.to_thread(_audit, settings, outcome)
@@ -122,7 +126,7 @@ async def play(
 
 async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcome:
     service, outcome = stage.service, Outcome()
-    await stage.start_worker("first")
+    await stage.set_up(1)
     await load.declare()
     loading = asyncio.create_task(load.run())
     polling = asyncio.create_task(_poll(service))
@@ -130,6 +134,8 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
     try:
         await _until(lambda: len(service.arrivals) == service.settings.partitions, RECOVERS_WITHIN)
         for fault in faults:
+            await stage.set_up(FAULTS[fault][1])
+            await _until(lambda: service.caught_up, RECOVERS_WITHIN)
             await asyncio.sleep(CALM_SECONDS)
             outcome.rounds.append(await _round(stage, fault))
         await asyncio.sleep(CALM_SECONDS)
@@ -150,14 +156,17 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
 
 async def _round(stage: Stage, fault: str) -> Round:
     service, began, before = stage.service, time.monotonic(), stage.service.duplicates
-    await FAULTS[fault](stage)
+    calm = service.longest_wait(stage.everything, began - CALM_SECONDS, began)
+    stage.hit = frozenset()
+    await FAULTS[fault][0](stage)
     undone = time.monotonic()
     await _until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
-    ended = time.monotonic()
-    await asyncio.sleep(CALM_SECONDS)
-    silence = service.silence(began, ended)
     recovery = max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values()) - undone
-    return Round(fault, max(silence.values()), min(silence.values()), recovery, service.duplicates - before)
+    await _until(lambda: service.caught_up, RECOVERS_WITHIN)
+    ended = time.monotonic()
+    wait = service.longest_wait(stage.hit, began - 1.0, ended)
+    elsewhere = service.longest_wait(stage.everything - stage.hit, began - 1.0, ended)
+    return Round(fault, wait, elsewhere, calm, recovery, service.duplicates - before)
 
 
 async def _poll(service: WatchedService) -> None:

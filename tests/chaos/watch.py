@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from tests.chaos.load import Load
 from tests.integration.service import RunningService
+
+if TYPE_CHECKING:
+    from tests.chaos.load import Load
 
 
 class WatchedService(RunningService):
@@ -18,6 +19,7 @@ class WatchedService(RunningService):
 
     Attributes:
         decided: {(router_id, seq): request_id}; arrivals: when decisions came, by partition.
+        waited: (when it was asked, when it was answered, None while it is not) of every request, by partition.
         duplicates: decisions that were given again without having been asked for.
         shown: the last `pb.lambda` of each router.
     """
@@ -26,9 +28,14 @@ class WatchedService(RunningService):
         super().__init__(*args)
         self.decided: dict[tuple[str, int], str] = {}
         self.arrivals: defaultdict[int, list[float]] = defaultdict(list)
+        self.waited: defaultdict[int, dict[str, tuple[float, float | None]]] = defaultdict(dict)
         self.duplicates = 0
         self.shown: dict[str, dict[str, Any]] = {}
         self.letters = 0
+
+    def asks(self, router_id: str, request_id: str) -> None:
+        """Note that a request is about to be sent."""
+        self.waited[self.partition_of(router_id)][request_id] = time.monotonic(), None
 
     async def poll(self) -> None:
         """Count what the workers have said since the last time."""
@@ -49,19 +56,26 @@ class WatchedService(RunningService):
             self.duplicates += 1
             return
         self.decided[at] = route["request_id"]
-        self.arrivals[partition].append(time.monotonic())
+        now = time.monotonic()
+        self.arrivals[partition].append(now)
+        if (waited := self.waited[partition].get(route["request_id"])) is not None:
+            self.waited[partition][route["request_id"]] = waited[0], now
 
-    def silence(self, since: float, until: float) -> dict[int, float]:
-        """Return the longest time without a decision on each partition, in seconds."""
-        longest = {}
-        for partition, arrivals in self.arrivals.items():
-            times = [since, *[at for at in arrivals if since < at < until], until]
-            longest[partition] = max(later - earlier for earlier, later in itertools.pairwise(times))
-        return longest
+    def longest_wait(self, partitions: Iterable[int], since: float, until: float) -> float:
+        """Return how long a request of these partitions waited at most for its decision, asked in a span of time; in seconds."""
+        now = time.monotonic()
+        asked = (waited for number in partitions for waited in self.waited[number].values() if since <= waited[0] < until)
+        return max(((answered or now) - at for at, answered in asked), default=0.0)
 
     def decides_everywhere(self, since: float) -> bool:
         """Tell whether every partition has decided something since then."""
         return all(arrivals[-1] > since for arrivals in self.arrivals.values())
+
+    @property
+    def caught_up(self) -> bool:
+        """Tell whether no request waits for longer than calm weather explains."""
+        since = time.monotonic() - 1.0
+        return all(done or at > since for waited in self.waited.values() for at, done in list(waited.values()))
 
     def owed(self, load: Load) -> dict[str, int]:
         """Return how much is still missing of what the load must lead to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -84,6 +85,12 @@ class Worker:
     def ready(self) -> bool:
         """Whether it has recovered and takes events, or did once."""
         return "Worker ready" in self.log.read_text(errors="replace")
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """Which partitions it was given last, as its log says."""
+        given = [line for line in self.log.read_text(errors="replace").splitlines() if "Setting newly assigned" in line]
+        return frozenset(int(number) for number in re.findall(r"partition=(\d+)", given[-1])) if given else frozenset()
 
     def kill(self) -> None:
         """End the process with SIGKILL."""

@@ -35,8 +35,12 @@ async def batches(kafka: str) -> AsyncIterator[RecordBatches]:
     producer = AIOKafkaProducer(bootstrap_servers=kafka, enable_idempotence=True)
     await producer.start()
     app = SimpleNamespace(producer=SimpleNamespace(_ensure_producer=lambda: producer))
-    yield RecordBatches(app, "unused", 2**20)
+    yield RecordBatches(app, "unused", 2**20, may_write=always)
     await producer.stop()
+
+
+async def always() -> None:
+    """Allow every write."""
 
 
 async def only_record(kafka: str, topic: str) -> Any:

@@ -1,0 +1,65 @@
+"""Know whether this worker is still a member of its group: what was suspended, or cut off, may have been replaced."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+LOOK_EVERY = 0.05
+
+
+class MembershipLost(Exception):
+    """The group has gone on without this worker; its partitions may be others' by now."""
+
+    reason = "membership_lost"
+    retriable = False
+
+
+class Lease:
+    """Hold for one session after the last heartbeat that the group confirmed, counted from when it was sent.
+
+    Nothing is written or said without it. A broker that is away renews no lease, so writers wait for what the group says when it is
+    back. The changelog's epochs catch what a suspension between this check and the broker lets through.
+
+    Args:
+        seconds: the session timeout.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._sleep = sleep
+        self._until = clock()
+        self._member = False
+        self._losses = 0
+
+    def join(self) -> None:
+        """Note that the group has just given this worker its partitions."""
+        self._member = True
+        self.renew(self._clock())
+
+    def renew(self, sent: float) -> None:
+        """Note that the group has confirmed a heartbeat; `sent` on the lease's clock."""
+        self._until = max(self._until, sent + self._seconds)
+
+    def lose(self) -> None:
+        """Note that the group does not know this member any more."""
+        self._member = False
+        self._losses += 1
+
+    async def held(self) -> None:
+        """Return while the lease holds; wait where that is not known.
+
+        Raises:
+            MembershipLost: the group has ended it, since this call or before it.
+        """
+        losses = self._losses
+        while self._member and losses == self._losses and self._clock() >= self._until:
+            await self._sleep(LOOK_EVERY)
+        if not self._member or losses != self._losses:
+            raise MembershipLost("the group has gone on without this worker")

@@ -1,0 +1,90 @@
+"""The lease: a worker writes only while its group has confirmed it for no longer than a session ago."""
+
+import pytest
+
+from streams.lease import Lease, MembershipLost
+
+
+class Time:
+    """A clock that moves when somebody sleeps; `then` is what happens meanwhile, by time."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.then: list[tuple[float, object]] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if not self.then and self.now > 1000.0:
+            raise TimeoutError("waits for ever")
+        while self.then and self.then[0][0] <= self.now:
+            self.then.pop(0)[1]()  # type: ignore[operator]
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def lease(time: Time) -> Lease:
+    lease = Lease(10.0, clock=time, sleep=time.sleep)
+    lease.join()
+    return lease
+
+
+async def test_member_writes_at_once(lease: Lease, time: Time) -> None:
+    time.now += 9.9
+    await lease.held()
+    assert time.now == 109.9
+
+
+async def test_nobody_writes_before_the_group_has_taken_it_in(time: Time) -> None:
+    with pytest.raises(MembershipLost):
+        await Lease(10.0, clock=time, sleep=time.sleep).held()
+
+
+async def test_worker_that_slept_through_its_session_waits_until_its_group_knows_it_still(lease: Lease, time: Time) -> None:
+    time.now += 60.0
+    time.then = [(161.0, lambda: lease.renew(160.9))]
+    await lease.held()
+    assert 161.0 <= time.now < 161.1
+
+
+async def test_worker_that_slept_through_its_session_never_writes_when_its_group_has_gone_on(lease: Lease, time: Time) -> None:
+    time.now += 60.0
+    time.then = [(161.0, lease.lose)]
+    with pytest.raises(MembershipLost):
+        await lease.held()
+
+
+async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(lease: Lease, time: Time) -> None:
+    time.now += 60.0
+    time.then = [(161.0, lambda: (lease.lose(), lease.join()))]
+    with pytest.raises(MembershipLost):
+        await lease.held()
+    await lease.held()
+
+
+async def test_worker_that_its_group_refused_writes_nothing_even_within_its_session(lease: Lease) -> None:
+    lease.lose()
+    with pytest.raises(MembershipLost):
+        await lease.held()
+
+
+async def test_late_confirmation_of_an_old_heartbeat_shortens_nothing(lease: Lease, time: Time) -> None:
+    lease.renew(105.0)
+    lease.renew(103.0)
+    time.now = 114.9
+    await lease.held()
+    assert time.now == 114.9
+
+
+async def test_heartbeat_counts_from_when_it_was_sent(lease: Lease, time: Time) -> None:
+    time.now = 112.0
+    lease.renew(101.0)
+    time.then = [(113.0, lambda: lease.renew(112.5))]
+    await lease.held()
+    assert time.now >= 113.0
