@@ -4,7 +4,7 @@ SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
 
-.PHONY: help demo setup test lint fuzz chaos chaos-quick
+.PHONY: help demo setup test lint fuzz chaos chaos-quick soak
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -15,6 +15,7 @@ help:
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   a round of everything that can break, some minutes'
+	@echo 'make soak                          half an hour at half load: docs/soak.md (ARGS="--minutes 10")'
 
 demo:
 	@tools/setup demo
@@ -38,6 +39,9 @@ fuzz: setup
 
 chaos-quick: setup
 	$(RUN) pytest tests/chaos $(ARGS)
+
+soak: setup
+	$(RUN) python -m tests.chaos.soak $(ARGS)
 
 chaos: setup
 	$(RUN) python -m tests.chaos.run $(ARGS)

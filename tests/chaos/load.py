@@ -22,22 +22,23 @@ class Load:
 
     Attributes:
         asked: request ids by router; paid, judged: those that were sent a bill, a reward.
-        poisoned: malformed events sent.
+        poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take an event.
     """
 
-    def __init__(self, service: WatchedService, *, routers: int, per_second: float, seed: int) -> None:
+    def __init__(self, service: WatchedService, *, routers: int, per_second: float, seed: int, name: str = "home") -> None:
         self._service = service
         self._rng = np.random.default_rng(seed)
         self._pause = 1.0 / per_second
         self._later: list[tuple[int, str, dict[str, Any]]] = []
         self._poison = [bad for bad in malformed("chaos") if bad.topic != "routers"]
-        self.homes = [f"home-{number}" for number in range(routers)]
+        self.homes = [f"{name}-{number}" for number in range(routers)]
         self.asked: defaultdict[str, set[str]] = defaultdict(set)
         self.paid: defaultdict[str, set[str]] = defaultdict(set)
         self.judged: defaultdict[str, set[str]] = defaultdict(set)
         self.poisoned = 0
         self.sent = 0
-        self._number = 0
+        self.undelivered: list[BaseException] = []
+        self.number = 0
         self._stopping = False
 
     async def declare(self) -> None:
@@ -50,7 +51,7 @@ class Load:
         started = time.monotonic()
         while not self._stopping:
             await self._one_more()
-            await asyncio.sleep(max(0.0, started + self._number * self._pause - time.monotonic()))
+            await asyncio.sleep(max(0.0, started + self.number * self._pause - time.monotonic()))
         for _, topic, event in sorted(self._later, key=lambda item: item[0]):
             await self._post(topic, event)
         await self._service.producer.flush()
@@ -60,10 +61,10 @@ class Load:
         self._stopping = True
 
     async def _one_more(self) -> None:
-        number, rng = self._number, self._rng
-        self._number += 1
+        number, rng = self.number, self._rng
+        self.number += 1
         home = self.homes[int(rng.integers(len(self.homes)))]
-        request_id = f"r-{number}"
+        request_id = f"{home}-{number}"
         self._service.asks(home, request_id)
         await self._post("requests", request(home, request_id, seed=number))
         self.asked[home].add(request_id)
@@ -76,7 +77,7 @@ class Load:
         if rng.random() < POISON:
             bad = self._poison[int(rng.integers(len(self._poison)))]
             key = bad.key if bad.key is not None else home.encode()
-            await self._service.post(bad.topic, bad.value, key=key)
+            self._expect(await self._service.post(bad.topic, bad.value, key=key))
             self.poisoned += 1
         due = [item for item in self._later if item[0] <= number]
         self._later = [item for item in self._later if item[0] > number]
@@ -85,9 +86,16 @@ class Load:
 
     def _owe(self, later: int, topic: str, event: dict[str, Any]) -> None:
         early = self._rng.random() < OUT_OF_ORDER
-        self._later.append((self._number + (0 if early else int(self._rng.integers(later // 2, 2 * later))), topic, event))
+        self._later.append((self.number + (0 if early else int(self._rng.integers(later // 2, 2 * later))), topic, event))
 
     async def _post(self, topic: str, event: dict[str, Any]) -> None:
         for _ in range(2 if self._rng.random() < DUPLICATES else 1):
-            await self._service.post(topic, event)
+            self._expect(await self._service.post(topic, event))
             self.sent += 1
+
+    def _expect(self, delivery: Any) -> None:
+        def ended(future: Any) -> None:
+            if (error := future.exception()) is not None:
+                self.undelivered.append(error)
+
+        delivery.add_done_callback(ended)

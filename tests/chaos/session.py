@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import statistics
+import tempfile
 import time
 import uuid
 from collections.abc import Sequence
@@ -23,9 +26,9 @@ from tests.chaos.faults import FAULTS, RedisServer, Stage
 from tests.chaos.load import Load
 from tests.chaos.recompute import Recomputation, differences
 from tests.chaos.watch import WatchedService
-from tests.integration.service import SOURCES
+from tests.integration.service import ANSWERS, SOURCES
 
-RECOVERS_WITHIN, DRAINS_WITHIN, CALM_SECONDS = 90.0, 180.0, 3.0
+RECOVERS_WITHIN, CATCHES_UP_WITHIN, DRAINS_WITHIN, CALM_SECONDS = 90.0, 20.0, 180.0, 3.0
 
 
 @dataclass(slots=True)
@@ -48,7 +51,7 @@ class Round:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a session came to; all of `lost` and `violations` must be empty or zero."""
+    """What a session came to; `lost`, `violations` and `differences` must be empty or zero, else `evidence` has the topics."""
 
     rounds: list[Round] = field(default_factory=list)
     requests: int = 0
@@ -59,6 +62,7 @@ class Outcome:
     unprovable: dict[str, int] = field(default_factory=dict)
     examples: list[Any] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    evidence: str = ""
 
     @property
     def clean(self) -> bool:
@@ -118,6 +122,8 @@ async def play(
         outcome = await _under_load(stage, load, faults)
         await asyncio.to_thread(_audit, settings, outcome)
         outcome.differences = await _recompute(service)
+        if not outcome.clean:
+            outcome.evidence = str(await _keep(service))
         return outcome
     finally:
         await service.stop()
@@ -135,12 +141,13 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
         await _until(lambda: len(service.arrivals) == service.settings.partitions, RECOVERS_WITHIN)
         for fault in faults:
             await stage.set_up(FAULTS[fault][1])
-            await _until(lambda: service.caught_up, RECOVERS_WITHIN)
+            await _until(lambda: service.caught_up, CATCHES_UP_WITHIN)
             await asyncio.sleep(CALM_SECONDS)
             outcome.rounds.append(await _round(stage, fault))
         await asyncio.sleep(CALM_SECONDS)
         load.stop()
         await loading
+        assert not load.undelivered, load.undelivered[:3]
         await _until(lambda: not any(service.owed(load).values()), DRAINS_WITHIN)
         supervising.cancel()
         for worker in stage.running.values():
@@ -162,7 +169,7 @@ async def _round(stage: Stage, fault: str) -> Round:
     undone = time.monotonic()
     await _until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
     recovery = max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values()) - undone
-    await _until(lambda: service.caught_up, RECOVERS_WITHIN)
+    await _until(lambda: service.caught_up, CATCHES_UP_WITHIN)
     ended = time.monotonic()
     wait = service.longest_wait(stage.hit, began - 1.0, ended)
     elsewhere = service.longest_wait(stage.everything - stage.hit, began - 1.0, ended)
@@ -201,3 +208,18 @@ async def _recompute(service: WatchedService) -> list[str]:
         expected = await Recomputation(settings, number, here).run(changelog[number])
         found += differences(partition.records, expected)
     return found
+
+
+async def _keep(service: WatchedService) -> Path:
+    """Write every record of an unclean run to a folder that stays."""
+    folder = Path(tempfile.mkdtemp(prefix="pb-chaos-"))
+    names = {"changelog": service.settings.changelog} | {name: service.settings.topic(name) for name in (*SOURCES, *ANSWERS)}
+    for name, topic in names.items():
+        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
+            for number, records in (await service.log_of(topic)).items():
+                for record in records:
+                    row = [number, record.offset, record.timestamp, repr(record.key), repr(record.value), repr(record.headers)]
+                    lines.write(json.dumps(row) + "\n")
+    for worker in service.workers:
+        shutil.copy(worker.log, folder)
+    return folder

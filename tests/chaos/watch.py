@@ -29,13 +29,16 @@ class WatchedService(RunningService):
         self.decided: dict[tuple[str, int], str] = {}
         self.arrivals: defaultdict[int, list[float]] = defaultdict(list)
         self.waited: defaultdict[int, dict[str, tuple[float, float | None]]] = defaultdict(dict)
+        self._open: dict[str, float] = {}
+        self._waits: list[float] = []
         self.duplicates = 0
         self.shown: dict[str, dict[str, Any]] = {}
         self.letters = 0
 
     def asks(self, router_id: str, request_id: str) -> None:
         """Note that a request is about to be sent."""
-        self.waited[self.partition_of(router_id)][request_id] = time.monotonic(), None
+        now = self._open[request_id] = time.monotonic()
+        self.waited[self.partition_of(router_id)][request_id] = now, None
 
     async def poll(self) -> None:
         """Count what the workers have said since the last time."""
@@ -57,9 +60,16 @@ class WatchedService(RunningService):
             return
         self.decided[at] = route["request_id"]
         now = time.monotonic()
+        self._open.pop(route["request_id"], None)
         self.arrivals[partition].append(now)
         if (waited := self.waited[partition].get(route["request_id"])) is not None:
             self.waited[partition][route["request_id"]] = waited[0], now
+            self._waits.append(now - waited[0])
+
+    def take_waits(self) -> list[float]:
+        """Return how long each request waited whose decision came since the last call, in seconds."""
+        taken, self._waits = self._waits, []
+        return taken
 
     def longest_wait(self, partitions: Iterable[int], since: float, until: float) -> float:
         """Return how long a request of these partitions waited at most for its decision, asked in a span of time; in seconds."""
@@ -73,17 +83,16 @@ class WatchedService(RunningService):
 
     @property
     def caught_up(self) -> bool:
-        """Tell whether no request waits for longer than calm weather explains."""
-        since = time.monotonic() - 1.0
-        return all(done or at > since for waited in self.waited.values() for at, done in list(waited.values()))
+        """Tell whether no request has waited for longer than a calm but busy machine explains."""
+        return min(self._open.values(), default=float("inf")) > time.monotonic() - 2.0
 
     def owed(self, load: Load) -> dict[str, int]:
         """Return how much is still missing of what the load must lead to."""
-        asked = sum(map(len, load.asked.values()))
-        settled = sum(shown.get("settled", 0) for shown in self.shown.values())
-        learned = sum(shown.get("rewards_applied", 0) for shown in self.shown.values())
+        shown = [self.shown.get(home, {}) for home in load.homes]
+        homes = set(load.homes)
+        asked, paid, judged = (sum(map(len, kind.values())) for kind in (load.asked, load.paid, load.judged))
         return {
-            "decisions": asked - len(self.decided),
-            "bills": sum(map(len, load.paid.values())) - settled,
-            "rewards": sum(map(len, load.judged.values())) - learned,
+            "decisions": asked - sum(router_id in homes for router_id, _ in self.decided),
+            "bills": paid - sum(router.get("settled", 0) for router in shown),
+            "rewards": judged - sum(router.get("rewards_applied", 0) for router in shown),
         }

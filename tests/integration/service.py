@@ -129,7 +129,9 @@ class RunningService:
     async def start(self) -> None:
         """Connect the clients."""
         address, numbers = self.settings.bootstrap, range(self.settings.partitions)
-        self.producer = AIOKafkaProducer(bootstrap_servers=address, linger_ms=1, max_request_size=20 * 2**20)
+        # A leader that is killed would take with it what it alone has acknowledged.
+        lasting = {"acks": "all", "enable_idempotence": True}
+        self.producer = AIOKafkaProducer(bootstrap_servers=address, linger_ms=1, max_request_size=20 * 2**20, **lasting)
         self.consumer = AIOKafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
         await self.producer.start()
         await self.consumer.start()

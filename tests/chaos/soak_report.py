@@ -1,0 +1,84 @@
+"""Say and draw what a soak found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE, WARM_UP
+
+INK, GRID, COLOURS = "#333333", "#e4e4e4", ("#4c78a8", "#f2a33a", "#b6539c")
+MEANING = {
+    "memory_mb": "memory of the worker, MB",
+    "redis_mb": "memory of Redis, MB",
+    "p50_ms": "request to decision, p50, ms",
+    "p99_ms": "request to decision, p99, ms",
+    "lag": "events not committed",
+}
+
+
+def report(found: dict[str, Any]) -> str:
+    """Return the report as Markdown."""
+    verdict = (
+        "flat" if all(found["flat"].values()) else "NOT flat: " + ", ".join(k for k, flat in found["flat"].items() if not flat)
+    )
+    lines = [
+        "# Soak: memory, latency and lag over time",
+        "",
+        f"{found['minutes']:g} minutes, {found['rate']:.0f} requests/s with their bills and labels: half of the "
+        f"{found['sustainable']:.0f} requests/s with which a backlog is worked off, on {found['cores']} cores ({found['system']}) "
+        f"that the load, one Kafka broker, Redis and one worker share. {ROUTERS} routers, {PARTITIONS} partitions, "
+        f"{found['requests']:,} requests; 5 % of events malformed, 5 % twice, 5 % out of order, 1 % missing. A request is known "
+        f"for {REMEMBERED:.0f} s, so that memory is full after the warm-up of {WARM_UP:.0f} s, which the judgement leaves out.",
+        "",
+        f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: {sum(found['violations'].values())}.",
+        "",
+        "| measured every 5 s | first third | last third | growth | allowed | per hour | peak | flat |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, meaning in MEANING.items():
+        one = found["trends"][name]
+        lines.append(
+            f"| {meaning} | {one['first']:.1f} | {one['last']:.1f} | {one['growth']:+.1%} | {TOLERANCE[name]:+.0%} "
+            f"| {one['per_hour']:+.1f} | {one['peak']:.1f} | {'yes' if found['flat'][name] else '**no**'} |"
+        )
+    lines += [
+        "",
+        "First and last third: medians. Per hour: the median slope between all pairs of samples (Theil–Sen).",
+        "",
+        "![memory, latency and lag over time](soak.png)",
+        "",
+        f"Made by `{found['command']}`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def save_png(found: dict[str, Any], target: Path) -> None:
+    """Draw the samples."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 9.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    title = f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of what it sustains"
+    figure.suptitle(title, fontsize=12, color=INK, x=0.01, ha="left")
+    minutes = [sample["seconds"] / 60.0 for sample in found["samples"]]
+    panels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+        ("resident memory, MB", (("memory_mb", "worker"), ("redis_mb", "Redis"))),
+        ("request to decision, ms", (("p50_ms", "p50"), ("p99_ms", "p99"))),
+        ("events not committed", (("lag", ""),)),
+        ("decisions per second", (("answered", ""),)),
+    )
+    for axes, (label, series) in zip(figure.subplots(len(panels), 1, sharex=True), panels, strict=True):
+        for colour, (name, shown) in zip(COLOURS, series, strict=False):
+            axes.plot(minutes, [sample[name] for sample in found["samples"]], color=colour, linewidth=1.2, label=shown or None)
+        axes.axvspan(0.0, WARM_UP / 60.0, color=GRID, alpha=0.5, linewidth=0)
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0.0)
+        axes.grid(axis="y", color=GRID, linewidth=0.8)
+        if len(series) > 1:
+            axes.legend(loc="upper right", frameon=False, fontsize=9, ncol=2)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    axes.set_xlabel("minutes (grey: warm-up)")
+    figure.savefig(target, dpi=110)
