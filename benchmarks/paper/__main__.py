@@ -25,10 +25,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 @click.argument("names", nargs=-1, type=click.Choice([*EXPERIMENTS, "all"]), required=True)
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds.")
+@click.option("--kept", is_flag=True, help="Run nothing: show the seeds that are already on disk.")
 @click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
 @click.option("--verify", is_flag=True, help="Fail where the library, run here, reaches the paper and the paper profile does not.")
 @click.option("--docs", is_flag=True, help="Write docs/paper.md and its figures; of all experiments.")
-def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, verify: bool, docs: bool) -> None:
+def main(names: tuple[str, ...], seeds: int, quick: bool, kept: bool, encoder: Backend, verify: bool, docs: bool) -> None:
     """Print the paper's numbers beside the reference library's, the paper profile's and the live profile's.
 
     PB_DATA names a folder with more data: a clone of the paper's repository, or a flat folder of its files.
@@ -41,16 +42,17 @@ def main(names: tuple[str, ...], seeds: int, quick: bool, encoder: Backend, veri
             click.echo(line, err=True)
     seeds = QUICK_SEEDS if quick else seeds
     try:
-        sheets = run(wanted, seeds, encoder)
+        sheets = run(wanted, seeds, encoder, kept_only=kept)
     except MissingData as told:
         raise click.ClickException(str(told)) from told
     results = {name: gather(name, found) for name, found in sheets.items()}
     for name, rows in results.items():
-        print_rows(name, rows, seeds)
+        print_rows(name, rows, len(sheets[name]))
     if docs:
         from benchmarks.paper.figures import draw
 
-        (DOCS / "paper.md").write_text(page(results, draw(sheets, results, DOCS), seeds=seeds, encoder=encoder), encoding="utf-8")
+        counts = {name: len(found) for name, found in sheets.items()}
+        (DOCS / "paper.md").write_text(page(results, draw(sheets, results, DOCS), seeds=counts, encoder=encoder), encoding="utf-8")
         click.echo(f"Written: {DOCS / 'paper.md'}")
     every = [row for rows in results.values() for row in rows]
     print_figures("paper", {name: float(value) for name, value in tally(every).items()})

@@ -78,6 +78,8 @@ def half_digit(printed: Published) -> float:
 
 def gather(experiment: str, sheets: Sequence[Sheet]) -> list[Row]:
     """Return an experiment's rows over its seeds; none if it could not run."""
+    if not sheets:
+        return []
     known = EXPERIMENTS[experiment]
     centre = median if known.median else bootstrap
     found: dict[str, dict[str, Interval]] = {}

@@ -37,8 +37,10 @@ READ = """
 """
 
 
-def page(results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[str]], *, seeds: int, encoder: str) -> str:
-    """Return the page; `figures`: file names per experiment."""
+def page(
+    results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[str]], *, seeds: Mapping[str, int], encoder: str
+) -> str:
+    """Return the page; `figures`: file names per experiment; `seeds`: how many ran of each."""
     every = [row for rows in results.values() for row in rows]
     told = tally(every)
     reached = f"{told['library_agree']} of {told['library_compared']}"
@@ -46,12 +48,12 @@ def page(results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[st
         "# The paper's experiments, run again",
         "",
         f"**{told['agree']} of {told['compared']} numbers that the paper prints agree with the paper profile; the reference "
-        f"library, run here, agrees with {reached}.** {seeds} seeds, encoder `{encoder}`.",
+        f"library, run here, agrees with {reached}.** Encoder `{encoder}`.",
         *_fewer(seeds),
         HOW,
         *_added(),
         READ,
-        *tallies(results),
+        *tallies(results, seeds),
         "",
         "## Claims",
         "",
@@ -66,7 +68,7 @@ def page(results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[st
     for name, rows in results.items():
         lines += ["", f"## {name}: {EXPERIMENTS[name].title}", ""]
         if not rows:
-            lines.append("Not run: " + "; ".join(line for line in missing() if line.startswith(f"{name}:")))
+            lines.append("Not run: " + ("; ".join(line for line in missing() if line.startswith(f"{name}:")) or "no seed finished"))
             continue
         lines += [f"{note}\n" for note in NOTES.get(name, ())]
         lines += [f"![{name}, drawn as in the paper]({file})\n" for file in figures.get(name, ())]
@@ -74,14 +76,15 @@ def page(results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[st
     return "\n".join(lines) + "\n"
 
 
-def _fewer(seeds: int) -> list[str]:
+def _fewer(seeds: Mapping[str, int]) -> list[str]:
     """Return what fewer seeds than the paper's mean for the comparison."""
-    if seeds >= PAPER_SEEDS:
+    fewer = [name for name, count in seeds.items() if count < PAPER_SEEDS and not EXPERIMENTS[name].once]
+    if not fewer:
         return []
     return [
         "",
-        f"The paper has {PAPER_SEEDS} seeds; these are its first {seeds}. Our intervals are wider than its own: a number "
-        "that agrees here is held to less.",
+        f"The paper has {PAPER_SEEDS} seeds; of these ran here: {', '.join(f'{name} {seeds[name]}' for name in fewer)}. "
+        "Intervals over fewer seeds are wider or, over very few, too narrow: such rows say little.",
     ]
 
 

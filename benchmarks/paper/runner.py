@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import version
@@ -76,8 +77,12 @@ def _one(task: Task) -> tuple[Task, Sheet]:
     return task, sheet
 
 
-def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Sheet]]:
-    """Run experiments over seeds on two processes, then those that measure time; return a sheet per seed."""
+def run(names: list[str], seeds: int, encoder: Backend, *, kept_only: bool = False) -> dict[str, list[Sheet]]:
+    """Run experiments over seeds on two processes, then those that measure time; return a sheet per seed.
+
+    Args:
+        kept_only: run nothing; return the seeds that earlier runs of the same code finished.
+    """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     tasks: list[Task] = [
         (name, seed, group, encoder)
@@ -86,6 +91,15 @@ def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Sheet]
         for group in EXPERIMENTS[name].groups
         if seed == 0 or not EXPERIMENTS[name].once
     ]
+    found = dict(map(_one, filter(_is_kept, tasks))) if kept_only else _run(tasks)
+    return {name: _by_seed(name, found) for name in names}
+
+
+def _is_kept(task: Task) -> bool:
+    return kept_at(task).exists()
+
+
+def _run(tasks: list[Task]) -> dict[Task, Sheet]:
     together = [task for task in tasks if not EXPERIMENTS[task[0]].alone]
     found: dict[Task, Sheet] = {}
     with get_context("spawn").Pool(PROCESSES) as pool:
@@ -94,14 +108,17 @@ def run(names: list[str], seeds: int, encoder: Backend) -> dict[str, list[Sheet]
             click.echo(f"\r{len(found)}/{len(tasks)} {task[0]}   ", err=True, nl=len(found) == len(together))
     with get_context("spawn").Pool(1) as pool:
         found |= dict(pool.imap(_one, [task for task in tasks if EXPERIMENTS[task[0]].alone]))
-    sheets: dict[str, list[Sheet]] = {}
-    for name in names:
-        by_seed: dict[int, list[Sheet]] = {}
-        for task in tasks:
-            if task[0] == name:
-                by_seed.setdefault(task[1], []).append(found[task])
-        sheets[name] = [merged(parts) for _, parts in sorted(by_seed.items())]
-    return sheets
+    return found
+
+
+def _by_seed(name: str, found: Mapping[Task, Sheet]) -> list[Sheet]:
+    """Return an experiment's sheets in the order of seeds, of seeds that every group has finished."""
+    parts: dict[int, list[Sheet]] = {}
+    for task, sheet in sorted(found.items(), key=lambda one: one[0][1]):
+        if task[0] == name:
+            parts.setdefault(task[1], []).append(sheet)
+    known = EXPERIMENTS[name]
+    return [merged(each) for each in parts.values() if len(each) == len(known.groups)]
 
 
 def merged(parts: list[Sheet]) -> Sheet:

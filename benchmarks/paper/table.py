@@ -69,17 +69,17 @@ def tally(rows: Sequence[Row]) -> dict[str, int]:
     }
 
 
-def tallies(results: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return a table's lines: per experiment what was compared."""
+def tallies(results: Mapping[str, Sequence[Row]], seeds: Mapping[str, int]) -> list[str]:
+    """Return a table's lines: per experiment how many seeds ran and what was compared."""
     lines = [
-        "| | numbers of the paper compared | paper profile agrees | library, run here, agrees | live worse than paper, rows |",
-        "| --- | --- | --- | --- | --- |",
+        "| | seeds | numbers compared | paper profile agrees | library, run here, agrees | live worse than paper, rows |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, rows in results.items():
         told = tally(rows)
         if name in MACHINE:
-            lines.append(f"| {name} | times of another machine: not judged | | | |")
+            lines.append(f"| {name} | | times of another machine: not judged | | | |")
             continue
         library = f"{told['library_agree']} of {told['library_compared']}" if told["library_compared"] else ""
-        lines.append(f"| {name} | {told['compared']} | {told['agree']} | {library} | {told['live_worse'] or ''} |")
+        lines.append(f"| {name} | {seeds[name]} | {told['compared']} | {told['agree']} | {library} | {told['live_worse'] or ''} |")
     return lines

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 
 from benchmarks.data import Benchmark
 from benchmarks.paper import data as paper_data
+from benchmarks.paper import stationary, tuning
 from benchmarks.paper.compare import Row, gather, half_digit
-from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.paper.experiments import EXPERIMENTS, OURS, THEIRS
 from benchmarks.paper.frontier import area, frontier, knee
 from benchmarks.paper.judges import concordance, kendall
 from benchmarks.paper.lockstep import Lockstep, Setting
@@ -23,7 +25,7 @@ from benchmarks.paper.printed import Published, spread
 from benchmarks.paper.published import PUBLISHED
 from benchmarks.paper.reasons import reason_of
 from benchmarks.paper.router import Router
-from benchmarks.paper.runner import merged
+from benchmarks.paper.runner import code_digest, kept_at, merged, run, sources
 from benchmarks.paper.summaries import resampled, share
 from benchmarks.paper.table import cells, tally
 from benchmarks.report import Interval
@@ -104,9 +106,31 @@ def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(monkeyp
     assert found.printed == PUBLISHED["C U random reward"]
     assert found.found["paper"] == found.found["reference"]
     assert found.found["paper"].mean == pytest.approx(0.795)
-    text = page({"C": [found], "E": []}, {"C": ["paper-c.png"]}, seeds=2, encoder="onnx")
+    text = page({"C": [found], "E": []}, {"C": ["paper-c.png"]}, seeds={"C": 2, "E": 0}, encoder="onnx")
     assert "paper-c.png" in text
     assert "| U random reward | 0.883 | same |" in text
+
+
+def test_kept_seeds_are_taken_from_the_disk_and_unfinished_ones_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PB_DATA", raising=False)
+    for seed, groups in ((0, (OURS, THEIRS)), (1, (OURS,)), (2, (OURS, THEIRS))):
+        for group in groups:
+            target = kept_at(("E1", seed, group, "onnx"))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(orjson.dumps({"rows": {"oracle reward": {group[0]: float(seed)}}, "curves": {}}))
+    sheets = run(["E1", "C"], 5, "onnx", kept_only=True)
+    assert [sheet.rows["oracle reward"] for sheet in sheets["E1"]] == [{"paper": s, "reference": s} for s in (0.0, 2.0)]
+    assert sheets["C"] == []
+    assert gather("C", sheets["C"]) == []
+
+
+def test_what_is_kept_depends_on_the_code_that_made_it_and_the_librarys_numbers_not_on_the_engine() -> None:
+    theirs, ours = sources(stationary), sources(tuning)
+    assert {path.name for path in theirs} >= {"stationary.py", "reference.py", "router.py", "outcome.py"}
+    assert "lockstep.py" in {path.name for path in ours} - {path.name for path in theirs}
+    assert code_digest("E1", THEIRS) != code_digest("E1", OURS)
+    assert code_digest("E2", THEIRS) == code_digest("E3", THEIRS) != code_digest("C", THEIRS)
 
 
 def test_every_printed_experiment_is_one_that_runs() -> None:
@@ -192,12 +216,12 @@ def test_the_stacked_search_chooses_as_the_engine_does(judged: tuple[Benchmark, 
     settings = [Setting(one.alpha, one.gamma, None if cold else one.n_eff, budget, one.lambda_c, one.seed) for one in knobs]
     order = np.random.default_rng(1).permutation(len(data))
     earned, paid = Lockstep(data, settings, priors).run(data.contexts, data.rewards, data.costs, order)
-    for run, one in enumerate(knobs):
+    for at, one in enumerate(knobs):
         router = Router(data.models, data.prices, knobs=one, priors=None if cold else priors, budget=budget)
         outcome = router.run(data.contexts, data.rewards, data.costs, order)
         assert len(set(outcome.arms.tolist())) > 1
-        assert np.array_equal(outcome.costs, paid[run])
-        assert np.array_equal(outcome.rewards, earned[run])
+        assert np.array_equal(outcome.costs, paid[at])
+        assert np.array_equal(outcome.rewards, earned[at])
 
 
 def test_copies_of_a_run_go_on_alike(judged: tuple[Benchmark, Priors]) -> None:
