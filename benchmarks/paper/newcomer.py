@@ -20,7 +20,7 @@ EVERY = 25
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A newcomer: rewards and costs × these; `booked`: routed by its input price, as the library books a repriced newcomer."""
+    """A newcomer: rewards and costs × these; `booked`: its ceiling by the input price, as in the library after a repricing."""
 
     name: str
     quality: float = 1.0

@@ -14,10 +14,11 @@ NOT_RUN = (
 NOTES: dict[str, tuple[str, ...]] = {
     "E4": (
         "The paper's script registers a dear newcomer and then reprices it; the library (0.1.1) then books the *input* price as "
-        "the blended one, $3.0 per million tokens in place of $14.0. So 'good dear' is routed at a fifth of its price here too, "
-        "by all three; 'good dear, full list price' is registered at $14.0 from the start.",
-        "Forced pulls tick the clock after the update in the paper's script and at the decision in the engine: from there on "
-        "the two choose alike only in the mean.",
+        "the blended one for its ceiling, $3.0 per million tokens in place of $14.0, while its penalty goes by both prices. So under "
+        "'good dear' the ceiling lets the newcomer pass more often than its price allows, here too and for all three; "
+        "'good dear, full list price' is registered at $14.0 from the start, and gives what the ceiling was meant to.",
+        "Forced pulls tick the clock after the update in the paper's script and at the decision in the engine, so after "
+        "them the two can part.",
     ),
     "A": (
         "The grid (6 α × 7 γ, three horizons, warm and cold, 10 budgets each) is run by a stacked copy of the paper's policy, "

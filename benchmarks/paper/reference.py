@@ -65,7 +65,8 @@ class Reference:
     def join(self, model: str, price: Price, *, pulls: int, booked: Price | None = None) -> None:
         """Register a model; `booked`: first by its blended price, then repriced, as the paper's script does with a dear one.
 
-        The library then takes the input price for the blended one (`_resolve_registry_costs` reads `cost_per_1m_tokens` first).
+        The library's ceiling then goes by the input price alone (`_resolve_registry_costs` reads `cost_per_1m_tokens` first), its
+        penalty by both prices.
         """
         self._row[model] = len(self._row)
         if booked is None:
@@ -77,7 +78,7 @@ class Reference:
 
     @property
     def blended(self) -> dict[str, float]:
-        """List prices as the library books them: dollars per million tokens, input and output weighted alike."""
+        """The list prices that the library's ceiling goes by: dollars per million tokens."""
         return {model: float(entry["blended_cost_per_m"]) for model, entry in self._router.registry.items()}
 
     def run(self, contexts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, order: Iterable[int]) -> Outcome:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.paper.outcome import Outcome
+from router_state.arms import log_price
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from streams.priors import Priors
@@ -53,10 +54,18 @@ class Router:
         self._configure()
 
     def join(self, model: str, price: Price, *, pulls: int, booked: Price | None = None) -> None:
-        """Declare a model of which nothing is known; `booked`: the list price it is routed by, where that is another."""
+        """Declare a model of which nothing is known.
+
+        `booked`: the price that the ceiling goes by while the penalty goes by `price`, as the library has it after a repricing.
+        """
         self._row[model] = len(self._row)
         self._models = {**self._models, model: ModelConfig(booked or price, None, pulls)}
         self._configure()
+        if booked is not None:
+            # No declaration can say this: the engine knows one list price.
+            arms = self._engine.state.arms
+            arms.log_price[arms.index(model)] = log_price(price.per_1k)
+            arms.penalty = (0.0, [0.0] * len(arms))
 
     def _configure(self) -> None:
         self._config = replace(self._config, models=self._models, offset=self._config.offset + 1)
