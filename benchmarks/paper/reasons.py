@@ -14,7 +14,7 @@ NOT_RUN = (
 NOTES: dict[str, tuple[str, ...]] = {
     "E4": (
         "The paper's script registers a dear newcomer and then reprices it; the library (0.1.1) then books the *input* price as "
-        "the blended one for its ceiling, $3.0 per million tokens in place of $14.0, while its penalty goes by both prices. So under "
+        "the blended one for its ceiling, $3.0 per million tokens in place of $14.0, while its penalty goes by both prices. So in "
         "'good dear' the ceiling lets the newcomer pass more often than its price allows, here too and for all three; "
         "'good dear, full list price' is registered at $14.0 from the start, and gives what the ceiling was meant to.",
         "Forced pulls tick the clock after the update in the paper's script and at the decision in the engine, so after "
