@@ -38,7 +38,7 @@ fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)
 
 chaos-quick: setup
-	$(RUN) pytest tests/chaos $(ARGS)
+	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)
 
 soak: setup
 	$(RUN) python -m tests.chaos.soak $(ARGS)

@@ -59,6 +59,7 @@ class KafkaReader:
         logging.getLogger("aiokafka").setLevel(logging.ERROR)
         self.settings = settings
         self._loop = asyncio.new_event_loop()
+        self._open: list[AsyncIterator[list[Record]]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +68,9 @@ class KafkaReader:
         self.close()
 
     def close(self) -> None:
-        """Give the event loop up."""
+        """End what is still being read, and give the event loop up."""
+        for reading in list(self._open):
+            self._end(reading)
         self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -77,10 +80,16 @@ class KafkaReader:
     def records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Record]:
         """Read a partition of a topic, by its full name, from `begin` up to, not including, `end`."""
         reading = batches(self.settings, TopicPartition(topic, partition), begin, end)
+        self._open.append(reading)
         try:
             while (batch := self.run(_next(reading))) is not None:
                 yield from batch
         finally:
+            self._end(reading)
+
+    def _end(self, reading: AsyncIterator[list[Record]]) -> None:
+        if reading in self._open:  # a reader that was left half-way may be collected long after `close`
+            self._open.remove(reading)
             self.run(reading.aclose())  # type: ignore[attr-defined]
 
 

@@ -158,9 +158,9 @@ async def worker_frozen(stage: Stage) -> None:
     """Freeze a worker for longer than its session while the other takes over, then let it go on: it must not act as the owner."""
     frozen = stage.running[stage.any_worker()]
     frozen.freeze()
-    await asyncio.sleep(stage.session + 6.0)
+    await asyncio.sleep(stage.session + 4.0)
     frozen.thaw()
-    await asyncio.sleep(4.0)
+    await asyncio.sleep(3.0)
 
 
 async def fresh_machine(stage: Stage) -> None:

@@ -138,21 +138,21 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
     polling = asyncio.create_task(_poll(service))
     supervising = asyncio.create_task(stage.supervise())
     try:
-        await _until(lambda: len(service.arrivals) == service.settings.partitions, RECOVERS_WITHIN)
+        await until(lambda: len(service.arrivals) == service.settings.partitions, RECOVERS_WITHIN)
         for fault in faults:
             await stage.set_up(FAULTS[fault][1])
-            await _until(lambda: service.caught_up, CATCHES_UP_WITHIN)
+            await until(lambda: service.caught_up, CATCHES_UP_WITHIN)
             await asyncio.sleep(CALM_SECONDS)
             outcome.rounds.append(await _round(stage, fault))
         await asyncio.sleep(CALM_SECONDS)
         load.stop()
         await loading
         assert not load.undelivered, load.undelivered[:3]
-        await _until(lambda: not any(service.owed(load).values()), DRAINS_WITHIN)
+        await until(lambda: not any(service.owed(load).values()), DRAINS_WITHIN)
         supervising.cancel()
         for worker in stage.running.values():
             worker.terminate()
-        await _until(lambda: not any(worker.running for worker in stage.running.values()), 30.0)
+        await until(lambda: not any(worker.running for worker in stage.running.values()), 30.0)
     finally:
         for task in (loading, polling, supervising):
             task.cancel()
@@ -167,9 +167,9 @@ async def _round(stage: Stage, fault: str) -> Round:
     stage.hit = frozenset()
     await FAULTS[fault][0](stage)
     undone = time.monotonic()
-    await _until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
+    await until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
     recovery = max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values()) - undone
-    await _until(lambda: service.caught_up, CATCHES_UP_WITHIN)
+    await until(lambda: service.caught_up, CATCHES_UP_WITHIN)
     ended = time.monotonic()
     wait = service.longest_wait(stage.hit, began - 1.0, ended)
     elsewhere = service.longest_wait(stage.everything - stage.hit, began - 1.0, ended)
@@ -181,7 +181,7 @@ async def _poll(service: WatchedService) -> None:
         await service.poll()
 
 
-async def _until(condition: Any, seconds: float) -> bool:
+async def until(condition: Any, seconds: float) -> bool:
     """Wait for a condition, and tell whether it came."""
     deadline = time.monotonic() + seconds
     while not condition():

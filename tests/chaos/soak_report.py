@@ -31,7 +31,8 @@ def report(found: dict[str, Any]) -> str:
         f"{found['requests']:,} requests; 5 % of events malformed, 5 % twice, 5 % out of order, 1 % missing. A request is known "
         f"for {REMEMBERED:.0f} s, so that memory is full after the warm-up of {WARM_UP:.0f} s, which the judgement leaves out.",
         "",
-        f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: {sum(found['violations'].values())}.",
+        f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: {sum(found['violations'].values())}. "
+        f"Decisions, bills and rewards that never came: {'/'.join(map(str, found['owed'].values()))}.",
         "",
         "| measured every 5 s | first third | last third | growth | allowed | per hour | peak | flat |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -1,0 +1,42 @@
+"""A partition that is not read to its end leaves no connection behind."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from streams.replay import kafka_reader
+from streams.replay.kafka_reader import KafkaReader
+from streams.settings import Settings
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let batches come from nowhere, and note which partitions were closed."""
+    closed: list[int] = []
+
+    async def batches(settings: Settings, place: Any, begin: int, end: int) -> AsyncIterator[list[Any]]:
+        try:
+            for offset in range(begin, end):
+                yield [offset]
+        finally:
+            closed.append(place.partition)
+
+    monkeypatch.setattr(kafka_reader, "batches", batches)
+    return closed
+
+
+def test_partition_read_to_its_end_is_closed(closed: list[int]) -> None:
+    with KafkaReader(Settings()) as reader:
+        assert list(reader.records("topic", 3, 5, 8)) == [5, 6, 7]
+        assert closed == [3]
+
+
+def test_partition_left_half_way_is_closed_with_its_reader(closed: list[int]) -> None:
+    with KafkaReader(Settings()) as reader:
+        left = reader.records("topic", 4, 0, 10)
+        assert next(left) == 0
+        assert closed == []
+    assert closed == [4]
+    left.close()  # type: ignore[attr-defined]
+    assert closed == [4]
