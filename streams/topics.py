@@ -1,5 +1,6 @@
 """Create the service's topics, and check at start that they are what a worker needs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ MIB = 2**20
 DAY_MS = 86_400_000
 # A stale owner's record must stay beside the one it shadows until the next recovery has repaired it.
 REPAIR_MS = 300_000
+VISIBLE_TRIES = 50
 
 
 class TopicsNotReady(Exception):
@@ -77,6 +79,7 @@ async def create_topics(settings: Settings) -> list[str]:
         config = {spec.name: spec.config(2 if copies >= 3 else 1) for spec in specs}
         new = [NewTopic(spec.name, spec.partitions, copies, topic_configs=config[spec.name]) for spec in specs]
         answer = await admin.create_topics(new)
+        await _until_visible(admin, [name for name, code, _ in answer.topic_errors if code == 0])
     created, problems = [], []
     for name, code, message in answer.topic_errors:
         error = for_code(code)
@@ -87,6 +90,15 @@ async def create_topics(settings: Settings) -> list[str]:
     if problems:
         raise TopicsNotReady("\n".join(problems))
     return created
+
+
+async def _until_visible(admin: AIOKafkaAdminClient, names: list[str]) -> None:
+    """Wait until the broker shows new topics and their leaders, which it does a moment after it has made them; but not for ever."""
+    for _ in range(VISIBLE_TRIES):
+        topics = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()} if names else {}
+        if all(name in topics and all(partition["leader"] >= 0 for partition in topics[name]) for name in names):
+            return
+        await asyncio.sleep(0.1)
 
 
 async def check_topics(settings: Settings) -> list[str]:

@@ -51,5 +51,5 @@ async def test_a_changelog_that_deletes_or_takes_too_little_is_refused(settings:
 
 
 async def test_a_broker_that_does_not_answer_is_named() -> None:
-    with pytest.raises(TopicsNotReady, match=r"127\.0\.0\.1:1 does not answer"):
+    with pytest.raises(TopicsNotReady, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
         await check_topics(Settings(bootstrap="127.0.0.1:1"))
