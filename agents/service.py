@@ -21,7 +21,8 @@ from agents.dead_letters import DeadLetters
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refused
-from agents.shard import Shard, Table
+from agents.requests import Table
+from agents.shard import Shard
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
 

@@ -2,93 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import Protocol
+from collections.abc import Iterator
 
-import numpy as np
 import orjson
 
 from agents import keys
 from agents.contexts import Ref
 from agents.parking import Parked, Parking
+from agents.requests import Requests, Table
 from router_state import snapshot
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
-from router_state.record import RequestRecord
 
 TOMBSTONE_BYTES = 40
 """What a record of the changelog takes beside its key."""
-
-
-class Table(Protocol):
-    """The records of one partition, see `streams.tables.Partition`."""
-
-    number: int
-    records: dict[bytes, bytes]
-
-    def get(self, key: bytes) -> bytes | None: ...
-
-    def put(self, key: bytes, value: bytes) -> None: ...
-
-    def delete(self, key: bytes) -> None: ...
-
-
-class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests as the engine sees them; what it assigns is packed when the batch is written."""
-
-    def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
-        self._table = table
-        self._router_id = router_id
-        self._request_ids = request_ids
-        self._changed: dict[str, RequestRecord] = {}
-
-    def __contains__(self, request_id: object) -> bool:
-        return request_id in self._request_ids
-
-    def get(self, request_id: str, default: RequestRecord | None = None) -> RequestRecord | None:  # type: ignore[override]
-        """Return a request's record, its context included where the table holds it."""
-        return self[request_id] if request_id in self._request_ids else default
-
-    def __getitem__(self, request_id: str) -> RequestRecord:
-        changed = self._changed.get(request_id)
-        if changed is not None:
-            return changed
-        packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
-        if packed is None:
-            raise KeyError(request_id)
-        record = snapshot.unpack_record(packed)
-        context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
-        if context is not None:
-            record.x = np.frombuffer(context, "<f8")
-        return record
-
-    def __setitem__(self, request_id: str, record: RequestRecord) -> None:
-        self._changed[request_id] = record
-        self._request_ids.setdefault(request_id)
-
-    def __delitem__(self, request_id: str) -> None:
-        del self._request_ids[request_id]
-        self._changed.pop(request_id, None)
-        self._table.delete(keys.key(keys.REQUEST, self._router_id, request_id))
-        self._table.delete(keys.key(keys.CONTEXT, self._router_id, request_id))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._request_ids)
-
-    def __len__(self) -> int:
-        return len(self._request_ids)
-
-    def write(self) -> list[tuple[Ref, Vector]]:
-        """Put what changed into the table; a context is written once, with its decision, and returned."""
-        contexts: list[tuple[Ref, Vector]] = []
-        for request_id, record in self._changed.items():
-            at = keys.key(keys.REQUEST, self._router_id, request_id)
-            if record.x is not None and self._table.get(at) is None:
-                self._table.put(keys.key(keys.CONTEXT, self._router_id, request_id), record.x.astype("<f8", copy=False).tobytes())
-                contexts.append(((self._router_id, request_id), record.x))
-            self._table.put(at, snapshot.pack_record(record))
-        self._changed.clear()
-        return contexts
 
 
 class Shard:
