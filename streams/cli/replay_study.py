@@ -74,7 +74,9 @@ def _show(found: Any, report: Path | None) -> None:
     from streams.replay.figures import models_of, phase_labels
 
     models = models_of(found)
-    shown = table("phase", "policy", "requests", "reward", "$/request", "÷ budget", *map(short, models), title=found.scenario.name)
+    guessed = ("guessed",) if found.survey.without_outcomes else ()
+    columns = ("phase", "policy", "requests", "reward", "$/request", "÷ budget", *guessed, *map(short, models))
+    shown = table(*columns, title=found.scenario.name)
     for phase, label in enumerate(phase_labels(found)):
         for name, run in found.runs.items():
             bucket = run.track.phases[phase]
@@ -84,7 +86,8 @@ def _show(found: Any, report: Path | None) -> None:
                     for value in (bucket.mean_reward, bucket.mean_cost_usd, bucket.cost_over_budget)
                 )
                 shares = (f"{bucket.calls.get(model, 0) / bucket.requests:.0%}" for model in models)
-                shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *shares)
+                guesses = (f"{bucket.modelled / bucket.requests:.0%}",) if guessed else ()
+                shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *guesses, *shares)
     console().print(shown)
     for name, run in found.runs.items():
         if run.reward.weight.n:

@@ -16,7 +16,7 @@ from streams.replay.account import Account
 from streams.replay.happened import Billed, Decided, Declared, Feedback, Happened, Rewarded
 from streams.replay.reading import Decision
 from streams.replay.records import History, Record
-from streams.replay.source_events import MAX_WAITING, Cursor, Decoder, Requests, without_holes
+from streams.replay.source_events import MAX_WAITING, Cursor, Decoder, Requests
 
 REORDER = 1_000
 AT_ONCE = 100
@@ -57,23 +57,22 @@ class Merge:
         self._account = account
         self._decoder = Decoder(partition, router_id, account)
 
-        def read(topic: str) -> Iterator[Record]:
-            records = history.read(topic, partition)
+        def cursor(topic: str) -> Cursor:
             # Compaction leaves holes among declarations; a decision whose declaration is gone says so itself.
-            return records if topic == "routers" else without_holes(records, f"{topic}-{partition}", account)
+            where = None if topic == "routers" else f"{topic}-{partition}"
+            found = refused.get((topic, partition), set())
+            return Cursor(history.read(topic, partition), refused=found, where=where, account=account)
 
-        self._cursors = {
-            topic: Cursor(read(topic), refused.get((topic, partition), set()))
-            for topic in ("routers", "requests", "costs", "rewards")
-        }
-        self._routes = read("routes")
+        self._cursors = {topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")}
         self._requests = Requests(self._cursors["requests"], self._decoder, account, self._is_decided)
         self._queues: dict[str, Queue] = {}
         self._out: list[Happened] = []
 
     def __iter__(self) -> Iterator[Happened]:
         out, decode = self._out, self._decoder.event
-        for record in self._routes:
+        routes = self._cursors["routes"]
+        while (record := routes.head) is not None:
+            routes.advance()
             decision = decode("routes", record)
             if decision is not None:
                 self._in_order(record, decision)
@@ -134,7 +133,9 @@ class Merge:
 
     def _declare(self, queue: Queue, decision: Decision, at: float) -> None:
         """Put declarations in force up to the decision's, each after what was applied before it."""
-        self._read_declarations(decision.config_offset)
+        routers = self._cursors["routers"].head
+        if routers is not None and routers.offset <= decision.config_offset:
+            self._read_declarations(decision.config_offset)
         while queue.declarations and queue.declarations[0].offset <= decision.config_offset:
             declared, applied = queue.declarations.popleft(), decision.applied
             if applied is None:
@@ -147,17 +148,23 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Take the router's bills and rewards up to these offsets."""
-        for topic, last, waiting in (("costs", costs, queue.bills), ("rewards", rewards, queue.rewards)):
+        for topic, last in (("costs", costs), ("rewards", rewards)):
+            waiting: deque[Any] = queue.bills if topic == "costs" else queue.rewards
             cursor = self._cursors[topic]
-            if cursor.head is not None and cursor.head.offset <= last:
-                self._enqueue(topic, cursor.up_to(last))
-            while waiting and waiting[0].offset <= last:
+            while (record := cursor.head) is not None and record[0] <= last:
+                cursor.advance()
+                self._enqueue(topic, record)
+            while waiting and waiting[0][1] <= last:
                 self._known(queue, waiting.popleft())
 
     def _feed_until(self, queue: Queue, at: float) -> None:
         """Take the router's bills and rewards up to this time."""
-        for topic, waiting in (("costs", queue.bills), ("rewards", queue.rewards)):
-            self._enqueue(topic, self._cursors[topic].until(at))
+        for topic in ("costs", "rewards"):
+            waiting: deque[Any] = queue.bills if topic == "costs" else queue.rewards
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None and record.timestamp <= at:
+                cursor.advance()
+                self._enqueue(topic, record)
             while waiting and waiting[0].at <= at:
                 self._known(queue, waiting.popleft())
 
@@ -176,7 +183,10 @@ class Merge:
         """Take what came after the last decision."""
         self._read_declarations(END)
         for topic in ("costs", "rewards"):
-            self._enqueue(topic, self._cursors[topic].up_to(END))
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None:
+                cursor.advance()
+                self._enqueue(topic, record)
         for queue in self._queues.values():
             self._out += queue.declarations
             rest: list[Feedback] = [*queue.bills, *queue.rewards]
@@ -187,25 +197,22 @@ class Merge:
 
     def _read_declarations(self, last: int) -> None:
         cursor = self._cursors["routers"]
-        if cursor.head is None or cursor.head.offset > last:
-            return
-        for record in cursor.up_to(last):
+        while (record := cursor.head) is not None and record.offset <= last:
+            cursor.advance()
             declared = self._decoder.declaration(record)
             if declared is not None:
                 self._queue(declared.router_id).declarations.append(declared)
 
-    def _enqueue(self, topic: str, records: Iterator[Record]) -> None:
-        """Put records into the queues of their routers."""
-        decode = self._decoder.event
-        for record in records:
-            event: Any = decode(topic, record)
-            if event is None:
-                continue
-            queue = self._queue(event.router_id)
-            if topic == "costs":
-                queue.bills.append(Billed(event.router_id, record.offset, record.timestamp, event))
-            else:
-                queue.rewards.append(Rewarded(event.router_id, record.offset, record.timestamp, event))
+    def _enqueue(self, topic: str, record: Record) -> None:
+        """Put a record into the queue of its router."""
+        event: Any = self._decoder.event(topic, record)
+        if event is None:
+            return
+        queue = self._queue(event[0])
+        if topic == "costs":
+            queue.bills.append(Billed(event[0], record[0], record[1], event))
+        else:
+            queue.rewards.append(Rewarded(event[0], record[0], record[1], event))
 
     def _is_decided(self, router_id: str, request_id: str) -> bool:
         return request_id in self._queue(router_id).seen

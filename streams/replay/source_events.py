@@ -12,48 +12,40 @@ from schemas.event import MalformedEvent
 from schemas.routers import decode_router
 from streams.replay.account import Account
 from streams.replay.happened import Declared
-from streams.replay.reading import Request, read
+from streams.replay.reading import READERS, Request, read
 from streams.replay.records import Record
 
 MAX_WAITING = 100_000
 
 
-def without_holes(records: Iterator[Record], where: str, account: Account) -> Iterator[Record]:
-    """Hand records on, and count the offsets that are missing before and between them."""
-    expected = 0
-    for record in records:
-        if record.offset != expected:
-            reason = "offsets are missing, as retention or a range leaves it" if expected == 0 else "offsets are missing in between"
-            account.skip(f"{where}: {reason}", f"{expected} to {record.offset - 1}", record.offset - expected)
-        expected = record.offset + 1
-        yield record
-
-
 class Cursor:
-    """One topic's records of a partition, looked at one ahead; refused ones are left out."""
+    """One topic's records of a partition, looked at one ahead; refused ones are left out, missing offsets are counted."""
 
-    def __init__(self, records: Iterator[Record], refused: set[int]) -> None:
-        self._records = (record for record in records if record.offset not in refused) if refused else records
-        self.head = next(self._records, None)
+    def __init__(self, records: Iterator[Record], *, refused: set[int], where: str | None, account: Account) -> None:
+        self._records = records
+        self._refused = refused
+        self._where = where
+        self._account = account
+        self._expected = 0
+        self.head: Record | None = None
+        self.advance()
 
-    def up_to(self, last: int) -> Iterator[Record]:
-        """Take the records up to an offset."""
-        while (record := self.head) is not None and record.offset <= last:
-            self.head = next(self._records, None)
-            yield record
+    def advance(self) -> None:
+        """Look at the next record."""
+        for record in self._records:
+            offset = record[0]
+            if offset != self._expected and self._where is not None:
+                self._count_hole(self._where, offset)
+            self._expected = offset + 1
+            if not self._refused or offset not in self._refused:
+                self.head = record
+                return
+        self.head = None
 
-    def until(self, at: float) -> Iterator[Record]:
-        """Take the records up to a time."""
-        while (record := self.head) is not None and record.timestamp <= at:
-            self.head = next(self._records, None)
-            yield record
-
-    def take(self) -> Record | None:
-        """Take the next record."""
-        record = self.head
-        if record is not None:
-            self.head = next(self._records, None)
-        return record
+    def _count_hole(self, where: str, offset: int) -> None:
+        first = self._expected
+        reason = "offsets are missing, as retention or a range leaves it" if first == 0 else "offsets are missing in between"
+        self._account.skip(f"{where}: {reason}", f"{first} to {offset - 1}", offset - first)
 
 
 class Decoder:
@@ -67,15 +59,25 @@ class Decoder:
 
     def event(self, topic: str, record: Record) -> Any:
         """Return the event of a record, or None where it is of another router or can't be read."""
-        key = self._key
-        if key is not None and record.key is not None and record.key != key:
+        key, only = record[2], self._key
+        if only is not None and key is not None and key != only:
             return None
         try:
-            event = read(topic, record)
+            value = record[3]
+            event = READERS[topic](orjson.loads(value) if type(value) is bytes else value)
+            if key is not None and (event[0] != self._only if only is not None else event[0].encode() != key):
+                event = read(topic, record)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            event = self._read_again(topic, record)
+        return event if event is None or only is None or event[0] == self._only else None
+
+    def _read_again(self, topic: str, record: Record) -> Any:
+        """Read a record that does not fit with its full schema, for the reason why."""
+        try:
+            return read(topic, record)
         except MalformedEvent as error:
             self._account.skip(f"malformed ({error.reason.value})", f"{topic}-{self.partition} offset {record.offset}")
             return None
-        return event if self._only is None or event.router_id == self._only else None
 
     def declaration(self, record: Record) -> Declared | None:
         """Return a declaration, or None where it is of another router or can't be read."""
@@ -109,7 +111,8 @@ class Requests:
         if waiting and (found := waiting.pop((router_id, request_id), None)) is not None:
             return found
         cursor, decode = self._cursor, self._decoder.event
-        while (record := cursor.take()) is not None:
+        while (record := cursor.head) is not None:
+            cursor.advance()
             request: Request | None = decode("requests", record)
             if request is None:
                 continue
