@@ -20,6 +20,7 @@ from benchmarks.rows import Job, Result, Row, cells, gather_alike
 OFFSET = 8000
 CALM = 304
 ADAPTING = 300
+AT_LEAST = 100
 BURST = 1000
 BUDGETS = (TIGHT, MODERATE, LOOSE)
 MODELS = {"llama": LLAMA, "mistral": MISTRAL, "gemini": GEMINI}
@@ -79,7 +80,7 @@ def result(trace: Trace, shock: str, warm: int, in_flight: int) -> Result:
     """Return by phase cost ÷ budget, reward, the largest debt of the episode in requests' budgets, and what was overspent before
     the news, as a share of the episode's budget.
 
-    Phases: before; the news on its way; adapting, for 300 requests; after, if it has 300; episode, from the shock to the end.
+    Phases: before; the news on its way; adapting, for 300 requests; after, if it has 100; episode, from the shock on.
     """
     start, end = warm + CALM, len(trace.chosen)
     news = news_of(trace, shock, start, in_flight)
@@ -90,7 +91,7 @@ def result(trace: Trace, shock: str, warm: int, in_flight: int) -> Result:
         "before": (warm, start, 1),
         "on its way": (start, news, 1),
         "adapting": (news, min(news + ADAPTING, end), ADAPTING),
-        "after": (news + ADAPTING, end, ADAPTING),
+        "after": (news + ADAPTING, end, AT_LEAST),
         "episode": (start, end, 1),
     }
     return {
