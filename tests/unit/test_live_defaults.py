@@ -1,0 +1,96 @@
+"""Defaults that need no tuning: any number of models and dimensions, any budget, and a state as small as the page says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from router_state import snapshot
+from router_state.config import ModelConfig, Price, Prior, RouterConfig
+from router_state.engine import Engine
+from router_state.errors import NoAllowedModel
+from tests.unit.live_world import PRICES, declaration, world
+
+LATE = 50
+
+
+def portfolio(K: int) -> dict[str, ModelConfig]:
+    """Return K models, each dearer than the one before, the last a hundred times the first."""
+    prices = 0.1 * 100.0 ** (np.arange(K) / (K - 1))
+    return {f"m{k}": ModelConfig(Price(price, price)) for k, price in enumerate(prices.tolist())}
+
+
+def play(K: int, d: int, budget: float, n: int) -> tuple[list[float], Engine]:
+    """Return what each of n requests cost; bills and rewards come 50 requests later. Nothing is known of the models at first."""
+    models, rng = portfolio(K), np.random.default_rng(K + d)
+    names = list(models)
+    engine = Engine.start(RouterConfig(models, budget, d))
+    level = np.linspace(0.6, 0.95, K) - 0.1 * np.linspace(0.0, 1.0, K) ** 2
+    slope = rng.normal(size=(K, 4)) * 0.04
+    spent, earned = [], []
+    for i in range(n):
+        if i > LATE:
+            engine.settle(str(i - LATE - 1), cost_usd=spent[i - LATE - 1])
+            engine.learn(str(i - LATE - 1), reward=earned[i - LATE - 1])
+        x = np.append(rng.normal(size=d - 1), 1.0)
+        record = engine.decide(str(i), x, now=float(i))
+        k = names.index(record.model)
+        spent.append(float(record.price.per_1k * 0.5 * np.exp(0.4 * rng.normal())))
+        earned.append(float(np.clip(level[k] + slope[k] @ x[:4] + 0.05 * rng.normal(), 0.0, 1.0)))
+    return spent, engine
+
+
+@pytest.mark.parametrize(("K", "d"), [(2, 26), (20, 26), (3, 385), (20, 100)])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(K: int, d: int, share: float) -> None:
+    cheapest, dearest = 5e-5, 5e-3
+    budget = cheapest + share * (dearest - cheapest)
+    spent, _ = play(K, d, budget, 2400)
+    assert np.mean(spent[1200:]) == pytest.approx(budget, rel=0.06)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_budgets_of_any_size_are_met_alike(scale: float) -> None:
+    prices = {name: Price(p.input_price_per_m * scale, p.output_price_per_m * scale) for name, p in PRICES.items()}
+    w = world(6e-4 * scale, prices=prices)
+    w.factor = lambda _: scale
+    w.play(800)
+    assert w.play(1200) == pytest.approx(6e-4 * scale, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("d", "head", "arm", "costs", "window"), [(26, 640, 3_100, 3_100, 840), (385, 640, 600_000, 600_000, 12_400)]
+)
+def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(d: int, head: int, arm: int, costs: int, window: int) -> None:
+    _, engine = play(2, d, 1e-3, 300)
+    state = engine.state
+    empty = Engine.start(RouterConfig({}, 1e-3, d)).state
+    assert len(snapshot.pack_head(empty)) < head
+    for name, piece in snapshot.all_pieces(state).items():
+        limit = window if name.startswith("\x1fwindow") else costs if name.startswith("\x1fcost") else arm
+        assert len(piece) <= 1.05 * limit, name
+
+
+def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() -> None:
+    w = world(models=("cheap", "dear"))
+    w.play(400)
+    config = declaration()
+    config.models["middle"] = ModelConfig(PRICES["middle"], Prior(like="dear", n_eff=50.0))  # type: ignore[index]
+    w.engine.configure(config, now=400.0)
+    arms = w.engine.state.arms
+    assert arms.theta[arms.row["middle"]] == pytest.approx(arms.theta[arms.row["dear"]], abs=1e-9)
+    assert arms.A(arms.row["middle"])[-1, -1] == pytest.approx(51.0)
+    assert arms.pulls_left == [0, 0, 0]
+    w.play(400)
+    assert w.chosen[400:].count("middle") > 200
+    assert w.play(600) == pytest.approx(6e-4, rel=0.06)
+
+
+def test_a_request_that_names_its_models_gets_one_of_them_whatever_they_cost() -> None:
+    w = world(1e-4)
+    w.play(400)
+    x = np.array([0.1, 0.2, 0.0, 0.0, 1.0])
+    assert w.engine.decide("theirs", x, now=400.0, allowed_models=["dear"]).model == "dear"
+    assert w.engine.decide("cheap enough", x, now=400.0, allowed_models=["cheap", "dear"]).model == "cheap"
+    with pytest.raises(NoAllowedModel):
+        w.engine.decide("nobody's", x, now=400.0, allowed_models=["other"])
