@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.paper.contenders import BUDGETS, contender
-from benchmarks.paper.data import Data
+from benchmarks.paper.data import Data, has
 from benchmarks.paper.outcome import Outcome, Sheet
+from streams.priors import Priors
 
 OFFSET, EARLY = 9000, 200
 STRENGTHS = (10, 100, 1000)
@@ -44,7 +45,7 @@ def prior_mismatch(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
     order = np.random.default_rng(OFFSET + seed).permutation(len(test))
     best = test.rewards.max(axis=1)[order]
     for policy in policies:
-        for kind, priors in {"full": data.priors, **data.mismatched}.items():
+        for kind, priors in {"full": data.priors, **_mismatched(data)}.items():
             for strength in STRENGTHS:
                 router = contender(policy, test, budget=None, priors=priors, seed=OFFSET + seed, n_eff=float(strength))
                 outcome = router.run(test.contexts, test.rewards, test.costs, order)
@@ -55,6 +56,11 @@ def prior_mismatch(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
             router = contender(policy, test, budget=None, priors=None, seed=OFFSET + seed, **knobs)
             _regret(sheet, name, policy, router.run(test.contexts, test.rewards, test.costs, order), best)
     return sheet
+
+
+def _mismatched(data: Data) -> dict[str, Priors]:
+    """Return priors that do not fit, by name; those that are not the paper's own have another name."""
+    return data.mismatched if has("D") else {f"near {kind}": priors for kind, priors in data.mismatched.items()}
 
 
 def _regret(sheet: Sheet, prefix: str, policy: str, outcome: Outcome, best: np.ndarray) -> None:

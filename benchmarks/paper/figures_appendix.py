@@ -65,7 +65,7 @@ def warm_up(sheets: Sequence[Sheet], folder: Path) -> str:
 
 def mismatch(sheets: Sequence[Sheet], folder: Path) -> list[str]:
     """Draw median regrets as a map of prior and strength, and each seed's."""
-    kinds = ("full", "random", "MMLU", "GSM8K", "swapped")
+    kinds = tuple(row.partition(" n_eff 10 regret")[0] for row in sheets[0].rows if row.endswith(" n_eff 10 regret"))
     figure, grid = axes(2, 2, height=2.3)
     for row, profile in zip(grid, PROFILES, strict=True):
         for axis, what in zip(row, ("regret", "R@200"), strict=True):

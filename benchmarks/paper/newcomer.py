@@ -67,6 +67,7 @@ def onboarding(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
     rng = np.random.default_rng(9000 + seed)
     burn, order = rng.permutation(len(val)), rng.permutation(len(test))
     new, listed = len(test.models) - 1, test.prices[-1]
+    told = "" if at.who == "Flash" else f"{at.who} joins, "
     for kind in KINDS:
         rewards, costs = test.rewards.copy(), test.costs.copy()
         rewards[:, new] *= kind.quality
@@ -81,7 +82,7 @@ def onboarding(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
                 before = router.run(val.contexts, val.rewards[:, rows], val.costs[:, rows], burn)
                 router.join(test.models[new], price, pulls=PULLS, booked=booked)
                 outcome = router.run(test.contexts, rewards, costs, order)
-                _record(sheet, f"{kind.name} {name}", policy, outcome, new=new, who=at.who)
+                _record(sheet, f"{told}{kind.name} {name}", policy, outcome, new=new, who=at.who)
                 if policy != "reference":
                     _draw(sheet, f"{kind.name} {name}", policy, joined([before, outcome]), new=new)
     return sheet

@@ -24,6 +24,9 @@ NOTES: dict[str, tuple[str, ...]] = {
         "The grid (6 α × 7 γ, three horizons, warm and cold, 10 budgets each) is run by a stacked copy of the paper's policy, "
         "which a test holds to the engine choice for choice; the chosen setting is measured with the engine and with the library.",
     ),
+    "B": (
+        "Over the 1,766 prompts that all four models answered, as in the paper; without `PB_DATA` over all 1,785, three models.",
+    ),
     "E": ("'reference' and 'paper': a cold start with α .05; 'live': its own cold start, 20 pulls of each model.",),
     "F": (
         "Times of the machine that made this page, on shared cores: medians say more than 95th percentiles. The paper: Apple M.",

@@ -10,8 +10,9 @@ import orjson
 import pytest
 
 from benchmarks.data import Benchmark
+from benchmarks.paper import cold, newcomer, stationary, tuning
 from benchmarks.paper import data as paper_data
-from benchmarks.paper import stationary, tuning
+from benchmarks.paper.claims import claims
 from benchmarks.paper.compare import Row, gather, half_digit
 from benchmarks.paper.experiments import EXPERIMENTS, OURS, THEIRS
 from benchmarks.paper.frontier import area, frontier, knee
@@ -179,6 +180,23 @@ def test_a_spread_over_seeds_has_an_interval() -> None:
     spread_of = resampled(np.array([1.0, 2.0, 3.0, 4.0]), np.std)
     assert spread_of.mean == pytest.approx(np.std([1, 2, 3, 4]))
     assert spread_of.low < spread_of.mean <= spread_of.high
+
+
+def test_without_the_papers_own_data_nothing_is_held_against_its_numbers(
+    monkeypatch: pytest.MonkeyPatch, judged: tuple[Benchmark, Priors]
+) -> None:
+    monkeypatch.delenv("PB_DATA", raising=False)
+    data, priors = judged
+    small = paper_data.Data("onnx")
+    vars(small).update(val=data, test=data, priors=priors, mismatched={"MMLU": priors})
+    monkeypatch.setattr(newcomer, "BUDGETS", {"T": 3.0e-4})
+    joins = newcomer.onboarding(small, 0, ("paper",))
+    assert all(name.startswith("Mistral joins, ") for name in joins.rows)
+    found = {"E4": gather("E4", [joins]), "D": gather("D", [cold.prior_mismatch(small, 0, ("paper",))])}
+    assert [row.name for row in found["E4"] if row.printed is not None] == []
+    assert "near MMLU n_eff 10 regret" in {row.name for row in found["D"]}
+    assert {row.name for row in found["D"] if row.printed and "MMLU" in row.name} == set()
+    assert "| the paper claims" in claims(found)[0]
 
 
 def test_rank_correlations_and_concordance() -> None:
