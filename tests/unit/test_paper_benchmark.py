@@ -73,7 +73,7 @@ def test_printed_numbers_keep_the_digits_that_they_are_printed_with() -> None:
         ("T reward", FAR, NEAR, False),
         ("T regret", FAR, NEAR, True),
         ("T regret", NEAR, FAR, False),
-        ("T saved regret", NEAR, FAR, True),
+        ("T saved regret", NEAR, FAR, False),
         ("T cost÷B", Interval(1.0, 0.9, 1.02), Interval(1.2, 1.1, 1.3), True),
         ("T cost÷B", Interval(0.5, 0.4, 0.6), Interval(1.0, 0.9, 1.04), False),
         ("T mean λ", FAR, NEAR, False),
