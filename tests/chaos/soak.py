@@ -146,6 +146,7 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
         async with soaked(kafka.bootstrap, Path(folder)) as (service, worker, redis):
             sustained = await sustainable(service)
             load = Load(service, routers=ROUTERS, per_second=rate or sustained / 2.0, seed=seed)
+            await load.declare()
             loading = asyncio.create_task(load.run())
             admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
             await admin.start()
