@@ -39,6 +39,10 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Finish a recovery; source partitions are resumed last, when their positions are final."""
         app, consumer = self.app, self.app.consumer
+        # A rebalance in the middle of a recovery makes Faust forget what was still to be read, and take it for finished.
+        if self.signal_recovery_start.is_set() or app.consumer_generation_id != generation_id:
+            self.log.info("Rebalancing again during recovery")
+            return
         await app.on_rebalance_complete.send()
         self._set_recovery_ended()
         for table in list(self.tables.values()):

@@ -39,6 +39,12 @@ class ForeignWrite(TableError):
     reason = "foreign_write"
 
 
+class NotRecovered(TableError):
+    """A partition was to be taken over before its log was read to the end."""
+
+    reason = "not_recovered"
+
+
 class NotWriting(TableError):
     """A change outside of `writing()`, or one that was never committed."""
 
@@ -192,7 +198,7 @@ class States:
         """
         changed = [partition for partition in self if partition.dirty]
         size = sum(len(key) + len(value or b"") for partition in changed for key, value in partition.dirty.items())
-        await asyncio.gather(*(self._write(partition, partition.dirty) for partition in changed))
+        await asyncio.gather(*(self._write(partition, partition.dirty, partition.epoch) for partition in changed))
         records = sum(len(partition.dirty) for partition in changed)
         for partition in changed:
             partition.dirty = {}
@@ -223,14 +229,19 @@ class States:
 
         Args:
             ends: the offset after the last record on the log, of each owned partition.
+
+        Raises:
+            NotRecovered: a partition was not read to its end; nothing was written.
         """
+        for partition in self:
+            if partition.offset + 1 != ends[partition.number]:
+                raise NotRecovered(f"partition {partition.number}: read to {partition.offset}, {ends[partition.number]} is its end")
         anew = [partition for partition in self if not (partition.fenced and partition.end == ends[partition.number])]
         rewritten = frozenset(partition.number for partition in anew if partition.fenced)
         if rewritten:
             await _call(self._on_lost, rewritten)
         for partition in anew:
             partition.fenced = False
-            partition.epoch += 1
             partition.end = ends[partition.number]
         await asyncio.gather(*(self._fence(partition) for partition in anew))
         await _call(self._on_recovered, self.owned)
@@ -238,12 +249,16 @@ class States:
     async def _fence(self, partition: Partition) -> None:
         changes: dict[bytes, bytes | None] = {FENCE: b"%d" % partition.epoch}
         changes |= {key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE}
-        await self._write(partition, changes)
+        # The epoch is this owner's only once it is on the log: a recovery that goes on after a fence that was broken off still
+        # has records of the epoch before it to read.
+        epoch = partition.epoch + 1
+        await self._write(partition, changes, epoch)
+        partition.epoch = epoch
         partition.fenced = True
         partition.repairs.clear()
 
-    async def _write(self, partition: Partition, changes: Changes) -> None:
-        first = await self._publish(partition.number, changes, partition.epoch)
+    async def _write(self, partition: Partition, changes: Changes, epoch: int) -> None:
+        first = await self._publish(partition.number, changes, epoch)
         if first != partition.end:
             raise ForeignWrite(f"partition {partition.number}: batch landed at {first}, not at {partition.end}")
         if not partition.owned:

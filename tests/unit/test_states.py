@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from streams.tables import FENCE, Changes, ForeignWrite, NotWriting, Partition, PartitionLost, States
+from streams.tables import FENCE, Changes, ForeignWrite, NotRecovered, NotWriting, Partition, PartitionLost, States
 
 
 class Log:
@@ -190,3 +190,34 @@ def test_a_record_read_twice_counts_once() -> None:
     partition.recover(b"a", b"1", offset=5, epoch=1)
     partition.recover(b"a", b"0", offset=4, epoch=1)
     assert partition.get(b"a") == b"1"
+
+
+async def test_a_partition_that_was_not_read_to_its_end_is_not_taken_over() -> None:
+    log = Log()
+    await write(await log.recover(0), 0, a=b"1", b=b"2")
+    before = list(log.records[0])
+    heir = States(log.publish)
+    await heir.assign([0])
+    heir.partition(0).recover(*before[0][:2], offset=0, epoch=before[0][2])
+    for end in (len(before), 0):  # its true end, and what is left of it when a rebalance comes in between
+        with pytest.raises(NotRecovered):
+            await heir.recovered({0: end})
+    assert log.records[0] == before
+
+
+async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_read() -> None:
+    log = Log()
+    await write(await log.recover(0), 0, a=b"1")
+
+    async def broken_off(partition: int, changes: Changes, epoch: int) -> int:
+        raise ConnectionError("rebalancing again")
+
+    heir = States(broken_off)
+    await heir.assign([0])
+    with pytest.raises(ConnectionError):
+        await log.read_into(heir)
+    log.records[0].append((b"b", b"2", log.records[0][-1][2]))  # the owner before it was still at work
+    heir._publish = log.publish
+    await log.read_into(heir)
+    assert heir.partition(0).records == {b"a": b"1", b"b": b"2"}
+    assert (await log.recover(0)).partition(0).records == {b"a": b"1", b"b": b"2"}
