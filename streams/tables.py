@@ -247,11 +247,11 @@ class States:
         await _call(self._on_recovered, self.owned)
 
     async def _fence(self, partition: Partition) -> None:
-        changes: dict[bytes, bytes | None] = {FENCE: b"%d" % partition.epoch}
-        changes |= {key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE}
         # The epoch is this owner's only once it is on the log: a recovery that goes on after a fence that was broken off still
         # has records of the epoch before it to read.
         epoch = partition.epoch + 1
+        changes: dict[bytes, bytes | None] = {FENCE: b"%d" % epoch}
+        changes |= {key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE}
         await self._write(partition, changes, epoch)
         partition.epoch = epoch
         partition.fenced = True
