@@ -31,14 +31,13 @@ def log_price(per_1k: float) -> float:
 class Work:
     """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
 
-    __slots__ = ("column", "grid", "half", "outer", "padded", "row", "rows", "scale", "tail", "u", "variance", "x", "y")
+    __slots__ = ("column", "grid", "half", "outer", "row", "rows", "scale", "squares", "tail", "u", "x", "x_row", "y")
 
     def __init__(self, K: int, d: int) -> None:
-        self.rows = np.empty(K * (d + 2))
-        self.grid = self.rows.reshape(K, d + 2)
-        self.tail = self.grid[:, d:]
-        self.padded = np.zeros(d + 2)  # a product with whole rows of the grid costs half of one with a part of them
-        self.x, self.variance = self.padded[:d], np.empty(K)
+        # Row k of the grid is arm k times x, the last one x itself: one product with whole rows gives every xᵀA⁻¹x, and xᵀx.
+        self.grid = np.zeros((K + 1, d + 2))
+        self.rows, self.x_row, self.squares = self.grid[:K].reshape(-1), self.grid[K], np.empty(K + 1)
+        self.x, self.tail = self.x_row[:d], self.grid[:K, d:]
         self.y = np.empty(d + 2)
         self.u, self.column, self.row = self.y[:d], self.y[:, None], self.y[None, :d]
         self.outer = np.empty((d + 2, d))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from router_state.arms import WIDE, Arms
 from router_state.config import Knobs, Vector
 from router_state.cost_model import SPAN
@@ -33,12 +31,16 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
         raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {arms.d} dimensions")
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
-    if not np.vdot(x, x) <= MAX_SQUARED_NORM:  # unlike x.dot(x) it overflows without a warning
-        raise NonFiniteInput("the context holds a NaN, an infinity, or features of a norm above 10,000")
     work = arms.work
-    arms.flat.dot(x, work.rows)
-    work.x[:] = x
-    variance: list[float] = work.grid.dot(work.padded, work.variance).tolist()
+    try:
+        arms.flat.dot(x, work.rows)
+        work.x[:] = x
+        variance: list[float] = work.grid.dot(work.x_row, work.squares).tolist()
+        squared_norm = variance.pop()
+    except RuntimeWarning:  # numpy's, where warnings are errors
+        squared_norm = math.inf
+    if not squared_norm <= MAX_SQUARED_NORM:
+        raise NonFiniteInput("the context holds a NaN, an infinity, or features of a norm above 10,000")
     if arms.d >= WIDE:
         for k, n in enumerate(arms.pending):
             if n:
