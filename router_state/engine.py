@@ -19,7 +19,7 @@ from router_state import (
     portfolio,
     scoring,
     suspecting,
-)  # fmt: skip
+)
 from router_state.config import RouterConfig, Vector
 from router_state.dual import DualPacer
 from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest

@@ -78,11 +78,7 @@ class KafkaTopics(KafkaReader):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        try:
-            self._bounds = self.run(self._look())
-        except BaseException:
-            self.close()
-            raise
+        self._bounds = self.look(self._look())
 
     def partitions(self) -> list[int]:
         """Return all partitions."""

@@ -28,11 +28,7 @@ class KafkaHistory(KafkaReader):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        try:
-            self._bounds = self.run(self._look())
-        except BaseException:
-            self.close()
-            raise
+        self._bounds = self.look(self._look())
 
     def partitions(self) -> list[int]:
         """Return the partitions of requests."""

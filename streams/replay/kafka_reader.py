@@ -77,6 +77,14 @@ class KafkaReader:
         """Wait for a coroutine and return what it returns."""
         return self._loop.run_until_complete(work)
 
+    def look(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a reader looks up when it is made; where that fails it is closed."""
+        try:
+            return self.run(work)
+        except BaseException:
+            self.close()
+            raise
+
     def records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Record]:
         """Read a partition of a topic, by its full name, from `begin` up to, not including, `end`."""
         reading = batches(self.settings, TopicPartition(topic, partition), begin, end)
