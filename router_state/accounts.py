@@ -112,7 +112,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
     if x is not None:
         arms.prompt_costs = True
-        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k])
+        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k], work=arms.work)
     state.touched.add(cost_piece(record.model))
 
 

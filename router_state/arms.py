@@ -16,6 +16,7 @@ import numpy as np
 from router_state.config import Matrix, Price, Vector
 from router_state.cost_model import EXPECTED_COUNTS, MIN_PRICE_PER_1K, CostModel, first_guess
 from router_state.drift import Suspicion, Watch
+from router_state.work import Work
 
 WIDE = 64
 TAILS = 8
@@ -26,23 +27,6 @@ def log_price(per_1k: float) -> float:
     """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1, clipped (Eq. 6)."""
     position = (np.log(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / (LOG_PRICE_CEILING - LOG_PRICE_FLOOR)
     return float(min(1.0, max(0.0, position)))
-
-
-class Work:
-    """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
-
-    __slots__ = ("column", "grid", "half", "outer", "row", "rows", "scale", "squares", "tail", "u", "x", "x_row", "y")
-
-    def __init__(self, K: int, d: int) -> None:
-        # Row k of the grid is arm k times x, the last one x itself: one product with whole rows gives every xᵀA⁻¹x, and xᵀx.
-        self.grid = np.zeros((K + 1, d + 2))
-        self.rows, self.x_row, self.squares = self.grid[:K].reshape(-1), self.grid[K], np.empty(K + 1)
-        self.x, self.tail = self.x_row[:d], self.grid[:K, d:]
-        self.y = np.empty(d + 2)
-        self.u, self.column, self.row = self.y[:d], self.y[:, None], self.y[None, :d]
-        self.outer = np.empty((d + 2, d))
-        self.half = self.outer[:d]
-        self.scale = np.empty(())
 
 
 class Arms:

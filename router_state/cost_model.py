@@ -13,6 +13,7 @@ import numpy as np
 
 from router_state.config import Matrix, Price, Vector
 from router_state.drift import Shift, Watch
+from router_state.work import Work
 
 FIRST_GUESS = 3.0
 MEMORY = 2000.0
@@ -61,7 +62,8 @@ def winsorised(ratio: float, predicted: float) -> float:
 
 def predict(ratio: float, deviation: float) -> float:
     """Return the expected ratio of cost to list price for a prompt: ρ + wᵀx, within a third of ρ and three times ρ."""
-    return min(max(ratio + deviation, ratio / SPAN), ratio * SPAN)
+    predicted, least, most = ratio + deviation, ratio / SPAN, ratio * SPAN
+    return least if predicted < least else most if predicted > most else predicted
 
 
 def follow(mean: float, bills: float, ratio: float) -> tuple[float, float]:
@@ -80,22 +82,25 @@ def factor_of(shift: Shift) -> float:
     return math.exp(min(max(shift.size, -7.0), 7.0))
 
 
-def regress(model: CostModel, w: Vector, x: Vector, deviation: float) -> None:
+def regress(model: CostModel, w: Vector, x: Vector, deviation: float, *, work: Work) -> None:
     """Learn one deviation from ρ by recursive least squares, forgetting 0.9995, ridge 10.
 
     Args:
         w: the coefficients, moved in place, shape (d,).
         x: context, shape (d,).
+        work: arrays to write into, of this d.
     """
     model.decay *= GAMMA
     inverse = model.inverse
     if model.decay < RIDGE_FLOOR:
         _restore_ridge(model)
-    u = inverse.dot(x)
+    u = inverse.dot(x, work.u)
     scale = model.decay + x.dot(u).item()
     w += u * ((deviation - w.dot(x).item()) / scale)
-    column = (u * (1.0 / math.sqrt(scale)))[:, None]
-    inverse -= column.dot(column.T)
+    work.scale[()] = 1.0 / math.sqrt(scale)
+    np.multiply(u, work.scale, u)
+    work.u_column.dot(work.row, work.half)
+    np.subtract(inverse, work.half, inverse)
 
 
 def _restore_ridge(model: CostModel) -> None:

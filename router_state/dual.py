@@ -80,31 +80,32 @@ def solve_dual(scores: Matrix, costs: Matrix, *, target: float) -> float | None:
     flat_scores, flat_costs = scores.ravel(), costs.ravel()
     at = scores.argmax(1)
     at += rows
-    cost = flat_costs.take(at)
+    cost = flat_costs[at]
     excess = np.add.reduce(cost).item() - target * n
     if excess <= 0.0:
         return 0.0
-    score = flat_scores.take(at)
+    score = flat_scores[at]
     prices, savings = [], []
     for _ in range(K - 1):
         saved = cost[:, None] - costs
         price = (score[:, None] - scores) / np.maximum(saved, MIN_SAVING)
-        price[saved < MIN_SAVING] = np.inf
+        np.putmask(price, saved < MIN_SAVING, np.inf)
         best = price.argmin(1)
         best += rows
-        step = price.ravel().take(best)
-        if step.min() == np.inf:
+        step = price.ravel()[best]
+        moves = step < np.inf
+        if not np.count_nonzero(moves):
             break
-        np.copyto(at, best, where=step < np.inf)
-        cheaper = flat_costs.take(at)
+        np.copyto(at, best, where=moves)
+        cheaper = flat_costs[at]
         prices.append(step)
         savings.append(cost - cheaper)
-        score, cost = flat_scores.take(at), cheaper
+        score, cost = flat_scores[at], cheaper
     if not prices:
         return None
     steps = np.concatenate(prices)
     order = steps.argsort(kind="stable")
-    enough = np.concatenate(savings).take(order).cumsum().searchsorted(excess * (1.0 - 1e-12))
+    enough = np.concatenate(savings)[order].cumsum().searchsorted(excess * (1.0 - 1e-12))
     if enough >= len(order) or (found := float(steps[order[enough]])) == np.inf:
         return None
     return max(0.0, found)

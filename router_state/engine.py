@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, MutableMapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from router_state import (
-    accounts,
-    batches,
-    capping,
-    choosing,
-    eligibility,
-    export,
-    housekeeping,
-    learning,
-    portfolio,
-    scoring,
-    suspecting,
-)
+from router_state import accounts, batches, deciding, export, housekeeping, learning, portfolio, suspecting
 from router_state.config import RouterConfig, Vector
-from router_state.dual import DualPacer
-from router_state.errors import ContextLost, CostOutOfRange, NonFiniteInput, RewardOutOfRange, UnknownRequest
+from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest
 from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
 
@@ -102,46 +88,9 @@ class Engine:
         known = self.records.get(request_id)
         if known is not None:
             return known
-        state = self.state
-        arms, config = state.arms, state.config
-        knobs = config.knobs
-        projected, variance = scoring.project(arms, x)
-        excluded, limited_to = arms.open, None
-        if excluded is None or allowed_models is not None or max_price_per_1k is not None:
-            excluded = eligibility.exclude(arms, allowed_models, max_price_per_1k)
-            if allowed_models is not None or max_price_per_1k is not None:
-                limited_to = frozenset(name for name, why in zip(arms.names, excluded, strict=True) if why is None)
-        forced = None
-        if state.buckets:
-            excluded, forced = capping.apply(state, excluded, scoring.expected_costs(arms, projected), now=now)
-        lambda_t, per_log_price, per_dollar = 0.0, knobs.lambda_c, 0.0
-        pacer = state.pacer
-        if isinstance(pacer, DualPacer):
-            lambda_t, per_dollar = accounts.price_of_a_dollar(state, pacer, x, limited_to)
-        elif pacer is not None:
-            lambda_t = pacer.lambda_t
-            per_log_price += lambda_t
-            if lambda_t > 0.0:
-                excluded, forced = eligibility.under_ceiling(arms, excluded, forced, lambda_t=lambda_t)
-        candidates, k = scoring.score(arms, projected, variance, excluded, state.t, knobs, per_log_price, per_dollar)
-        reason, propensity = "ucb", 1.0
-        if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
-            k, reason, propensity = choosing.choose(arms, candidates, knobs, state.rng, spare_usd=accounts.spare_usd(state))
-        if forced is not None and reason == "ucb":
-            reason = forced
-        record = RequestRecord(
-            state.seq + 1, arms.names[k], reason, propensity, candidates.terms[3 * k], candidates.terms[3 * k + 2], lambda_t,
-            config.offset, now, offset, arms.price[k], x, candidates,
-        )  # fmt: skip
-        state.seq += 1
-        state.latest = max(state.latest, now)
-        if not knobs.feedback_clock:
-            state.t += 1
-        arms.last_played[k] = state.t
-        if reason == "onboarding":
-            arms.pulls_left[k] -= 1
-            arms.onboarding = any(arms.pulls_left)
-        accounts.commit(state, request_id, record)
+        record = deciding.decide(
+            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models, max_price_per_1k=max_price_per_1k
+        )
         self.records[request_id] = record
         return record
 
@@ -232,11 +181,7 @@ class Engine:
         record = self.records.get(request_id)
         if record is None:
             raise UnknownRequest(f"no decision for request {request_id!r}")
-        reward = float(reward)
-        if not 0.0 <= reward <= 1.0:
-            if not math.isfinite(reward):
-                raise NonFiniteInput("a reward is not finite")
-            raise RewardOutOfRange("a reward must be between 0 and 1")
+        reward = learning.checked_reward(reward)
         label = record.label
         if label is not None and not (rank > label.rank or (source == label.source and revision > label.revision)):
             return Outcome.DUPLICATE
@@ -246,7 +191,7 @@ class Engine:
         if label is None:
             forgotten = suspecting.absorb(self.state, record, context, reward)
         else:
-            forgotten = self._revise(record.model, context, reward, label)
+            forgotten = suspecting.revise(self.state, record.model, context, reward, label)
         record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
         if label is None:
@@ -266,17 +211,6 @@ class Engine:
         if batches.learn(self.state, self.records, rewards, source=source, rank=rank, revision=revision):
             return [Outcome.APPLIED] * len(rewards)
         return [self.learn(request_id, reward=r, source=source, rank=rank, revision=revision) for request_id, r in rewards]
-
-    def _revise(self, model: str, x: Vector, reward: float, label: Label) -> float:
-        """Put a reward in place of the one that was learned; return how much the arm had forgotten when that entered."""
-        arms = self.state.arms
-        k = arms.row.get(model, -1)
-        if k < 0:
-            return suspecting.NOT_LEARNED
-        self.state.touched.add(model)
-        discount = math.exp(label.forgotten - arms.forgotten[k])
-        learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
-        return label.forgotten
 
     def expire(self, *, now: float, limit: int = AT_ONCE) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.

@@ -8,11 +8,25 @@ import numpy as np
 
 from router_state.arms import TAILS, WIDE, Arms, symmetric_inverse
 from router_state.config import Matrix, Vector
-from router_state.errors import NonFiniteInput
+from router_state.errors import NonFiniteInput, RewardOutOfRange
 
 MAX_DECAY_STEPS = 1000
 RIDGE_FLOOR = 0.1
 AT_ONCE = 32
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward as a float.
+
+    Raises:
+        NonFiniteInput, RewardOutOfRange: not a reward.
+    """
+    reward = float(reward)
+    if not 0.0 <= reward <= 1.0:
+        if not math.isfinite(reward):
+            raise NonFiniteInput("a reward is not finite")
+        raise RewardOutOfRange("a reward must be between 0 and 1")
+    return reward
 
 
 def forget(arms: Arms, k: int, *, t: int, gamma: float, ridge: float) -> None:

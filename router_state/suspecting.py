@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from router_state import learning
 from router_state.alert import Alert
 from router_state.config import Vector
 from router_state.drift import REWARD_LIMIT, Suspicion
 from router_state.dual import EVERY, DualPacer
-from router_state.record import RequestRecord
+from router_state.record import Label, RequestRecord
 from router_state.state import RouterState
 
 NOT_LEARNED = -1e9
@@ -42,6 +44,18 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
             evidence = {"cusum": shift.evidence, "limit": REWARD_LIMIT, "rewards": shift.count}
             _alert(state, k, "drift", shift.size, shift.since, evidence)
     return arms.forgotten[k]
+
+
+def revise(state: RouterState, model: str, x: Vector, reward: float, label: Label) -> float:
+    """Put a reward in place of the one that was learned; return how much the arm had forgotten when that entered."""
+    arms = state.arms
+    k = arms.row.get(model, -1)
+    if k < 0:
+        return NOT_LEARNED
+    state.touched.add(model)
+    discount = math.exp(label.forgotten - arms.forgotten[k])
+    learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
+    return label.forgotten
 
 
 def _hold_against(state: RouterState, k: int, suspicion: Suspicion, x: Vector, reward: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from streams.replay.cases import Case
 from streams.replay.happened import Declared
 
 AT_ONCE = 500
-FIELDS = tuple(name for name in Case.__slots__ if name != "x")
+_fields = attrgetter(*(name for name in Case.__slots__ if name != "x"))
 
 
 class CaseFile:
@@ -61,6 +62,6 @@ class CaseFile:
     def _write(self) -> None:
         cases = self._open
         if cases:
-            columns = [[getattr(case, name) for case in cases] for name in FIELDS]
+            columns = list(zip(*map(_fields, cases), strict=True))
             pickle.dump((np.array([case.x for case in cases]), columns), self._file, protocol=5)
             cases.clear()

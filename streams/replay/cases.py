@@ -13,6 +13,7 @@ from streams.replay.contexts import Contexts
 from streams.replay.happened import Billed, Decided, Declared, Happened
 
 HORIZON = 20_000
+NUMBER = (int, float)
 
 
 @dataclass(slots=True)
@@ -154,6 +155,6 @@ def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
     for model, outcome in found.items():
         if isinstance(outcome, dict):
             reward, cost = outcome.get("reward"), outcome.get("cost_usd")
-            if isinstance(reward, int | float) and isinstance(cost, int | float) and 0 <= reward <= 1 and cost >= 0:
+            if isinstance(reward, NUMBER) and isinstance(cost, NUMBER) and 0 <= reward <= 1 and cost >= 0:
                 outcomes[model] = float(reward), float(cost)
     return outcomes

@@ -50,10 +50,10 @@ class Finished(Remembered):
     def trim(self, engine: Engine) -> None:
         """Forget the oldest that have their bill and reward; one that waits forever is kept until its commitment expired."""
         while len(self) > self._keep:
-            oldest = self[self._order[0]]
-            if self._order[0] in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
+            request_id, oldest = next(iter(self.items()))
+            if request_id in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
                 return
-            del self[self._order.popleft()]
+            del self[request_id]
 
 
 class EngineDecider:

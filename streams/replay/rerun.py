@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 from agents.wire import config_of
@@ -26,23 +26,17 @@ class NoEngine(Exception):
     """A decision of a router whose declaration is not in the history."""
 
 
-class Remembered(dict[str, RequestRecord]):
+class Remembered(OrderedDict[str, RequestRecord]):
     """A router's requests; the oldest go when there are too many, so that a long history fits into memory."""
 
     def __init__(self, keep: int = REMEMBERED) -> None:
         super().__init__()
         self._keep = keep
-        self._order: deque[str] = deque()
-
-    def __setitem__(self, request_id: str, record: RequestRecord) -> None:
-        if request_id not in self:
-            self._order.append(request_id)
-        super().__setitem__(request_id, record)
 
     def trim(self, engine: Engine) -> None:
         """Forget the oldest that are neither needed nor awaited."""
-        while len(self) > self._keep and self._order[0] not in engine.state.open_commitments:
-            del self[self._order.popleft()]
+        while len(self) > self._keep and next(iter(self)) not in engine.state.open_commitments:
+            self.popitem(last=False)
 
 
 def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior) -> RouterConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
@@ -14,6 +15,7 @@ from streams.replay.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
 NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
+_row = itemgetter("model", *NUMBERS, "excluded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,8 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         return True
     if len(rows) != len(seen.models):
         return False
-    models, terms, penalty, excluded = seen
-    at = 0
-    for k, row in enumerate(rows):
-        get = row.get
-        if get("mean") != terms[at] or get("bonus") != terms[at + 1] or get("expected_cost_usd") != terms[at + 2]:
-            return False
-        if get("model") != models[k] or get("penalty") != penalty[k] or get("excluded") != excluded[k]:
-            return False
-        at += 3
-    return True
+    computed = zip(seen.models, seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd, seen.excluded, strict=True)
+    try:
+        return list(map(_row, rows)) == list(computed)
+    except KeyError:  # older ones have fewer
+        return False
