@@ -14,40 +14,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import command, print_figures, print_table
-from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed
+from router_state.config import ModelConfig, RouterConfig, knobs_for
 from router_state.engine import Engine
-from streams.array_folder import Array
 
 BATCH, SHORT = 64, 16  # a short round is over before a busy machine interrupts it
-BINDING_USD, LOOSE_USD = 6.62e-4, 2.0e-2
-PRICES = {"llama": Price(0.1, 0.1), "mistral": Price(0.5, 1.5), "gemini": Price(1.25, 10.0)}
-NAMES = tuple(PRICES)
 _THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_MEAN_REWARDS, _MEAN_COSTS = (0.80, 0.90, 0.93), (3e-5, 5e-4, 1.5e-2)
 
 clock = time.perf_counter
-
-
-@dataclass(frozen=True, eq=False)
-class Feed:
-    """Made-up traffic: contexts (n, d), and of each model {name: n rewards} and {name: n costs in dollars}."""
-
-    contexts: list[Array]
-    rewards: dict[str, list[float]]
-    costs: dict[str, list[float]]
-
-    @classmethod
-    def make(cls, n: int, *, d: int, seed: int = 0) -> Feed:
-        """Draw n requests of dimension d with linear rewards and costs like the benchmark's."""
-        rng = np.random.default_rng(seed)
-        contexts = rng.normal(size=(n, d)) * 0.5
-        contexts[:, -1] = 1.0
-        weights = rng.normal(size=(3, d)) * (0.25 / np.sqrt(d))
-        weights[:, -1] = _MEAN_REWARDS
-        rewards = np.clip(contexts @ weights.T + rng.normal(size=(n, 3)) * 0.1, 0.0, 1.0)
-        costs = np.array(_MEAN_COSTS) * rng.lognormal(-0.25, 0.7, size=(n, 3))
-        columns = [{name: table[:, k].tolist() for k, name in enumerate(NAMES)} for table in (rewards, costs)]
-        return cls(list(contexts), *columns)
 
 
 @dataclass

@@ -12,36 +12,18 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
 from uuid import uuid4
 
-import numpy as np
-import orjson
-
-from agents.wire import config_of, route_value
 from benchmarks.arena import Array
 from benchmarks.inflight import CUT, CUT_COSTS, OFFSET
+from benchmarks.inflight_sides import ROUTER, Side, Simulation, following
 from benchmarks.protocol import GEMINI, MODERATE, PHASE, draw, three_phases
 from benchmarks.report import Cell, command, print_figures, print_table
-from router_state.engine import Engine
-from schemas import (
-    CostReported,
-    Event,
-    LambdaUpdated,
-    RequestSubmitted,
-    RewardObserved,
-    RouteDecided,
-    RouterDeclared,
-    decode,
-    encode,
-)
+from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
 from streams.broker import choose_broker
-from streams.cli.bus import Bus, Follower, open_bus
-from streams.cli.declarations import put_in_force
 from streams.demo.portfolio import paper_router
 from streams.demo.stage import beside, running_worker
 from streams.kafka.wire import free_ports
@@ -49,8 +31,6 @@ from streams.settings import Settings, load_settings
 from streams.topics import create_topics
 
 BLOCK, IN_FLIGHT = 25, 100
-ROUTER = "inflight"
-PATIENCE = 60.0
 COMPARED = ("model", "seq", "reason", "propensity", "lambda_t", "expected_reward", "expected_cost_usd", "candidates")
 
 
@@ -87,19 +67,6 @@ def feed(requests: int, *, budget: float = MODERATE, seed: int = 0) -> Feed:
     return Feed(drawn.benchmark.models, drawn.contexts[rows], drawn.rewards[rows], costs, declared)
 
 
-class Side(Protocol):
-    """Whoever decides: a simulation or a service."""
-
-    async def declare(self, declared: RouterDeclared) -> None:
-        """Put a declaration in force."""
-
-    async def feed_back(self, feedback: Sequence[tuple[CostReported, RewardObserved]]) -> None:
-        """Put bills and rewards in force."""
-
-    async def decide(self, requests: Sequence[RequestSubmitted]) -> list[RouteDecided]:
-        """Return the decisions, in order."""
-
-
 async def drive(told: Feed, side: Side) -> list[RouteDecided]:
     """Give a side everything in the one order and return its decisions; bills and rewards are those of what it chose."""
     decided: list[RouteDecided] = []
@@ -121,87 +88,6 @@ def blocks(n: int, declared: Mapping[int, object]) -> Iterator[tuple[int, int]]:
     """Yield where blocks of at most 25 requests begin and end; a declaration begins a new one."""
     edges = sorted({*range(0, n, BLOCK), *declared, n})
     yield from pairwise(edges)
-
-
-@dataclass(slots=True)
-class Simulation:
-    """The engine alone, in this process."""
-
-    engine: Engine | None = None
-    at: float = 0.0
-
-    async def declare(self, declared: RouterDeclared) -> None:
-        config = config_of(declared, offset=0, references={})
-        if self.engine is None:
-            self.engine = Engine.start(config)
-        else:
-            self.engine.configure(config, now=self.at)
-
-    async def feed_back(self, feedback: Sequence[tuple[CostReported, RewardObserved]]) -> None:
-        for bill, label in feedback:
-            assert self.engine is not None
-            self.engine.settle(bill.request_id, cost_usd=bill.cost_usd)
-            self.engine.learn(label.request_id, reward=label.reward, source=label.source)
-
-    async def decide(self, requests: Sequence[RequestSubmitted]) -> list[RouteDecided]:
-        return [self._decide(request) for request in requests]
-
-    def _decide(self, request: RequestSubmitted) -> RouteDecided:
-        assert self.engine is not None
-        self.at += 1.0
-        record = self.engine.decide(request.request_id, np.array(request.context), now=self.at)
-        return decode(RouteDecided, route_value(ROUTER, request.request_id, record, repeat=False))
-
-
-@dataclass(slots=True)
-class Service:
-    """A worker, through its topics."""
-
-    bus: Bus
-    records: Follower
-    fed_back: int = 0
-    in_force: int | None = None
-    arrived: dict[str, RouteDecided] = field(default_factory=dict)
-
-    async def declare(self, declared: RouterDeclared) -> None:
-        document: dict[str, Any] = orjson.loads(encode(declared))
-        state = await put_in_force(self.bus, ROUTER, document, based_on=self.in_force, seconds=PATIENCE)
-        self.in_force = state.config_offset
-
-    async def feed_back(self, feedback: Sequence[tuple[CostReported, RewardObserved]]) -> None:
-        if not feedback:
-            return
-        self.fed_back += len(feedback)
-        names: list[tuple[str, Event]] = [pair for bill, label in feedback for pair in (("costs", bill), ("rewards", label))]
-        await self.bus.send_all(names)
-        await self.records.until(self._contained, seconds=PATIENCE, waited_for="took in the feedback")
-
-    def _contained(self, name: str, record: Any) -> bool | None:
-        if name != "lambda":
-            return None
-        state = decode(LambdaUpdated, record.value)
-        return (state.settled, state.rewards_applied) == (self.fed_back, self.fed_back) or None
-
-    async def decide(self, requests: Sequence[RequestSubmitted]) -> list[RouteDecided]:
-        wanted = [request.request_id for request in requests]
-        await self.bus.send_all([("requests", request) for request in requests])
-
-        def all_decided(name: str, record: Any) -> bool | None:
-            if name == "routes":
-                decision = decode(RouteDecided, record.value)
-                self.arrived[decision.request_id] = decision
-            return all(i in self.arrived for i in wanted) or None
-
-        await self.records.until(all_decided, seconds=PATIENCE)
-        return [self.arrived.pop(i) for i in wanted]
-
-
-@asynccontextmanager
-async def following(settings: Settings) -> Any:
-    """Yield the service as a side."""
-    names = ("routers", "requests", "costs", "rewards", "routes", "lambda", "dlq")
-    async with open_bus(settings, *names) as bus, bus.follow("routes", "lambda", router_id=ROUTER) as records:
-        yield Service(bus, records)
 
 
 def differences(simulated: Sequence[RouteDecided], served: Sequence[RouteDecided]) -> list[str]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.core import BINDING_USD, NAMES, PRICES, Feed
 from benchmarks.paper.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
+from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
 from router_state.engine import Engine
 from streams.replay.account import Account
 from streams.replay.contexts import Contexts

@@ -44,10 +44,12 @@ def tune(
             _tune_priors(cases, profile, options["gamma"], as_json)
         else:
             _tune_knobs(cases, profile, options["t_adapt"], as_json)
+        for line in cases.account.lines():
+            click.echo(f"Left out: {line}", err=as_json)
 
 
 class _Cases:
-    """A router's cases on disk, their survey, and the reader of its priors."""
+    """A router's cases on disk, their survey, what of the history was left out, and the reader of its priors."""
 
     def __init__(self, session: Session, history: Any, router_id: str, stack: ExitStack) -> None:
         from streams.replay.account import Account
@@ -56,8 +58,8 @@ class _Cases:
         from streams.replay.scenario import Scenario
         from streams.replay.study import survey
 
-        account = Account()
-        read = Cases(happened(history, router_id, account), contexts=contexts_of(session, stack), account=account)
+        self.account = Account()
+        read = Cases(happened(history, router_id, self.account), contexts=contexts_of(session, stack), account=self.account)
         self.kept = stack.enter_context(CaseFile())
         self.found = survey(self.kept.keep(read), Scenario())
         self.read_prior = prior_reader_of(session)

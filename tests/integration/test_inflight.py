@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.inflight_kafka import Simulation, differences, drive, feed, outcome, serve
+from benchmarks.inflight_kafka import differences, drive, feed, outcome, serve
+from benchmarks.inflight_sides import Simulation
 from benchmarks.protocol import TIGHT
 
 

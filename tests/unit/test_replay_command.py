@@ -41,8 +41,8 @@ def history(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "history"))
 
 
-def replay(history: Path, *options: str, router: str = ROUTER) -> Result:
-    return CliRunner().invoke(main, ["replay", "--from", str(history), "--router", router, *options], catch_exceptions=False)
+def replay(history: Path, *options: str, router: str = ROUTER, command: str = "replay") -> Result:
+    return CliRunner().invoke(main, [command, "--from", str(history), "--router", router, *options], catch_exceptions=False)
 
 
 def edit(history: Path, topic: str, change: Callable[[list[bytes]], list[bytes]]) -> None:
@@ -76,11 +76,12 @@ def test_a_scenario_over_a_part_takes_its_requests(history: Path) -> None:
     assert orjson.loads(result.output)["requests"] == 200
 
 
-def test_what_is_missing_or_damaged_is_counted_with_its_place(history: Path) -> None:
+@pytest.mark.parametrize(("command", "options"), [("replay", ("--policy", "recorded")), ("tune", ())])
+def test_what_is_missing_or_damaged_is_counted_with_its_place(history: Path, command: str, options: tuple[str, ...]) -> None:
     edit(history, "costs", lambda lines: lines[10:20] + lines[25:])
     edit(history, "requests", lambda lines: lines[3:])
     edit(history, "routes", lambda lines: [*lines[:200], changed(lines[200], decided_at="2025-01-01T00:00:00Z"), *lines[201:]])
-    result = replay(history, "--policy", "recorded")
+    result = replay(history, *options, command=command)
     assert result.exit_code == 0
     for said in (
         "10 × costs-0: offsets are missing, as retention or a range leaves it (first: 0 to 9)",
