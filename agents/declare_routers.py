@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.answers import Answers
 from agents.intake import WrongPartition, check_size, headers_of, is_at_home
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
 from agents.route_requests import route_waiting
-from agents.service import Answers, Service
+from agents.service import Service
 from agents.wire import config_of
 from router_state.config import Prior
 from router_state.errors import CorruptSnapshot, InvalidConfig

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from agents.answers import Answers
 from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
-from agents.service import Answers, Service
+from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
 from router_state.config import Vector

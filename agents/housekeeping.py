@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from agents import feedback
+from agents.answers import Answers
 from agents.parking import Parked
 from agents.portions import portions
 from agents.route_requests import route_waiting
-from agents.service import Answers, Service
+from agents.service import Service
 from agents.shard import Shard
 from agents.wire import alert_raised, lambda_updated
 from schemas.event import encode

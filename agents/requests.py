@@ -15,7 +15,7 @@ from router_state.record import RequestRecord
 
 
 class Table(Protocol):
-    """The records of one partition, see `streams.tables.Partition`."""
+    """The records of one partition, see `streams.partition.Partition`."""
 
     number: int
     records: dict[bytes, bytes]

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from agents.answers import Answers
 from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.parking import Parked
 from agents.portions import portions
 from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
-from agents.service import Answers, Service
+from agents.service import Service
 from agents.wire import route_value
 from router_state.config import Vector
 from router_state.engine import Engine

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from agents import intake
+from agents.answers import Answers
 from agents.boundary import GapGuard, Outbox, fatal
 from agents.contexts import Contexts
 from agents.dead_letters import DeadLetters
@@ -204,26 +204,14 @@ class Service:
 
     async def answer(self, answers: Answers) -> None:
         """Deliver what a batch has to say, all of it."""
-        outbox = self.outbox()
-        for message, router_id in answers.strays:
-            await outbox.send(message.topic, key=router_id.encode(), value=message.value, headers=intake.forwarded(message))
-        for router_id, value in answers.routes:
-            await outbox.send(self.topic["routes"], key=router_id.encode(), value=value)
-        for message, error in answers.refused:
-            await self.dead_letters[self._short(message.topic)].send(outbox, message, error)
-        for parked, error in answers.refused_later:
-            await self.dead_letters[self._short(parked.topic)].send(outbox, parked, error)
-        await outbox.delivered()
-        self._delivered += [parked for parked, _ in answers.refused_later] + answers.answered_later
+        await answers.deliver(self.outbox(), topic=self.topic, dead_letters=self.dead_letters)
+        self._delivered += answers.delivered
 
     def _weight(self, message: Any) -> int:
         """Bound the bytes that an event may add to a commit: itself, if it has to wait, and the arm that it moves."""
         router_id = (message.key or b"").decode(errors="replace")
         engine = self.shards[message.partition].engine(router_id)
         return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
-
-    def _short(self, topic: str) -> str:
-        return next(name for name, full in self.topic.items() if full == topic)
 
     async def run(self, stream: Any, step: Callable[[list[Any]], Awaitable[None]]) -> None:
         """Feed an agent's stream to its step, a batch at a time; whatever escapes ends the process."""
@@ -234,22 +222,3 @@ class Service:
                     await step(portion)
                 for event in events:
                     await stream.ack(event)
-
-
-@dataclass(slots=True)
-class Answers:
-    """What a batch has to deliver after its changes are durable.
-
-    Attributes:
-        routes: (router_id, value) for `pb.routes`.
-        strays: (message, router_id): events of other partitions, to be sent on.
-        refused: (message, error): refusals that will be the same whenever the event is read.
-        refused_later: (parked event, error): refusals that are kept until they are delivered.
-        answered_later: parked requests that have their decision, kept until it is delivered.
-    """
-
-    routes: list[tuple[str, bytes]] = field(default_factory=list)
-    strays: list[tuple[Any, str]] = field(default_factory=list)
-    refused: list[tuple[Any, Exception]] = field(default_factory=list)
-    refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
-    answered_later: list[Parked] = field(default_factory=list)

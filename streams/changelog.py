@@ -8,7 +8,8 @@ from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from agents.boundary import fatal
-from streams.tables import Changes, States
+from streams.partition import Changes
+from streams.tables import States
 
 EPOCH = "epoch"
 GZIP = 1
@@ -39,17 +40,16 @@ class StateTable(faust.Table):  # type: ignore[misc]
         self.app.lease.join()
         await self.states.assign(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
 
-    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+    def restore(self, records: Iterable[Any]) -> None:
         """Apply recovered records; those of partitions that are gone are left out."""
-        # Faust logs what is raised here and goes on without the record.
+        # Faust logs what is raised in its fetching and fetches on.
         with fatal():
             owned = self.states.owned
-            for event in batch:
-                message = event.message
-                if message.partition in owned:
-                    epoch = int(dict(message.headers or ()).get(EPOCH, b"0"))
-                    partition = self.states.partition(message.partition)
-                    partition.recover(message.key, message.value, offset=message.offset, epoch=epoch)
+            for record in records:
+                if record.partition in owned:
+                    epoch = int(dict(record.headers or ()).get(EPOCH, b"0"))
+                    partition = self.states.partition(record.partition)
+                    partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
 
     async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
         """Fence the recovered partitions and tell the agents, before the first event flows."""

@@ -16,8 +16,8 @@ from router_state import export
 from router_state.config import PROFILES, Knobs, RouterConfig
 from router_state.state import RouterState
 from streams.changelog import EPOCH
+from streams.partition import FENCE, Partition
 from streams.settings import Settings
-from streams.tables import FENCE, Partition
 from streams.worker import partitioner
 
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)

@@ -7,7 +7,7 @@ which aiokafka takes for "all partitions". Both leave silent holes of delivered,
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -18,6 +18,10 @@ from faust.transport.drivers import aiokafka as driver
 FAUST_VERSION = "0.15.3"
 #: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed meanwhile wait for its end.
 FETCH_HELD_FOR = 0.2
+#: How long the fetcher sleeps while every partition is paused, and a stop between two looks at what is unfinished, seconds.
+#: Faust has a second for both, which each restart would wait for.
+PAUSED_FOR = 0.02
+LOOK_EVERY = 0.05
 
 
 class UnknownFaust(Exception):
@@ -35,6 +39,20 @@ def require_known_faust() -> None:
 
 class Recovery(FaustRecovery):  # type: ignore[misc]
     """Recover tables, then seek the sources, then let events flow: in this order."""
+
+    def restore(self, tp: Any, records: Sequence[Any]) -> None:
+        """Apply fetched records of a changelog as a whole; Faust makes an event of each, and queues it, at ten times the price."""
+        if tp not in self.active_tps:
+            return
+        self.tp_to_table[tp].restore(records)
+        self.active_offsets[tp] = max(self.active_offsets[tp], records[-1].offset)
+        self._active_events_received_at[tp] = self._last_flush_at = time.monotonic()
+        if self.in_recovery and not self.need_recovery():
+            self.signal_recovery_end.set()
+
+    def _set_recovery_started(self) -> None:
+        self.signal_recovery_end.clear()  # it may still be set by the recovery before
+        super()._set_recovery_started()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Finish a recovery; source partitions are resumed last, when their positions are final."""
@@ -160,10 +178,32 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the thread above."""
+    """Consume with the thread above; the changelog's records go to the recovery, all others to the streams."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _wait_next_records(self, timeout: float) -> tuple[dict[Any, Any], set[Any]]:  # noqa: ASYNC109
+        if self.flow_active and not self._get_active_partitions():
+            await self.sleep(PAUSED_FOR)
+            return {}, set()
+        fetched, active = await super()._wait_next_records(timeout)
+        recovery = self.app.tables.recovery
+        records: dict[Any, Any] = {}
+        for tp, batch in (fetched or {}).items():
+            if not recovery._is_changelog_tp(tp):
+                records[tp] = batch
+            # What was fetched for an assignment that has ended since is not of this one: its partitions are paused.
+            elif batch and self.flow_active and tp in active:
+                recovery.restore(tp, batch)
+                await asyncio.sleep(0)
+        return records, active
+
+    async def _wait_for_ack(self, timeout: float) -> None:  # noqa: ASYNC109
+        """Return at the next ack, or soon: an event that was dropped unread is never acked, it only disappears."""
+        self._waiting_for_ack = self.loop.create_future()
+        await asyncio.wait([self._waiting_for_ack], timeout=LOOK_EVERY)
+        self._waiting_for_ack = None
 
 
 class Producer(driver.Producer):  # type: ignore[misc]

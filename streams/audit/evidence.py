@@ -15,8 +15,8 @@ from schemas.event import MalformedEvent
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress, Topics
 from streams.changelog import EPOCH
+from streams.partition import Partition
 from streams.replay.records import Record
-from streams.tables import Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
 OMITTED = "pb.value_omitted"

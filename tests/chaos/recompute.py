@@ -15,14 +15,14 @@ import numpy as np
 import orjson
 
 from agents import feedback, keys
+from agents.answers import Answers
 from agents.parking import Parked
 from agents.route_requests import route_waiting
-from agents.service import Answers
 from router_state import snapshot
 from router_state.framing import body_of
 from streams.changelog import EPOCH
+from streams.partition import FENCE
 from streams.settings import Settings
-from streams.tables import FENCE
 from tests.memory_worker import AGENTS, MemoryWorker
 
 

@@ -11,7 +11,7 @@ from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
 from streams.app import App
-from streams.recovery import Transport
+from streams.recovery import Consumer, Recovery, Transport
 from streams.settings import Settings
 
 #: Source partitions whose records must have come again before a held fetch may take them.
@@ -24,7 +24,13 @@ class StockThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     start_at: ClassVar[dict[Any, int]] = {}
 
 
-class StockConsumer(driver.Consumer):  # type: ignore[misc]
+class StockOrder(Recovery):
+    """Faust's own end of a recovery, which resumes the sources before it seeks them."""
+
+    on_recovery_completed = StockRecovery.on_recovery_completed
+
+
+class StockConsumer(Consumer):
     def _new_consumer_thread(self) -> Any:
         return StockThread(self, loop=self.loop, beacon=self.beacon)
 
@@ -57,7 +63,7 @@ def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> 
 
     app = Armed(settings)
     if "order" in without:
-        app.tables.recovery_type = StockRecovery
+        app.tables.recovery_type = StockOrder
     if "guard" in without:
         app.guard = Unguarded()  # type: ignore[assignment]
     if "leave" in without:

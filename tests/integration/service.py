@@ -24,8 +24,8 @@ from router_state.engine import Engine
 from schemas.dlq import DeadLetter
 from streams.changelog import EPOCH
 from streams.kafka.child import spawn
+from streams.partition import Partition
 from streams.settings import Settings
-from streams.tables import Partition
 from streams.topics import create_topics
 from streams.worker import partitioner
 
@@ -68,7 +68,9 @@ class Worker:
     """One worker process and its log."""
 
     def __init__(self, settings: Settings, log: Path, environment: Mapping[str, str], module: str = MODULE) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))}
+        # Where nothing may be written beside the sources, each start would compile the service anew: an installed one never does.
+        kept.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
         own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
         own |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
         self.log = log

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streams.changelog import EPOCH
-from streams.tables import FENCE
+from streams.partition import FENCE
 from tests.integration.counting import CountingService, counting_service, until_async
 from tests.integration.counting_worker import WATERMARK
 

@@ -4,7 +4,8 @@ from collections import defaultdict
 
 import pytest
 
-from streams.tables import FENCE, Changes, ForeignWrite, NotRecovered, NotWriting, Partition, PartitionLost, States
+from streams.partition import FENCE, Changes, NotWriting, Partition, PartitionLost
+from streams.tables import ForeignWrite, NotRecovered, States
 
 
 class Log:
