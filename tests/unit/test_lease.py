@@ -1,8 +1,14 @@
 """The lease: a worker writes only while its group has confirmed it for no longer than a session ago."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from streams.app import build_app
+from streams.changelog import RecordBatches
 from streams.lease import Lease, MembershipLost
+from streams.settings import Settings
 
 
 class Time:
@@ -88,3 +94,60 @@ async def test_heartbeat_counts_from_when_it_was_sent(lease: Lease, time: Time) 
     time.then = [(113.0, lambda: lease.renew(112.5))]
     await lease.held()
     assert time.now >= 113.0
+
+
+class Producer:
+    """Takes records, and delivers each of them at once."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    async def send(self, topic: str, *args: Any, **options: Any) -> Any:
+        self.taken.append(topic)
+        return self._delivered()
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> Any:
+        return await self.send(topic)
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        return {0}
+
+    def _partition(self, *args: Any) -> int:
+        return 0
+
+    async def _delivered(self) -> Any:
+        return SimpleNamespace(offset=0)
+
+
+async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Lease) -> None:
+    producer = Producer()
+    app = SimpleNamespace(producer=SimpleNamespace(_ensure_producer=lambda: producer))
+    batches = RecordBatches(app, "changelog", 10_000, may_write=lease.held)
+
+    async def say() -> None:
+        await (await batches.send("routes", b"{}", b"home"))
+
+    async def everything() -> list[type[Exception] | None]:
+        found: list[type[Exception] | None] = []
+        for act in (
+            lambda: batches.publish(0, {b"a": b"1"}, 1),
+            say,
+            lambda: batches.send_large("dlq", key=b"home", value=b"{", headers=[]),
+        ):
+            try:
+                await act()
+                found.append(None)
+            except MembershipLost as error:
+                found.append(type(error))
+        return found
+
+    assert await everything() == [None, None, None]
+    assert producer.taken == ["changelog", "routes", "dlq"]
+    lease.lose()
+    assert await everything() == [MembershipLost] * 3
+    assert producer.taken == ["changelog", "routes", "dlq"]
+
+
+async def test_a_worker_that_is_no_member_yet_says_nothing() -> None:
+    with pytest.raises(MembershipLost):
+        await build_app(Settings()).outbox().send("pb.routes", key=b"home", value=b"{}")
