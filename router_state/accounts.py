@@ -48,7 +48,7 @@ def commit(state: RouterState, request_id: str, record: RequestRecord) -> None:
         budget = state.config.budget_usd_per_request
         assert budget is not None
         if isinstance(pacer, DualPacer):
-            pacer.debt_usd += expected - budget
+            pacer.charge(expected - budget, budget)
         else:
             pacer.observe(expected, budget)
     for bucket in state.buckets:
@@ -77,7 +77,7 @@ def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
         return
     committed = state.config.knobs.commit_and_settle
     if isinstance(pacer, DualPacer):
-        pacer.debt_usd += cost_usd - (budget if first and not committed else charged)
+        pacer.charge(cost_usd - (budget if first and not committed else charged), budget)
     elif committed:
         pacer.correct(cost_usd - charged)
     elif first:
@@ -104,7 +104,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     w = arms.w[k]
     predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
-        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, now=state.latest)
+        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, bills=arms.bills[k], now=state.latest)
         if shift is not None:
             predicted *= _rescale(state, k, shift)
     ratio = cost_model.winsorised(ratio, predicted)
@@ -155,6 +155,13 @@ def spare_usd(state: RouterState) -> float:
     if budget is None or not isinstance(state.pacer, DualPacer):
         return math.inf
     return HORIZON * budget - state.pacer.debt_usd
+
+
+def reach_usd(state: RouterState) -> float:
+    """Return what one call may be expected to cost: no single one is to cost more than the horizon can pay back."""
+    budget = state.config.budget_usd_per_request
+    assert budget is not None
+    return HORIZON * budget
 
 
 def review_budget(state: RouterState) -> None:

@@ -25,6 +25,7 @@ OUTLIER = 10.0
 KNOWN_AFTER = 5
 EXPECTED_COUNTS = 20.0
 COST_LIMIT = 10.0
+DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 MIN_PRICE_PER_1K = 1e-9
 TINY = 1e-9
 RIDGE_FLOOR = 0.1
@@ -72,9 +73,11 @@ def follow(mean: float, bills: float, ratio: float) -> tuple[float, float]:
     return mean + (ratio - mean) / bills, bills
 
 
-def surprise(watch: Watch, ratio: float, predicted: float, *, now: float) -> Shift | None:
+def surprise(watch: Watch, ratio: float, predicted: float, *, bills: float, now: float) -> Shift | None:
     """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens."""
-    return watch.observe(math.log((ratio + TINY) / (predicted + TINY)), limit=COST_LIMIT, now=now)
+    residual = math.log((ratio + TINY) / (predicted + TINY))
+    memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
+    return watch.observe(residual, limit=COST_LIMIT, now=now, adaptive=True, memory=memory)
 
 
 def factor_of(shift: Shift) -> float:

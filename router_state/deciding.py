@@ -37,17 +37,19 @@ def decide(
         excluded = eligibility.exclude(arms, allowed_models, max_price_per_1k)
         if allowed_models is not None or max_price_per_1k is not None:
             limited_to = frozenset(name for name, why in zip(arms.names, excluded, strict=True) if why is None)
+    costs = scoring.expected_costs(arms, projected)
     if state.buckets:
-        excluded, forced = capping.apply(state, excluded, scoring.expected_costs(arms, projected), now=now)
+        excluded, forced = capping.apply(state, excluded, costs, now=now)
     lambda_t, per_log_price, per_dollar = 0.0, knobs.lambda_c, 0.0
     if isinstance(pacer, DualPacer):
         lambda_t, per_dollar = accounts.price_of_a_dollar(state, pacer, x, limited_to)
+        excluded = eligibility.within_reach(arms, excluded, costs, usd=accounts.reach_usd(state))
     elif pacer is not None:
         lambda_t = pacer.lambda_t
         per_log_price += lambda_t
         if lambda_t > 0.0:
             excluded, forced = eligibility.under_ceiling(arms, excluded, forced, lambda_t=lambda_t)
-    candidates, k = scoring.score(arms, projected, variance, excluded, state.t, knobs, per_log_price, per_dollar)
+    candidates, k = scoring.score(arms, projected, variance, costs, excluded, state.t, knobs, per_log_price, per_dollar)
     reason, propensity = "ucb", 1.0
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
         k, reason, propensity = choosing.choose(arms, candidates, knobs, state.rng, spare_usd=accounts.spare_usd(state))

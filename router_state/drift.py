@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-SLACK = 0.5
+SHIFT = 1.0
 REWARD_LIMIT = 16.0
 OUTLIER = 4.0
 MIN_SIGMA = 0.02
-SIGMA_STEP = 0.005
+MEMORY = 200.0
 RETURN_LIMIT = 4.0
 MOST_FROM_ONE = 1.5
 ACCEPTED_AFTER = 400
@@ -40,6 +40,10 @@ class Run:
 class Watch:
     """Two-sided CUSUM of residuals (Page 1954), each standardised by a running deviation and cut at four of them.
 
+    A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against none. δ is 1; where it is
+    `adaptive`, it is the mean of the run so far if that is more (Lorden and Pollak 2008): two residuals alike that are far out
+    then give a shift away, and an ordinary one after an outlier clears it.
+
     Attributes:
         sigma: running standard deviation; mean: running mean, taken off every residual.
         up, down: the two sides.
@@ -50,14 +54,23 @@ class Watch:
     up: Run = field(default_factory=Run)
     down: Run = field(default_factory=Run)
 
-    def observe(self, residual: float, *, limit: float, now: float, centred: bool = True) -> Shift | None:
-        """Take one residual in; return the shift that it gives away, after which both sides start anew."""
+    def observe(
+        self, residual: float, *, limit: float, now: float, centred: bool = True, adaptive: bool = False, memory: float = MEMORY
+    ) -> Shift | None:
+        """Take one residual in; return the shift that it gives away, after which both sides start anew.
+
+        Args:
+            memory: over about how many residuals the deviation is taken.
+        """
         residual -= self.mean
         sigma = self.sigma if self.sigma > MIN_SIGMA else MIN_SIGMA
         z = residual / sigma
         z = OUTLIER if z > OUTLIER else -OUTLIER if z < -OUTLIER else z
-        for run, step in ((self.up, z), (self.down, -z)):
-            evidence = run.evidence + step - SLACK
+        for run, away in ((self.up, z), (self.down, -z)):
+            size = SHIFT
+            if adaptive and run.count:
+                size = min(max(abs(run.total) / (run.count * sigma), SHIFT), OUTLIER)
+            evidence = run.evidence + size * away - size * size / 2.0
             if evidence <= 0.0:
                 run.evidence, run.count, run.total = 0.0, 0, 0.0
                 continue
@@ -72,7 +85,7 @@ class Watch:
                 return found
         bound = 3.0 * sigma
         residual = bound if residual > bound else -bound if residual < -bound else residual
-        self.sigma = ((1.0 - SIGMA_STEP) * sigma * sigma + SIGMA_STEP * residual * residual) ** 0.5
+        self.sigma = (sigma * sigma + (residual * residual - sigma * sigma) / memory) ** 0.5
         if centred:
             self.mean += 0.01 * residual
         return None

@@ -11,6 +11,7 @@ from router_state.config import Matrix, Vector
 from router_state.window import BLOCK, PIECES, Window
 
 EVERY = 8
+LEAP = 20.0
 HORIZON = 100.0
 LEAST, MOST = 0.25, 2.0
 CREDIT = 50.0
@@ -40,6 +41,12 @@ class DualPacer:
     def start(cls, d: int) -> DualPacer:
         """Return a pacer without a history."""
         return cls(0.0, 0.0, 0.0, EVERY, Window(d))
+
+    def charge(self, usd: float, budget: float) -> None:
+        """Add to the debt; λ_t answers what moves it by several budgets before the next decision."""
+        self.debt_usd += usd
+        if abs(usd) > LEAP * budget:
+            self.stale = EVERY
 
     def prepare(self, arms: Arms, x: Vector, budget: float, limited_to: frozenset[str] | None) -> str:
         """Take the next request's context in and solve again if it is time; return the window piece that changed."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from router_state.arms import Arms
+from router_state.cost_model import KNOWN_AFTER
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 
 Excluded = list[str | None]
@@ -31,6 +32,17 @@ def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k
         if None not in excluded:
             raise NoAffordableModel(f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens")
     return excluded
+
+
+def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float) -> Excluded:
+    """Rule out arms of which bills say that the request will cost more dollars than this, unless nothing else is left."""
+    if max(expected) <= usd:
+        return excluded
+    within = [
+        why or ("out_of_reach" if cost > usd and bills > KNOWN_AFTER else None)
+        for why, cost, bills in zip(excluded, expected, arms.bills, strict=True)
+    ]
+    return within if None in within else excluded
 
 
 def under_ceiling(arms: Arms, excluded: Excluded, forced: str | None, *, lambda_t: float) -> tuple[Excluded, str | None]:

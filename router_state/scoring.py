@@ -64,6 +64,7 @@ def score(
     arms: Arms,
     projected: list[list[float]],
     variance: list[float],
+    costs: list[float],
     excluded: list[str | None],
     t: int,
     knobs: Knobs,
@@ -76,7 +77,7 @@ def score(
     (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward or last choice: one that awaits its rewards is not stale);
     penalty per_log_price·c̃ + per_dollar·ê.
     """
-    costs, penalties = expected_costs(arms, projected), arms.penalties(per_log_price)
+    penalties = arms.penalties(per_log_price)
     if per_dollar:
         penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
     if arms.suspect:

@@ -21,6 +21,7 @@ EXCLUDED = {
     "not_allowed": "not among the allowed models",
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
+    "out_of_reach": "this one call would cost more than a hundred requests may",
 }
 
 

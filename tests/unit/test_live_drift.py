@@ -38,6 +38,15 @@ def test_noise_alone_raises_less_than_one_alarm_in_five_thousand() -> None:
     assert sum(shift is not None for shift in found) <= 10
 
 
+def test_two_bills_in_a_row_that_are_far_out_are_a_new_price_and_one_is_an_outlier() -> None:
+    quiet = np.tile([0.3, -0.3], 50)
+    for bills, found in (([2.3, 2.3], True), ([2.3, 0.0, 2.3, 0.0, 2.3], False)):
+        watch = Watch(sigma=0.5)
+        shifts = [watch.observe(r, limit=10.0, now=0.0, adaptive=True) for r in [*quiet, *bills]]
+        assert (shifts[-1] is not None) == found
+        assert not any(shifts[:-1])
+
+
 def test_a_model_that_falls_is_left_and_one_that_recovers_is_taken_back() -> None:
     w = world()
     w.play(1000)
