@@ -1,8 +1,9 @@
-"""The long round: each fault many times on a service of its own; writes docs/chaos.md and docs/chaos.json.
+"""The long round: each fault many times, ten on a service of its own; writes docs/chaos.md and docs/chaos.json.
 
-python -m tests.chaos.run                     # everything, some hours
+python -m tests.chaos.run                     # everything, two hours or more
 python -m tests.chaos.run --scale 0.1         # a tenth of the rounds
 python -m tests.chaos.run --only worker_killed=20 --only redis_killed=2 --together
+python -m tests.chaos.run --only worker_killed=20 --add   # twenty more to those in the report
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import json
 import os
 import platform
+import statistics
 import sys
 import tempfile
 import time
@@ -34,6 +36,7 @@ ROUNDS = {
     "redis_killed": 10,
     "redis_frozen": 10,
 }
+AT_ONCE = 10
 DOCS = Path(__file__).parents[2] / "docs"
 MEANING = {
     "worker_killed": "one of two workers killed −9 at a random moment, started again under its name",
@@ -50,31 +53,52 @@ MEANING = {
 }
 
 
-async def sessions(rounds: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Play each fault on a cluster of its own, or all on one; what other runs have found stays in the report."""
+def services(rounds: dict[str, int], *, together: bool) -> list[list[str]]:
+    """Return which faults each service suffers in turn: all of them, or ten alike."""
+    if together:
+        return [[fault for fault, count in rounds.items() for _ in range(count)]]
+    return [[fault] * min(AT_ONCE, count - first) for fault, count in rounds.items() for first in range(0, count, AT_ONCE)]
+
+
+async def sessions(rounds: dict[str, int], arguments: argparse.Namespace) -> bool:
+    """Play all faults and report after each service; what other runs have found of other faults stays in the report.
+
+    Returns:
+        Whether nothing was lost or broken.
+    """
     kept = arguments.docs / "chaos.json"
     found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    groups = [list(rounds)] if arguments.together else [[fault] for fault in rounds]
-    for faults in groups:
+    if not arguments.add:
+        found = {fault: ran for fault, ran in found.items() if fault not in rounds}
+    clean = True
+    for number, faults in enumerate(services(rounds, together=arguments.together)):
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder, LocalKafka(brokers=3) as kafka:
-            options = {name: getattr(arguments, name) for name in ("routers", "seed", "session")}
-            sequence = [fault for fault in faults for _ in range(rounds[fault])]
-            outcome = await play(kafka, Path(folder), sequence, per_second=arguments.rate, **options)
-        one = outcome.as_json()
-        ran = {"command": "python -m tests.chaos.run " + " ".join(sys.argv[1:]), "load": round(os.getloadavg()[1], 1)}
-        ran |= {"rate": arguments.rate, "routers": arguments.routers, "session": arguments.session}
-        ran |= {"seconds": round(time.monotonic() - started), "together": len(faults)}
-        for fault in faults:
-            row = {name: one[name] for name in ("requests", "lost", "violations", "differences", "evidence", "clean")}
-            found[fault] = one["faults"].get(fault, {}) | row | ran
-            print(json.dumps({"fault": fault} | found[fault]), flush=True)
-        if not outcome.clean:
-            print(json.dumps([outcome.violations, outcome.examples, outcome.differences], default=str), flush=True)
+            options = {"routers": arguments.routers, "session": arguments.session, "seed": arguments.seed + number}
+            outcome = await play(kafka, Path(folder), faults, per_second=arguments.rate, **options)
+        clean &= outcome.clean
+        ran = outcome.as_json() | {
+            "command": "python -m tests.chaos.run " + " ".join(sys.argv[1:]),
+            "load": round(os.getloadavg()[1], 1),
+            "rate": arguments.rate,
+            "routers": arguments.routers,
+            "session": arguments.session,
+            "seconds": round(time.monotonic() - started),
+        }
+        print(json.dumps(ran), flush=True)
+        for fault in dict.fromkeys(faults):
+            mine = [one for one in ran["rounds"] if one["fault"] == fault]
+            found.setdefault(fault, []).append(ran | {"rounds": mine})
         found = {fault: found[fault] for fault in ROUNDS if fault in found}
         kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         (arguments.docs / "chaos.md").write_text(report(found), encoding="utf-8")
-    return {fault: found[fault] for fault in rounds}
+    return clean
+
+
+def p50_max(rounds: list[dict[str, Any]], name: str) -> str:
+    """Return median and maximum of what rounds measured, in seconds."""
+    seconds = [one[name] for one in rounds]
+    return f"{statistics.median(seconds):.1f} / {max(seconds):.1f}" if max(seconds) > 0.0 else "–"
 
 
 def report(found: dict[str, Any]) -> str:
@@ -96,23 +120,23 @@ def report(found: dict[str, Any]) -> str:
         "| fault | rounds | requests | wait | elsewhere | in calm | recovery | twice | lost | broken |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for fault, one in found.items():
-        if "wait_max" not in one:
-            continue
-        lost = "/".join(str(one["lost"][name]) for name in ("decisions", "bills", "rewards", "dead_letters"))
-        elsewhere = f"{one['elsewhere_p50']} / {one['elsewhere_max']}" if one["elsewhere_max"] > 0.0 else "–"
-        broken = sum(one["violations"].values()) + len(one["differences"])
+    for fault, runs in found.items():
+        rounds = [one for ran in runs for one in ran["rounds"]]
+        lost = "/".join(str(sum(ran["lost"][name] for ran in runs)) for name in ("decisions", "bills", "rewards", "dead_letters"))
+        broken = sum(sum(ran["violations"].values()) + len(ran["differences"]) for ran in runs)
+        seconds = " | ".join(p50_max(rounds, name) for name in ("wait", "elsewhere", "calm", "recovery"))
         lines.append(
-            f"| {MEANING[fault]} | {one['rounds']} | {one['requests']:,} | {one['wait_p50']} / {one['wait_max']} "
-            f"| {elsewhere} | {one['calm_max']} | {one['recovery_p50']} / {one['recovery_max']} | {one['duplicates']} "
-            f"| {lost} | {broken} |"
+            f"| {MEANING[fault]} | {len(rounds)} | {sum(ran['requests'] for ran in runs):,} | {seconds} "
+            f"| {sum(one['duplicates'] for one in rounds)} | {lost} | {broken} |"
         )
     lines += ["", "Made by:", ""]
-    for command in dict.fromkeys(one["command"] for one in found.values()):
-        one = next(one for one in found.values() if one["command"] == command)
+    every = [ran for runs in found.values() for ran in runs]
+    for command in dict.fromkeys(ran["command"] for ran in every):
+        mine = [ran for ran in every if ran["command"] == command]
+        loads = sorted(ran["load"] for ran in mine)
         lines.append(
-            f"- `{command}`: {one['rate']:g} requests/s, {one['routers']} routers, `PB_SESSION_TIMEOUT` {one['session']:g}; "
-            f"{one['seconds']} s, mean load of the machine at its end {one['load']}"
+            f"- `{command}`: {mine[0]['rate']:g} requests/s, {mine[0]['routers']} routers, `PB_SESSION_TIMEOUT` "
+            f"{mine[0]['session']:g}; load of the machine {loads[0]} to {loads[-1]}"
         )
     return "\n".join(lines) + "\n"
 
@@ -124,6 +148,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual rounds")
     parser.add_argument("--only", action="append", default=[], help="this fault, or FAULT=ROUNDS; may be given again")
     parser.add_argument("--together", action="store_true", help="all faults on one service, one after the other")
+    parser.add_argument("--add", action="store_true", help="add to what the report has of these faults, instead of in its place")
     parser.add_argument("--rate", type=float, default=100.0, help="requests per second")
     parser.add_argument("--routers", type=int, default=64)
     parser.add_argument("--session", type=float, default=15.0, help="PB_SESSION_TIMEOUT of the workers")
@@ -136,8 +161,7 @@ def main() -> int:
         if unknown := wanted.keys() - ROUNDS.keys():
             parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(ROUNDS)}")
         rounds = {fault: int(count or rounds[fault]) for fault, count in wanted.items()}
-    found = asyncio.run(sessions(rounds, arguments))
-    return 0 if all(one["clean"] for one in found.values()) else 1
+    return 0 if asyncio.run(sessions(rounds, arguments)) else 1
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import statistics
 import tempfile
 import time
 import uuid
@@ -70,25 +69,8 @@ class Outcome:
         return not (any(self.lost.values()) or self.violations or self.differences)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain values, with a summary by fault."""
-        return asdict(self) | {"clean": self.clean, "faults": {fault: self._summary(fault) for fault in self._faults()}}
-
-    def _faults(self) -> list[str]:
-        return list(dict.fromkeys(one.fault for one in self.rounds))
-
-    def _summary(self, fault: str) -> dict[str, float]:
-        rounds = [one for one in self.rounds if one.fault == fault]
-        return {
-            "rounds": len(rounds),
-            "wait_p50": round(statistics.median(one.wait for one in rounds), 2),
-            "wait_max": round(max(one.wait for one in rounds), 2),
-            "elsewhere_p50": round(statistics.median(one.elsewhere for one in rounds), 2),
-            "elsewhere_max": round(max(one.elsewhere for one in rounds), 2),
-            "calm_max": round(max(one.calm for one in rounds), 2),
-            "recovery_p50": round(statistics.median(one.recovery for one in rounds), 2),
-            "recovery_max": round(max(one.recovery for one in rounds), 2),
-            "duplicates": sum(one.duplicates for one in rounds),
-        }
+        """Return it as plain values."""
+        return asdict(self) | {"clean": self.clean}
 
 
 def assert_clean(outcome: Outcome, *, requests: int) -> None:
