@@ -152,8 +152,8 @@ def alert_raised(router_id: str, alert: Alert) -> AlertRaised:
         router_id=router_id,
         kind=AlertKind(alert.kind),
         model=alert.model,
-        signal=alert.signal,  # type: ignore[arg-type]
-        direction=alert.direction,  # type: ignore[arg-type]
+        signal=alert.signal,
+        direction=alert.direction,
         size=alert.size,
         since=utc(alert.since),
         evidence=dict(alert.evidence),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +12,10 @@ class Alert:
     """One alert; `kind`, `signal` and `size` are those of `pb.alerts`. Times are seconds since the epoch."""
 
     kind: str
-    direction: str
+    direction: Literal["up", "down"]
     size: float
     since: float
     observed_at: float
     evidence: Mapping[str, Any]
     model: str | None = None
-    signal: str | None = None
+    signal: Literal["reward", "cost"] | None = None

@@ -34,7 +34,8 @@ class Recorder:
         self._at = START
         offset = self._write("routers", value)
         router = decode_keyed(RouterDeclared, key=None, value=value)
-        self._engine = Engine.start(config_of(router, offset=offset, references={}), Finished(2000))
+        self._records = Finished(2000)
+        self._engine = Engine.start(config_of(router, offset=offset, references={}), self._records)
 
     def close(self) -> None:
         """Finish the files."""
@@ -52,7 +53,7 @@ class Recorder:
         record = self._engine.decide(request_id, x, now=self._at, offset=offset)
         record.applied = Applied(self._next["costs"] - 1, self._next["rewards"] - 1, state.expired, -1, -1)
         self._write("routes", route_value(ROUTER, request_id, record, repeat=False))
-        self._engine.records.trim(self._engine)  # type: ignore[attr-defined]
+        self._records.trim(self._engine)
         return record.model
 
     def bill(self, request_id: str, cost_usd: float) -> None:

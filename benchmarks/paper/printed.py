@@ -18,9 +18,9 @@ class Published(NamedTuple):
 def rows(experiment: str, table: Mapping[str, tuple[float, ...]]) -> dict[str, Published]:
     """Return a table with its experiment before each row's name."""
     found = {}
-    for row, numbers in table.items():
-        value, low, high = (*numbers, None, None)[:3]
-        found[f"{experiment} {row}"] = Published(value, low, high)  # type: ignore[arg-type]
+    for row, (value, *interval) in table.items():
+        low, high = interval or (None, None)
+        found[f"{experiment} {row}"] = Published(value, low, high)
     return found
 
 

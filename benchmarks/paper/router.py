@@ -41,7 +41,8 @@ class Router:
             for k, (model, price) in enumerate(zip(models, prices, strict=True))
         }
         self._config = RouterConfig(self._models, budget, knobs=knobs)
-        self._engine = Engine.start(self._config, Finished(256))
+        self._records = Finished(256)
+        self._engine = Engine.start(self._config, self._records)
 
     def reprice(self, model: str, price: Price) -> None:
         """Declare another list price."""
@@ -85,6 +86,6 @@ class Router:
             engine.learn(request_id, reward=reward)
             engine.state.touched.clear()
             engine.state.alerts.clear()
-            engine.records.trim(engine)  # type: ignore[attr-defined]
+            self._records.trim(engine)
             arms[at], earned[at], paid[at], lambdas[at] = k, reward, cost, record.lambda_t
         return Outcome(arms, earned, paid, lambdas)

@@ -63,6 +63,7 @@ class EngineDecider:
         self._policy = policy
         self._read_prior = read_prior
         self._versions = 0
+        self._records = Finished(REMEMBERED)
         self._engine: Engine | None = None
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
@@ -78,7 +79,7 @@ class EngineDecider:
             config = replace(config, knobs=replace(config.knobs, **self._policy.knobs))  # type: ignore[arg-type]
         self._versions += 1
         if self._engine is None:
-            self._engine = Engine.start(config, Finished(REMEMBERED))
+            self._engine = Engine.start(config, self._records)
         else:
             self._engine.configure(config, now=at)
 
@@ -95,7 +96,7 @@ class EngineDecider:
         record = engine.decide(
             request_id, case.x, now=at, allowed_models=case.allowed_models, max_price_per_1k=case.max_price_per_1k
         )
-        engine.records.trim(engine)  # type: ignore[attr-defined]
+        self._records.trim(engine)
         return record.model, record.lambda_t
 
     def bill(self, request_id: str, cost_usd: float) -> None:
