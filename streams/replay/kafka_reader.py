@@ -96,7 +96,8 @@ class KafkaReader:
             self._end(reading)
 
     def _end(self, reading: AsyncIterator[list[Record]]) -> None:
-        if reading in self._open:  # a reader that was left half-way may be collected long after `close`
+        # A reader that was left half-way may be collected long after `close`, or while another one waits: then `close` ends it.
+        if reading in self._open and not self._loop.is_running():
             self._open.remove(reading)
             self.run(reading.aclose())  # type: ignore[attr-defined]
 

@@ -40,3 +40,16 @@ def test_partition_left_half_way_is_closed_with_its_reader(closed: list[int]) ->
     assert closed == [4]
     left.close()  # type: ignore[attr-defined]
     assert closed == [4]
+
+
+def test_partition_that_is_let_go_while_another_one_is_awaited_is_closed_with_its_reader(closed: list[int]) -> None:
+    with KafkaReader(Settings()) as reader:
+        left = reader.records("topic", 5, 0, 10)
+        next(left)
+
+        async def let_go() -> None:
+            left.close()  # type: ignore[attr-defined]
+
+        reader.run(let_go())
+        assert closed == []
+    assert closed == [5]
