@@ -85,21 +85,20 @@ def score(
             row[0] += 0.0 if suspicion is None else suspicion.offset
     terms: list[float] = []
     alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
+    decay, last_update, last_played = arms.decay, arms.last_update, arms.last_played
     best, chosen, tied = NOTHING, -1, False
-    for (mean, _), v, decay, updated, played, cost, penalty, why in zip(
-        projected, variance, arms.decay, arms.last_update, arms.last_played, costs, penalties, excluded, strict=True
-    ):
-        v /= decay
+    for k, (mean, _) in enumerate(projected):
+        v, updated, played = variance[k] / decay[k], last_update[k], last_played[k]
         steps = t - (updated if updated > played else played)
         if steps > 0 and gamma < 1.0:
             left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
             v /= left if left > least else least
         bonus = alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE)
-        terms += (mean, bonus, cost)
-        if why is None:
-            value = mean + bonus - penalty
+        terms += (mean, bonus, costs[k])
+        if excluded[k] is None:
+            value = mean + bonus - penalties[k]
             if value - best >= TIE:
-                best, chosen, tied = value, len(terms) // 3 - 1, False
+                best, chosen, tied = value, k, False
             elif best - value < TIE:
                 tied = True
     return Candidates(arms.names, terms, penalties, excluded), -1 if tied else chosen
