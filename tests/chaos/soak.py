@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ import numpy as np
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
+from router_state import window
 from streams.audit.run import audit
 from streams.audit.topics import KafkaTopics
 from streams.kafka.local import LocalKafka
@@ -33,14 +34,13 @@ from streams.topics import create_topics
 from tests.chaos.faults import RedisServer
 from tests.chaos.load import Load
 from tests.chaos.session import until
-from tests.chaos.trend import Trend, trend
+from tests.chaos.trend import trend
 from tests.chaos.watch import WatchedService
 from tests.integration.service import SOURCES, Worker
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROUTERS, PARTITIONS, BURST, EVERY = 64, 8, 2_000, 5.0
 REMEMBERED = 60.0
-WARM_UP = 2.0 * REMEMBERED
 DRAINS_WITHIN = 30.0
 #: How much higher the last third may be than the first.
 TOLERANCE = {"memory_mb": 0.05, "redis_mb": 0.05, "p50_ms": 0.25, "p99_ms": 0.5, "lag": 0.5}
@@ -135,6 +135,12 @@ class Watch:
         return float(sum(ends[tp] - max(0, committed[tp].offset if tp in committed else 0) for tp in places))
 
 
+def warm_up(rate: float) -> float:
+    """Return after how many seconds of so many requests per second nothing fills up any more: requests are forgotten as fast as
+    they come, and of nearly every router the last contexts are known."""
+    return max(2.0 * REMEMBERED, 1.25 * window.LENGTH * ROUTERS / rate)
+
+
 def _resident_mb(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024.0
@@ -145,7 +151,8 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, LocalKafka(full_jit=True) as kafka:
         async with soaked(kafka.bootstrap, Path(folder)) as (service, worker, redis):
             sustained = await sustainable(service)
-            load = Load(service, routers=ROUTERS, per_second=rate or sustained / 2.0, seed=seed)
+            rate = rate or sustained / 2.0
+            load = Load(service, routers=ROUTERS, per_second=rate, seed=seed)
             await load.declare()
             loading = asyncio.create_task(load.run())
             admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
@@ -164,11 +171,13 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
             await service.until(lambda: not worker.running, "an orderly end", poll=False)
             violations = await asyncio.to_thread(_violations, service.settings)
     samples = watch.samples
-    trends = {name: _trend(samples, name) for name in TOLERANCE}
+    steady = [sample for sample in samples if sample.seconds >= warm_up(rate)]
+    trends = {name: trend([one.seconds for one in steady], [getattr(one, name) for one in steady]) for name in TOLERANCE}
     return {
         "minutes": minutes,
         "sustainable": sustained,
-        "rate": rate or sustained / 2.0,
+        "rate": rate,
+        "warm_up": warm_up(rate),
         "requests": load.number,
         "owed": service.owed(load),
         "violations": violations | ({"worker_ended": 1} if ended_early else {}),
@@ -176,11 +185,6 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
         "flat": {name: found.is_flat(tolerance=TOLERANCE[name]) for name, found in trends.items()},
         "samples": [asdict(sample) for sample in samples],
     }
-
-
-def _trend(samples: Sequence[Sample], name: str) -> Trend:
-    steady = [sample for sample in samples if sample.seconds >= WARM_UP]
-    return trend([sample.seconds for sample in steady], [getattr(sample, name) for sample in steady])
 
 
 def _violations(settings: Settings) -> dict[str, int]:

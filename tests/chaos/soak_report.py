@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE, WARM_UP
+from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
 INK, GRID, COLOURS = "#333333", "#e4e4e4", ("#4c78a8", "#f2a33a", "#b6539c")
 MEANING = {
@@ -29,7 +29,8 @@ def report(found: dict[str, Any]) -> str:
         f"{found['sustainable']:.0f} requests/s with which a backlog is worked off, on {found['cores']} cores ({found['system']}) "
         f"that the load, one Kafka broker, Redis and one worker share. {ROUTERS} routers, {PARTITIONS} partitions, "
         f"{found['requests']:,} requests; 5 % of events malformed, 5 % twice, 5 % out of order, 1 % missing. A request is known "
-        f"for {REMEMBERED:.0f} s, so that memory is full after the warm-up of {WARM_UP:.0f} s, which the judgement leaves out.",
+        f"for {REMEMBERED:.0f} s, and each router keeps its last contexts, so that memory is full after the warm-up of "
+        f"{found['warm_up']:.0f} s, which the judgement leaves out.",
         "",
         f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: {sum(found['violations'].values())}. "
         f"Decisions, bills and rewards that never came: {'/'.join(map(str, found['owed'].values()))}.",
@@ -73,7 +74,7 @@ def save_png(found: dict[str, Any], target: Path) -> None:
     for axes, (label, series) in zip(figure.subplots(len(panels), 1, sharex=True), panels, strict=True):
         for colour, (name, shown) in zip(COLOURS, series, strict=False):
             axes.plot(minutes, [sample[name] for sample in found["samples"]], color=colour, linewidth=1.2, label=shown or None)
-        axes.axvspan(0.0, WARM_UP / 60.0, color=GRID, alpha=0.5, linewidth=0)
+        axes.axvspan(0.0, found["warm_up"] / 60.0, color=GRID, alpha=0.5, linewidth=0)
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0.0)
         axes.grid(axis="y", color=GRID, linewidth=0.8)
