@@ -16,6 +16,11 @@ from streams.kafka.child import spawn
 from streams.kafka.wire import free_ports
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the round of chaos, which takes longest: all other files then run beside it."""
+    items.sort(key=lambda item: "chaos" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """Yield the bootstrap address of a real broker; each test uses topics and groups of its own."""

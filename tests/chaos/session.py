@@ -90,9 +90,10 @@ async def play(
     routers: int = 64,
     partitions: int = 8,
     session: float = 6.0,
+    calm: float = CALM_SECONDS,
     seed: int = 1,
 ) -> Outcome:
-    """Do these faults, one after the other, to a service of its own under load; then prove what it did."""
+    """Do these faults, one after the other and `calm` seconds apart, to a service under load; then prove what it did."""
     name = f"chaos-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)
     await create_topics(settings)
@@ -109,7 +110,7 @@ async def play(
     try:
         stage = Stage(service, kafka, redis, np.random.default_rng(seed), session)
         load = Load(service, routers=routers, per_second=per_second, seed=seed)
-        outcome = await _under_load(stage, load, faults)
+        outcome = await _under_load(stage, load, faults, calm)
         await asyncio.to_thread(_audit, settings, outcome)
         outcome.differences = await _recompute(service)
         if not outcome.clean:
@@ -120,7 +121,7 @@ async def play(
         redis.stop()
 
 
-async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcome:
+async def _under_load(stage: Stage, load: Load, faults: Sequence[str], calm: float) -> Outcome:
     service, outcome = stage.service, Outcome()
     await stage.set_up(1)
     await load.declare()
@@ -132,9 +133,9 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
         for fault in faults:
             await stage.set_up(FAULTS[fault][1])
             await until(lambda: service.caught_up, CATCHES_UP_WITHIN)
-            await asyncio.sleep(CALM_SECONDS)
-            outcome.rounds.append(await _round(stage, fault))
-        await asyncio.sleep(CALM_SECONDS)
+            await asyncio.sleep(calm)
+            outcome.rounds.append(await _round(stage, fault, calm))
+        await asyncio.sleep(calm)
         load.stop()
         await loading
         assert not load.undelivered, load.undelivered[:3]
@@ -151,9 +152,9 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str]) -> Outcom
     return outcome
 
 
-async def _round(stage: Stage, fault: str) -> Round:
+async def _round(stage: Stage, fault: str, calm_seconds: float) -> Round:
     service, began, before = stage.service, time.monotonic(), stage.service.duplicates
-    calm = service.longest_wait(stage.everything, began - CALM_SECONDS, began)
+    calm = service.longest_wait(stage.everything, began - calm_seconds, began)
     stage.hit = frozenset()
     await FAULTS[fault][0](stage)
     undone = time.monotonic()
