@@ -21,7 +21,7 @@ FETCH_HELD_FOR = 0.2
 #: How long the fetcher sleeps while every partition is paused, and a stop between two looks at what is unfinished, seconds.
 #: Faust has a second for both, which each restart would wait for.
 PAUSED_FOR = 0.02
-LOOK_EVERY = 0.05
+LOOK_EVERY = 0.2
 
 
 class UnknownFaust(Exception):
