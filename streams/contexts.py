@@ -31,7 +31,8 @@ class RedisContexts:
     """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a batch in one round trip.
 
     While Redis is away, calls wait and are tried again in order; after `retry_for` seconds the worker stops, as it could learn
-    nothing any more. A context that Redis has lost is read back from the changelog, with all others of its partition.
+    nothing any more. A context that Redis has lost is read back from the changelog, with all others of its partition and a mark
+    beside them. While Redis has the mark it has not been emptied since, and what it lacks is not looked for again for a minute.
 
     Args:
         client: opens its connections when first used.
@@ -73,15 +74,22 @@ class RedisContexts:
         found = await self._get(refs)
         lost = {self._partition_of(ref[0]) for ref, value in zip(refs, found, strict=True) if value is None}
         for partition in lost:
-            if self._clock() - self._refilled.get(partition, -REFILL_EVERY) >= REFILL_EVERY:
-                self._refilled[partition] = self._clock()
-                contexts = await self._refill(partition)
-                log.warning(
-                    "contexts were missing in Redis; %d of partition %d read back from the changelog", len(contexts), partition
-                )
-                await self._put(contexts)
-                found = await self._get(refs)
+            if not await self._was_read_back(partition):
+                contexts = await self._read_back(partition)
+                found = [contexts.get(ref) if value is None else value for ref, value in zip(refs, found, strict=True)]
         return [None if value is None else np.frombuffer(value, "<f8") for value in found]
+
+    async def _was_read_back(self, partition: int) -> bool:
+        """Tell whether Redis has all that the changelog has; only for a minute, as it may evict what it has."""
+        (mark,) = await self._get([_mark(partition)])
+        return mark is not None and self._clock() - self._refilled.get(partition, -REFILL_EVERY) < REFILL_EVERY
+
+    async def _read_back(self, partition: int) -> Mapping[Ref, bytes]:
+        self._refilled[partition] = self._clock()
+        contexts = await self._refill(partition)
+        log.warning("contexts were missing in Redis; %d of partition %d read back from the changelog", len(contexts), partition)
+        await self._put({**contexts, _mark(partition): b""})
+        return contexts
 
     async def close(self) -> None:
         """Close the connections."""
@@ -114,6 +122,11 @@ class RedisContexts:
 def key_of(prefix: str, ref: Ref) -> str:
     """Return the key of a request's context."""
     return f"{prefix}context:{ref[0]}:{ref[1]}"
+
+
+def _mark(partition: int) -> Ref:
+    """Return where Redis notes that a partition was read back: the context of no router, as no router has such a name."""
+    return "\x00", f"partition {partition}"
 
 
 def connect(url: str) -> redis.Redis:

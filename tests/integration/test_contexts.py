@@ -58,6 +58,29 @@ async def test_contexts_that_redis_lost_are_read_back_from_the_changelog(redis_u
     await unfilled.close()
 
 
+async def test_a_redis_that_is_emptied_again_and_again_is_refilled_each_time(redis_url: str) -> None:
+    store, client = make(redis_url, refill={("r", "lost"): X.tobytes()}, prefix="again."), connect(redis_url)
+    for _ in range(3):
+        (found,) = await store.get([("r", "lost")])
+        assert found is not None and (found == X).all()
+        await client.delete(*[key async for key in client.scan_iter("again.*")])
+    await client.aclose()
+    await store.close()
+
+
+async def test_what_the_changelog_has_not_either_is_looked_for_once(redis_url: str) -> None:
+    readings: list[int] = []
+
+    async def read(partition: int) -> dict[tuple[str, str], bytes]:
+        readings.append(partition)
+        return {}
+
+    store = RedisContexts(connect(redis_url), prefix="once.", ttl=60.0, retry_for=5.0, refill=read, partition_of=lambda _: 3)
+    assert [await store.get([("r", "none")]) for _ in range(3)] == [[None]] * 3
+    assert readings == [3]
+    await store.close()
+
+
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start a Redis on a Unix socket that only this test talks to."""
