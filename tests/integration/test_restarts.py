@@ -1,0 +1,109 @@
+"""A worker that stops, dies or starts with a backlog: nothing lost, nothing twice, the state that of one that never did."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.recompute import Recomputation, differences
+from tests.integration.service import SOURCES, RunningService, cost, request, reward, router, running_service
+
+HOME = "acme.chat"
+
+
+@pytest.fixture
+async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    """Run one worker."""
+    async with running_service(kafka, tmp_path) as running:
+        await running.ready(running.worker(instance="one"))
+        yield running
+
+
+def assert_decided_once(service: RunningService, total: int) -> None:
+    """Every request has one decision; what was said twice after a crash is the same, and only what was asked twice is a repeat."""
+    first: dict[tuple[str, str], dict[str, Any]] = {}
+    for route in service.routes():
+        at = (route["router_id"], route["request_id"])
+        if route["repeat"]:
+            assert {**first[at], "repeat": True, "candidates": None} == {**route, "candidates": None}
+        elif at in first:
+            assert {**first[at], "candidates": None} == {**route, "candidates": None}
+        else:
+            first[at] = route
+    assert len(first) == total
+    seqs: dict[str, list[int]] = {}
+    for (router_id, _), route in first.items():
+        seqs.setdefault(router_id, []).append(route["seq"])
+    assert all(sorted(found) == list(range(1, len(found) + 1)) for found in seqs.values())
+
+
+async def assert_recomputed(service: RunningService) -> None:
+    """The state in the changelog is, to the bit, the one of a worker that never crashed."""
+    settings = service.settings
+    changelog = await service.log_of(settings.changelog)
+    sources = {name: await service.log_of(settings.topic(name)) for name in SOURCES}
+    for number, partition in (await service.partitions()).items():
+        here = {name: {record.offset: record for record in log[number]} for name, log in sources.items()}
+        expected = await Recomputation(settings, number, here).run(changelog[number])
+        assert not differences(partition.records, expected)
+
+
+async def test_graceful_restart_repeats_nothing(service: RunningService) -> None:
+    await service.send("routers", router(HOME))
+    for number in range(50):
+        await service.post("requests", request(HOME, f"r-{number}", seed=number))
+    await service.until(lambda: len(service.routes()) == 50, "fifty decisions")
+    service.workers[0].terminate()
+    await service.until(lambda: not service.workers[0].running, "an orderly end", poll=False)
+    assert service.workers[0].process.returncode == 0
+    await service.ready(service.worker(instance="one"))
+    await service.send("requests", request(HOME, "after"))
+    await service.until(lambda: service.route("after"), "the next decision")
+    assert sorted(route["seq"] for route in service.routes()) == list(range(1, 52))
+
+
+async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: RunningService) -> None:
+    homes = [f"home-{number}" for number in range(8)]
+    profiles = ("paper", "live")
+    for number, home in enumerate(homes):
+        await service.send("routers", router(home, profile=profiles[number % 2]))
+    total = 2400
+    for number in range(total):
+        home, request_id = homes[number % len(homes)], f"r-{number}"
+        await service.post("requests", request(home, request_id, seed=number))
+        await service.post("costs", cost(home, request_id, 1e-4 * (1 + number % 7)))
+        await service.post("rewards", reward(home, request_id, (number % 10) / 10))
+        if number % 20 == 0:
+            await service.post("requests", request(home, request_id, seed=number + 1))
+            await service.post("costs", cost(home, request_id, 1e-4 * (1 + number % 7)))
+            await service.post("rewards", reward(home, request_id, 1.0, source="human"))
+    for round_ in range(3):
+        await service.until(lambda done=(round_ + 1) * 500: len(service.routes()) >= done, "some decisions")
+        service.workers[-1].kill()
+        service.worker(instance="one")
+
+    def finished() -> bool:
+        shown = [service.lambda_of(home) for home in homes]
+        return all(one.get("settled") == one.get("rewards_applied") == total // len(homes) for one in shown)
+
+    await service.until(finished, "everything")
+    assert_decided_once(service, total)
+    assert not service.dead_letters()
+    await assert_recomputed(service)
+
+
+async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, tmp_path: Path) -> None:
+    settings = {"PB_PARKED_EVENTS": "50", "PB_ORPHAN_WAIT": "1", "PB_STREAM_BUFFER": "512", "PB_UNKNOWN_ROUTER_WAIT": "30"}
+    async with running_service(kafka, tmp_path, partitions=2, **settings) as service:
+        await service.send("routers", router(HOME))
+        total = 3000
+        for number in range(total):
+            await service.post("costs", cost(HOME, f"r-{number}", 0.001))
+            await service.post("rewards", reward(HOME, f"r-{number}", 0.5))
+        for number in range(total):
+            await service.post("requests", request(HOME, f"r-{number}", seed=number))
+        await service.ready(service.worker())
+        await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == total, "all rewards")
+        await service.until(lambda: service.lambda_of(HOME).get("settled") == total, "all bills")
+        assert not service.dead_letters()
