@@ -22,10 +22,8 @@ async def resume(service: Service) -> None:
     if not service.interrupted:
         return
     service.interrupted = False
-    answers = Answers()
-    for shard in service.shards.values():
-        answers.refused_later += [(parked, service.refusal(parked)) for parked in shard.parking if parked.refused]
-    await service.answer(answers)
+    undelivered, service.undelivered = service.undelivered, []
+    await service.answer(Answers(refused_later=[(parked, service.refusal(parked)) for parked in undelivered]))
     await route_waiting([(number, router_id) for number, shard in service.shards.items() for router_id in shard], service)
     await service.clear()
 

@@ -100,6 +100,7 @@ class Service:
     unpublished: set[tuple[int, str]] = field(default_factory=set)
     alerts: list[tuple[str, Any]] = field(default_factory=list)
     interrupted: bool = False
+    undelivered: list[Parked] = field(default_factory=list)
     held: frozenset[int] = frozenset()
     _delivered: list[Parked] = field(default_factory=list)
 
@@ -123,12 +124,14 @@ class Service:
             shard = self.shards[number] = Shard(self.states.partition(number))
             self.unpublished.update((number, router_id) for router_id in shard)
             self.interrupted = True
+            self.undelivered += [parked for parked in shard.parking if parked.refused]
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""
         for number in partitions:
             self.shards.pop(number, None)
         self.unpublished = {item for item in self.unpublished if item[0] not in partitions}
+        self.undelivered = [parked for parked in self.undelivered if parked.partition not in partitions]
         self._delivered = [parked for parked in self._delivered if parked.partition not in partitions]
 
     @asynccontextmanager
