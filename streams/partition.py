@@ -73,12 +73,10 @@ class Partition:
         if offset <= self.offset:
             return
         self.offset = offset
-        if key[:1] in self.log_only:
+        if key[:1] in self.log_only:  # what is on the log only can't be written again from memory either
             return
         if epoch < self.epoch:
-            # What is on the log only cannot be written again from memory.
-            if key[:1] not in self.log_only:
-                self.repairs.add(key)
+            self.repairs.add(key)
             return
         self.epoch = epoch
         self.repairs.discard(key)
