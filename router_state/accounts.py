@@ -8,7 +8,7 @@ from router_state import cost_model
 from router_state.alert import Alert
 from router_state.config import Vector
 from router_state.drift import Shift
-from router_state.dual import EVERY, HORIZON, UNREACHABLE, DualPacer
+from router_state.dual import CREDIT, EVERY, HORIZON, UNREACHABLE, DualPacer
 from router_state.errors import CostOutOfRange, NonFiniteInput
 from router_state.record import RequestRecord
 from router_state.state import RouterState
@@ -104,7 +104,9 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     w = arms.w[k]
     predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
-        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, bills=arms.bills[k], now=state.latest)
+        budget = state.config.budget_usd_per_request
+        budgets = cost_usd / budget if budget is not None else 0.0
+        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
         if shift is not None:
             predicted *= _rescale(state, k, shift)
     ratio = cost_model.winsorised(ratio, predicted)
@@ -150,18 +152,19 @@ def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_t
 
 
 def spare_usd(state: RouterState) -> float:
-    """Return what may still be borrowed for a pull or a probe: debt may reach the horizon's number of budgets."""
+    """Return what may still be borrowed for a pull or a probe: as much as may be saved, and while nothing binds twice that."""
     budget = state.config.budget_usd_per_request
     if budget is None or not isinstance(state.pacer, DualPacer):
         return math.inf
-    return HORIZON * budget - state.pacer.debt_usd
+    most = CREDIT if state.pacer.lambda_t > 0.0 else HORIZON
+    return most * budget - state.pacer.debt_usd
 
 
 def reach_usd(state: RouterState) -> float:
-    """Return what one call may be expected to cost: no single one is to cost more than the horizon can pay back."""
+    """Return what one call may be expected to cost: no single one is to cost more than may be saved."""
     budget = state.config.budget_usd_per_request
     assert budget is not None
-    return HORIZON * budget
+    return CREDIT * budget
 
 
 def review_budget(state: RouterState) -> None:

@@ -24,7 +24,7 @@ SPAN = 3.0
 OUTLIER = 10.0
 KNOWN_AFTER = 5
 EXPECTED_COUNTS = 20.0
-COST_LIMIT = 10.0
+COST_LIMIT, LEAST_COST_LIMIT = 10.0, 4.0
 DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 MIN_PRICE_PER_1K = 1e-9
 TINY = 1e-9
@@ -73,11 +73,19 @@ def follow(mean: float, bills: float, ratio: float) -> tuple[float, float]:
     return mean + (ratio - mean) / bills, bills
 
 
-def surprise(watch: Watch, ratio: float, predicted: float, *, bills: float, now: float) -> Shift | None:
-    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens."""
+def surprise(watch: Watch, ratio: float, predicted: float, *, budgets: float, bills: float, now: float) -> Shift | None:
+    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens.
+
+    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough.
+
+    Args:
+        budgets: the bill, in requests' budgets.
+        bills: how many the arm has had.
+    """
     residual = math.log((ratio + TINY) / (predicted + TINY))
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
-    return watch.observe(residual, limit=COST_LIMIT, now=now, adaptive=True, memory=memory)
+    limit = max(COST_LIMIT - math.log(max(budgets, 1.0)), LEAST_COST_LIMIT)
+    return watch.observe(residual, limit=limit, now=now, adaptive=True, memory=memory)
 
 
 def factor_of(shift: Shift) -> float:

@@ -35,14 +35,13 @@ def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k
 
 
 def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float) -> Excluded:
-    """Rule out arms of which bills say that the request will cost more dollars than this, unless nothing else is left."""
-    if max(expected) <= usd:
+    """Rule out arms of which bills say that the request will cost more dollars than this, if another is expected not to."""
+    if max(expected) <= usd or all(why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)):
         return excluded
-    within = [
+    return [
         why or ("out_of_reach" if cost > usd and bills > KNOWN_AFTER else None)
         for why, cost, bills in zip(excluded, expected, arms.bills, strict=True)
     ]
-    return within if None in within else excluded
 
 
 def under_ceiling(arms: Arms, excluded: Excluded, forced: str | None, *, lambda_t: float) -> tuple[Excluded, str | None]:

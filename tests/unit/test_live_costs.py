@@ -7,6 +7,8 @@ import pytest
 
 from router_state import invariants
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.cost_model import surprise
+from router_state.drift import Watch
 from router_state.engine import Engine
 from router_state.errors import CapReached
 from tests.unit.live_world import D, declaration, world
@@ -32,6 +34,17 @@ def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little(
     assert state.pacing_terms()["debt_usd"] - debt == pytest.approx(999 * record.expected_cost_usd)
     assert mean < state.arms.ratio[k] < 1.1 * mean
     invariants.check(state, w.engine.records)
+
+
+def test_the_dearer_the_bills_the_less_evidence_is_wanted_and_one_bill_is_never_enough() -> None:
+    def bills_until_alarm(budgets: float, ratio: float) -> int:
+        watch = Watch(sigma=0.9)
+        shifts = (surprise(watch, ratio, 1.0, budgets=budgets, bills=50.0, now=0.0) for _ in range(20))
+        return 1 + [shift is not None for shift in shifts].index(True)
+
+    assert bills_until_alarm(0.0, 10.0) == bills_until_alarm(1.0, 10.0) > bills_until_alarm(20.0, 10.0)
+    assert bills_until_alarm(20.0, 10.0) > bills_until_alarm(200.0, 10.0) == 2
+    assert bills_until_alarm(1e6, 1e4) == 2
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])

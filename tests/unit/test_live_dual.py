@@ -133,17 +133,22 @@ def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decisio
     assert dual(w).stale == 2
 
 
-def test_a_call_that_bills_put_beyond_a_hundred_budgets_is_made_only_where_nothing_else_may_be() -> None:
+def test_a_call_that_bills_put_beyond_fifty_budgets_is_made_only_where_nothing_within_them_may_be() -> None:
     w = world(1e-4)
     arms, x = w.engine.state.arms, np.ones(D)
     dear = arms.index("dear")
-    arms.expect(dear, ratio=2.0)  # 150 budgets
+    arms.expect(dear, ratio=1.0)  # 75 budgets
     record = w.engine.decide("known", x, now=0.0)
     assert record.candidates is not None
     assert record.candidates.excluded == [None, None, "out_of_reach"]
     assert w.engine.decide("no other", x, now=1.0, allowed_models=["dear"]).model == "dear"
     arms.bills[dear] = 1.0
     record = w.engine.decide("a guess", x, now=2.0)
+    assert record.candidates is not None
+    assert record.candidates.excluded == [None, None, None]
+    for k in range(len(arms)):
+        arms.expect(k, ratio=2.0 * arms.per_1k[dear] / arms.per_1k[k])
+    record = w.engine.decide("none within", x, now=3.0)
     assert record.candidates is not None
     assert record.candidates.excluded == [None, None, None]
 
