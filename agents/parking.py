@@ -2,6 +2,8 @@
 
 A parked event is durable, because its source offset is committed long before its time is up. A refusal that depends on the state
 is parked as well until its dead letter is delivered, so that after a crash the same event is refused again and not decided.
+
+Of a request, which may hold a prompt, the table has only the place on its source topic, from where it is read again after a crash.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any, Self
 import orjson
 
 VERSION = 1
+LEFT = -1
+"""Stands for the size of a value that was left where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +26,11 @@ class Parked:
 
     Attributes:
         topic: the full name of its source topic; with `partition` and `offset` where it stands there.
+        value: as it came, or None; of a request None where it was not read again yet, or is gone from its topic.
         request_id: what it waits for; None for a request that waits for its router.
         due: seconds since the epoch; then it is refused with `reason`.
         refused: its time is up, and only its dead letter is still to be delivered.
+        private: it may hold a prompt.
     """
 
     topic: str
@@ -38,9 +44,19 @@ class Parked:
     reason: str
     detail: str
     refused: bool = False
+    private: bool = False
 
     @classmethod
-    def of(cls, message: Any, error: Exception, *, router_id: str, request_id: str | None = None, due: float = 0.0) -> Self:
+    def of(
+        cls,
+        message: Any,
+        error: Exception,
+        *,
+        router_id: str,
+        request_id: str | None = None,
+        due: float = 0.0,
+        private: bool = False,
+    ) -> Self:
         """Return a source message as it waits, to be refused with `error` when its time is up."""
         return cls(
             topic=message.topic,
@@ -53,6 +69,7 @@ class Parked:
             due=due,
             reason=str(getattr(error, "reason", "")),
             detail=str(error),
+            private=private,
         )
 
     @property
@@ -65,7 +82,9 @@ class Parked:
         return replace(self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error))
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, length of the JSON head, the head, the key and value untouched."""
+        """Return it as bytes: version, length of the JSON head, the head, the key and, if it is not private, the value."""
+        value = None if self.private else self.value
+        sizes = [None if part is None else len(part) for part in (self.key, value)]
         head = orjson.dumps(
             [
                 self.topic,
@@ -77,10 +96,11 @@ class Parked:
                 self.reason,
                 self.detail,
                 self.refused,
+                sizes[0],
+                LEFT if self.private else sizes[1],
             ]
-            + [None if part is None else len(part) for part in (self.key, self.value)]
         )
-        return bytes((VERSION,)) + len(head).to_bytes(4, "little") + head + (self.key or b"") + (self.value or b"")
+        return bytes((VERSION,)) + len(head).to_bytes(4, "little") + head + (self.key or b"") + (value or b"")
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
@@ -90,8 +110,9 @@ class Parked:
         topic, partition, offset, router_id, request_id, due, reason, detail, refused = fields
         middle = end + (key_size or 0)
         key = None if key_size is None else data[end:middle]
-        value = None if value_size is None else data[middle:]
-        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused)
+        value = None if value_size in (None, LEFT) else data[middle:]
+        private = value_size == LEFT
+        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused, private)
 
 
 class Parking:

@@ -18,6 +18,7 @@ class Table(Protocol):
     """The records of one partition, see `streams.partition.Partition`."""
 
     number: int
+    owned: bool
     records: dict[bytes, bytes]
 
     def get(self, key: bytes) -> bytes | None: ...

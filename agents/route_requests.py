@@ -155,7 +155,7 @@ def _parked(request: Prepared, service: Service, error: Any) -> Parked:
     if request.parked is not None:
         return request.parked
     due = service.clock() + service.limits.unknown_router_wait
-    return Parked.of(request.message, error, router_id=request.event.router_id, due=due)
+    return Parked.of(request.message, error, router_id=request.event.router_id, due=due, private=True)
 
 
 async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:

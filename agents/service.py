@@ -7,9 +7,9 @@ dead letters, and changes nothing that was committed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +75,7 @@ class Service:
         clock: seconds since the epoch.
         rank_of: rank of a reward's source.
         partition_of: partition of a router.
+        read_again: values of requests on a partition's log, by offset, those that are gone left out.
         requests_end: offset after the last request on a partition's log, None while it is not known.
         hold: stops the bills and rewards of these partitions, and lets those of all others come.
     """
@@ -93,6 +94,7 @@ class Service:
     rank_of: Callable[[str], int]
     partition_of: Callable[[str], int]
     count: Count
+    read_again: Callable[[int, Iterable[int]], Awaitable[Mapping[int, bytes | None]]]
     requests_end: Callable[[int], int | None]
     hold: Callable[[frozenset[int]], None]
     limits: Limits = field(default_factory=Limits)
@@ -118,13 +120,25 @@ class Service:
         """How many routers this worker has."""
         return sum(map(len, self.shards.values()))
 
-    def recovered(self, partitions: frozenset[int]) -> None:
+    async def recovered(self, partitions: frozenset[int]) -> None:
         """Index the routers of partitions that have just been recovered; call before any event flows."""
-        for number in partitions - self.shards.keys():
-            shard = self.shards[number] = Shard(self.states.partition(number))
-            self.unpublished.update((number, router_id) for router_id in shard)
-            self.interrupted = True
-            self.undelivered += [parked for parked in shard.parking if parked.refused]
+        shards = [Shard(self.states.partition(number)) for number in partitions - self.shards.keys()]
+        for shard in shards:
+            await self._complete(shard)
+        for shard in shards:
+            if shard.table.owned:  # it may have been lost meanwhile
+                self.shards[shard.number] = shard
+                self.unpublished.update((shard.number, router_id) for router_id in shard)
+                self.interrupted = True
+                self.undelivered += [parked for parked in shard.parking if parked.refused]
+
+    async def _complete(self, shard: Shard) -> None:
+        """Read the requests again of which the table has only the place."""
+        missing = [parked for parked in shard.parking if parked.private and parked.value is None]
+        if missing:
+            values = await self.read_again(shard.number, [parked.offset for parked in missing])
+            for parked in missing:
+                shard.parking.add(replace(parked, value=values.get(parked.offset)))
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""

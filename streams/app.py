@@ -67,6 +67,7 @@ class App(faust.App):  # type: ignore[misc]
 
     Attributes:
         states: the durable table; agents change it inside `states.writing()`.
+        probe: looks at single offsets of the log.
         guard: the check against undelivered events, shared by all agents.
         metrics: what /metrics shows.
         lease: this worker's membership; nothing is written or said without it.
@@ -82,8 +83,8 @@ class App(faust.App):  # type: ignore[misc]
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
-        self._probe = LogProbe(settings)
-        self.guard = GapGuard(self._start_at, self._probe.holds_records)
+        self.probe = LogProbe(settings)
+        self.guard = GapGuard(self._start_at, self.probe.holds_records)
         self._web = Web(
             bind=settings.web_bind,
             port=settings.web_port,
@@ -144,7 +145,7 @@ class App(faust.App):  # type: ignore[misc]
     async def on_stop(self) -> None:
         """Finish what has begun, then close the rest."""
         await super().on_stop()
-        await self._probe.stop()
+        await self.probe.stop()
         await self._web.stop()
 
     def on_rebalance_start(self) -> None:

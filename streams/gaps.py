@@ -1,6 +1,7 @@
-"""Ask the log whether records lie between two offsets: a hole in delivery, or one in the log."""
+"""Look at single offsets of the log: whether a hole is in the delivery or in the log, and what stands where an event was left."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -8,6 +9,8 @@ from aiokafka import AIOKafkaConsumer
 from streams.settings import Settings
 
 ANSWER_WITHIN = 30.0
+READ_THROUGH = 1_000
+"""How many records are rather read than skipped by a seek."""
 
 
 class LogProbe:
@@ -21,21 +24,45 @@ class LogProbe:
     async def holds_records(self, tp: Any, start: int, end: int) -> bool:
         """Tell whether the partition has a record with start ≤ offset < end; compaction and markers leave none."""
         async with self._one_at_a_time:
-            if self._consumer is None:
-                self._consumer = await self._connect()
-            self._consumer.assign([tp])
-            self._consumer.seek(tp, start)
+            consumer = await self._assigned(tp)
+            consumer.seek(tp, start)
             try:
                 async with asyncio.timeout(ANSWER_WITHIN):
-                    return int((await self._consumer.getone(tp)).offset) < end
+                    return int((await consumer.getone(tp)).offset) < end
             except TimeoutError:
                 # The record at `end` was delivered and is gone by now, and everything before it as well.
                 return False
+
+    async def values_at(self, tp: Any, offsets: Iterable[int]) -> dict[int, bytes | None]:
+        """Return the values of records that were delivered before, by offset; those that are gone are left out."""
+        found: dict[int, bytes | None] = {}
+        record: Any = None
+        async with self._one_at_a_time:
+            consumer = await self._assigned(tp)
+            for offset in sorted(offsets):
+                if record is None or offset - record.offset > READ_THROUGH:
+                    consumer.seek(tp, offset)
+                    record = None
+                try:
+                    async with asyncio.timeout(ANSWER_WITHIN):
+                        while record is None or record.offset < offset:
+                            record = await consumer.getone(tp)
+                except TimeoutError:  # it was the last one, and is gone
+                    break
+                if record.offset == offset:
+                    found[offset] = record.value
+        return found
 
     async def stop(self) -> None:
         """Close the consumer."""
         if self._consumer is not None:
             await self._consumer.stop()
+
+    async def _assigned(self, tp: Any) -> Any:
+        if self._consumer is None:
+            self._consumer = await self._connect()
+        self._consumer.assign([tp])
+        return self._consumer
 
     async def _connect(self) -> Any:
         consumer = AIOKafkaConsumer(**self._settings.kafka_auth(), enable_auto_commit=False, auto_offset_reset="earliest")

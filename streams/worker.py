@@ -106,6 +106,7 @@ def build_service(app: App) -> Service:
         rank_of=settings.source_rank,
         partition_of=partitioner(settings.partitions),
         count=app.metrics.count,
+        read_again=lambda partition, offsets: app.probe.values_at(TP(settings.topic("requests"), partition), offsets),
         requests_end=requests_end(app),
         hold=holder(app),
         limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),

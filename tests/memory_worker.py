@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,6 +57,7 @@ class MemoryWorker:
         changelog: (partition, key, value, epoch, time) of every record written.
         said: (topic, key, value, headers) of everything sent.
         gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when one does.
+        requests: the value of every request that was taken, by partition and offset.
         mute: whether it is to fail as soon as it has something to say, after its changes are durable.
     """
 
@@ -67,6 +68,7 @@ class MemoryWorker:
         self.at_gate = asyncio.Event()
         self.changelog: list[tuple[int, bytes, bytes | None, int, float]] = []
         self.said: list[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]] = []
+        self.requests: dict[tuple[int, int], bytes | None] = {}
         self.states = States(self._publish)
         self._ends = dict.fromkeys(partitions, 0)
         dead_letters = DeadLetters(settings.topic("dlq"), stage="test", send_large=self._send_large)
@@ -85,6 +87,7 @@ class MemoryWorker:
             rank_of=settings.source_rank,
             partition_of=partitioner(settings.partitions),
             count=lambda what, amount=1: None,
+            read_again=self._read_again,
             requests_end=lambda partition: 0,
             hold=lambda partitions: None,
             limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
@@ -94,6 +97,8 @@ class MemoryWorker:
         """Take over the partitions: empty, or as another worker left them on its changelog."""
         await self.states.assign(self._ends)
         self.states.on_recovered(self.service.recovered)
+        if before is not None:
+            self.requests = before.requests
         for number, key, value, epoch, _ in before.changelog if before is not None else ():
             self.states.partition(number).recover(key, value, offset=self._ends[number], epoch=epoch)
             self._ends[number] += 1
@@ -101,6 +106,8 @@ class MemoryWorker:
 
     async def take(self, topic: str, messages: Sequence[Any]) -> None:
         """Give messages of a source topic (short name) to its agent."""
+        if topic == "requests":
+            self.requests |= {(message.partition, message.offset): message.value for message in messages}
         await AGENTS[topic](_Stream(messages), self.service)
 
     async def pass_time(self) -> None:
@@ -119,6 +126,9 @@ class MemoryWorker:
         self._ends[number] += len(changes)
         self.changelog += [(number, key, value, epoch, self.clock.now) for key, value in changes.items()]
         return first
+
+    async def _read_again(self, partition: int, offsets: Iterable[int]) -> dict[int, bytes | None]:
+        return {offset: self.requests[at] for offset in offsets if (at := (partition, offset)) in self.requests}
 
     async def _produce(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None

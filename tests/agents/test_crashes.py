@@ -127,6 +127,35 @@ async def test_request_refused_before_its_id_was_decided_is_not_answered_again_a
     assert [(route["request_id"], route["repeat"]) for route in routes(after)] == [("r", False)]
 
 
+async def test_request_that_waits_is_answered_after_a_crash_though_the_changelog_has_no_word_of_it() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("requests", [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in ("r", "s")])
+    assert not any(b"context" in (value or b"") for _, _, value, _, _ in worker.changelog)
+    after = MemoryWorker(SETTINGS, [0])
+    await after.start(worker)
+    await after.take("routers", [log.event("routers", router(HOME))])
+    assert [(route["request_id"], route["seq"]) for route in routes(after)] == [("r", 1), ("s", 2)]
+    await after.pass_time()
+    assert not any(key.startswith(b"p") for key in after.table(0))
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_dead_letter_after_a_crash_has_the_bytes_of_its_request_if_they_are_still_on_the_log(is_gone: bool) -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    asked = log.event("requests", {"request_id": "r", "context": CONTEXT})
+    await worker.take("requests", [asked])
+    if is_gone:
+        worker.requests.clear()
+    after = MemoryWorker(SETTINGS, [0])
+    after.clock.now = worker.clock.now + 3600.0
+    await after.start(worker)
+    await after.pass_time()
+    assert reasons(after) == ["unknown_router"]
+    assert [value for topic, _, value, _ in after.said if topic == "pb.dlq"] == [None if is_gone else asked.value]
+
+
 async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answered() -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
