@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.settings import Settings
 
@@ -21,10 +21,10 @@ class LogProbe:
         self._consumer: Any = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def holds_records(self, tp: Any, start: int, end: int) -> bool:
+    async def holds_records(self, tp: tuple[str, int], start: int, end: int) -> bool:
         """Tell whether the partition has a record with start ≤ offset < end; compaction and markers leave none."""
         async with self._one_at_a_time:
-            consumer = await self._assigned(tp)
+            consumer, tp = await self._assigned(tp)
             consumer.seek(tp, start)
             try:
                 async with asyncio.timeout(ANSWER_WITHIN):
@@ -33,12 +33,12 @@ class LogProbe:
                 # The record at `end` was delivered and is gone by now, and everything before it as well.
                 return False
 
-    async def values_at(self, tp: Any, offsets: Iterable[int]) -> dict[int, bytes | None]:
+    async def values_at(self, tp: tuple[str, int], offsets: Iterable[int]) -> dict[int, bytes | None]:
         """Return the values of records that were delivered before, by offset; those that are gone are left out."""
         found: dict[int, bytes | None] = {}
         record: Any = None
         async with self._one_at_a_time:
-            consumer = await self._assigned(tp)
+            consumer, tp = await self._assigned(tp)
             for offset in sorted(offsets):
                 if record is None or offset - record.offset > READ_THROUGH:
                     consumer.seek(tp, offset)
@@ -58,11 +58,12 @@ class LogProbe:
         if self._consumer is not None:
             await self._consumer.stop()
 
-    async def _assigned(self, tp: Any) -> Any:
+    async def _assigned(self, tp: tuple[str, int]) -> tuple[Any, TopicPartition]:
         if self._consumer is None:
             self._consumer = await self._connect()
-        self._consumer.assign([tp])
-        return self._consumer
+        own = TopicPartition(*tp)  # the client takes no other tuple, Faust's included
+        self._consumer.assign([own])
+        return self._consumer, own
 
     async def _connect(self) -> Any:
         consumer = AIOKafkaConsumer(**self._settings.kafka_auth(), enable_auto_commit=False, auto_offset_reset="earliest")

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
+from faust.types import TP
 
 from streams.changelog import RecordBatches
 from streams.gaps import LogProbe
@@ -70,13 +71,13 @@ async def test_a_dead_letter_beyond_its_topics_limit_comes_without_its_value(
 
 
 async def test_offsets_that_retention_took_hold_no_records(kafka: str, topic: str) -> None:
-    partition = TopicPartition(topic, 0)
+    partition = TP(topic, 0)
     producer, admin = AIOKafkaProducer(bootstrap_servers=kafka), AIOKafkaAdminClient(bootstrap_servers=kafka)
     await producer.start()
     await admin.start()
     for number in range(6):
         await producer.send_and_wait(topic, b"%d" % number)
-    await admin.delete_records({partition: RecordsToDelete(before_offset=3)})
+    await admin.delete_records({TopicPartition(*partition): RecordsToDelete(before_offset=3)})
     probe = LogProbe(Settings(bootstrap=kafka))
     assert not await probe.holds_records(partition, 0, 3)
     assert await probe.holds_records(partition, 0, 5)

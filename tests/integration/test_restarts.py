@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents import keys
 from tests.chaos.recompute import Recomputation, differences
 from tests.integration.service import SOURCES, RunningService, cost, request, reward, router, running_service
 
@@ -91,6 +92,27 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: Run
     assert_decided_once(service, total)
     assert not service.dead_letters()
     await assert_recomputed(service)
+
+
+async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path, PB_UNKNOWN_ROUTER_WAIT="60") as service:
+        worker = await service.ready(service.worker(instance="one"))
+        beside = next(name for name in map(str, range(1000)) if service.partition_of(name) == service.partition_of(HOME))
+        await service.send("routers", router(beside))
+        await service.until(lambda: service.lambda_of(beside), "another router of the partition")
+        await service.send("requests", request(HOME, "early"))
+        await service.send("requests", request(beside, "known"))
+        await service.until(lambda: service.route("known"), "a decision after it")
+        worker.kill()
+        parked = [key for partition in (await service.partitions()).values() for key in partition.records if key[:1] == keys.PARKED]
+        assert len(parked) == 1
+        await service.ready(service.worker(instance="one"))
+        await service.send("routers", router(HOME))
+        await service.until(lambda: service.route("early"), "its decision")
+        await service.send("requests", request(HOME, "late"))
+        await service.until(lambda: service.route("late"), "the next decision")
+        assert_decided_once(service, 3)
+        await assert_recomputed(service)
 
 
 async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, tmp_path: Path) -> None:
