@@ -34,21 +34,23 @@ class LogProbe:
                 return False
 
     async def values_at(self, tp: tuple[str, int], offsets: Iterable[int]) -> dict[int, bytes | None]:
-        """Return the values of records that were delivered before, by offset; those that are gone are left out."""
+        """Return the values of records that were delivered before, by offset; those that retention took are left out.
+
+        Raises:
+            TimeoutError, KafkaError: the brokers do not answer.
+        """
         found: dict[int, bytes | None] = {}
         record: Any = None
         async with self._one_at_a_time:
             consumer, tp = await self._assigned(tp)
-            for offset in sorted(offsets):
+            first, end = (await consumer.beginning_offsets([tp]))[tp], (await consumer.end_offsets([tp]))[tp]
+            for offset in sorted(offset for offset in offsets if first <= offset < end):
                 if record is None or offset - record.offset > READ_THROUGH:
                     consumer.seek(tp, offset)
                     record = None
-                try:
-                    async with asyncio.timeout(ANSWER_WITHIN):
-                        while record is None or record.offset < offset:
-                            record = await consumer.getone(tp)
-                except TimeoutError:  # it was the last one, and is gone
-                    break
+                async with asyncio.timeout(ANSWER_WITHIN):
+                    while record is None or record.offset < offset:
+                        record = await consumer.getone(tp)
                 if record.offset == offset:
                     found[offset] = record.value
         return found
