@@ -6,6 +6,7 @@ import math
 
 from router_state import cost_model
 from router_state.alert import Alert
+from router_state.choosing import UNLIMITED, Spare
 from router_state.config import Vector
 from router_state.drift import Shift
 from router_state.dual import CREDIT, EVERY, HORIZON, UNREACHABLE, DualPacer
@@ -151,13 +152,14 @@ def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_t
     return pacer.lambda_t, pacer.lambda_t / budget
 
 
-def spare_usd(state: RouterState) -> float:
-    """Return what may still be borrowed for a pull or a probe: as much as may be saved, and while nothing binds twice that."""
+def spare(state: RouterState) -> Spare:
+    """Return what may still be borrowed: for a pull as much as may be saved, for a probe twice that, and so while nothing binds."""
     budget = state.config.budget_usd_per_request
     if budget is None or not isinstance(state.pacer, DualPacer):
-        return math.inf
-    most = CREDIT if state.pacer.lambda_t > 0.0 else HORIZON
-    return most * budget - state.pacer.debt_usd
+        return UNLIMITED
+    owed = state.pacer.debt_usd
+    probe = HORIZON * budget - owed
+    return Spare(probe, CREDIT * budget - owed if state.pacer.lambda_t > 0.0 else probe)
 
 
 def reach_usd(state: RouterState) -> float:

@@ -18,6 +18,16 @@ RETURNING = 10.0
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
 
 
+class Spare(NamedTuple):
+    """What a probe and what a pull may be expected to cost, dollars."""
+
+    probe: float = math.inf
+    pull: float = math.inf
+
+
+UNLIMITED = Spare()
+
+
 class Choice(NamedTuple):
     """The arm to call, why, and the probability with which it was drawn."""
 
@@ -26,12 +36,12 @@ class Choice(NamedTuple):
     propensity: float
 
 
-def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Generator, *, spare_usd: float = math.inf) -> Choice:
+def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Generator, *, spare: Spare = UNLIMITED) -> Choice:
     """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random; pulls and probes are
     made as the knobs say.
 
     Args:
-        spare_usd: what a pull or a probe may be expected to cost.
+        spare: what pulls and probes may cost.
 
     Raises:
         NonFiniteInput: a score is not finite.
@@ -51,7 +61,7 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
         tied = [k for k in tied if candidates.expected_cost_usd[k] == cheapest]
     k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
     if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms.pulls_left[k] == 0)):
-        chosen, passed = _explore(arms, candidates, eligible, k, best, rng, spare_usd)
+        chosen, passed = _explore(arms, candidates, eligible, k, best, rng, spare)
         if chosen is not None:
             return chosen
     else:
@@ -67,7 +77,7 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
 
 
 def _explore(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, best: float, rng: np.random.Generator, spare_usd: float
+    arms: Arms, candidates: Candidates, eligible: list[int], k: int, best: float, rng: np.random.Generator, spare: Spare
 ) -> tuple[Choice | None, float]:
     """Draw a pull or a probe; return it, or None and the probability that there was none.
 
@@ -78,14 +88,16 @@ def _explore(
     passed, hopeful = 1.0, max(mean[j] for j in eligible)
     newcomers = arms.pulls_left[k] == 0
     for j in eligible:
-        if j == k or candidates.expected_cost_usd[j] > spare_usd:
+        if j == k:
             continue
-        suspicion = arms.suspicion[j]
+        cost, suspicion = candidates.expected_cost_usd[j], arms.suspicion[j]
         if suspicion is not None:
+            if cost > spare.probe:
+                continue
             reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, mean[j] - candidates.penalty[j]
             if suspicion.evidence > 0.0:  # as before, perhaps: some more probes tell
                 loss *= RETURNING
-        elif newcomers and arms.pulls_left[j] > 0:
+        elif newcomers and arms.pulls_left[j] > 0 and cost <= spare.pull:
             newcomers = False  # one at a time
             reason, loss, most, score = "onboarding", PULL_LOSS, PULL_AT_MOST, hopeful - candidates.penalty[j]
         else:

@@ -52,7 +52,7 @@ def decide(
     candidates, k = scoring.score(arms, projected, variance, costs, excluded, state.t, knobs, per_log_price, per_dollar)
     reason, propensity = "ucb", 1.0
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
-        k, reason, propensity = choosing.choose(arms, candidates, knobs, state.rng, spare_usd=accounts.spare_usd(state))
+        k, reason, propensity = choosing.choose(arms, candidates, knobs, state.rng, spare=accounts.spare(state))
     if forced is not None and reason == "ucb":
         reason = forced
     record = RequestRecord(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from router_state.accounts import spare
+from router_state.choosing import UNLIMITED
+from router_state.dual import DualPacer
 from tests.unit.live_world import D, declaration, world
 
 
@@ -33,6 +36,15 @@ def test_a_newcomer_that_costs_a_hundred_budgets_is_not_pulled() -> None:
     w.engine.configure(declaration(1e-4, cold=("dear",)), now=500.0)
     assert w.play(1000) == pytest.approx(1e-4, rel=0.07)
     assert "dear" not in w.chosen
+
+
+def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing_binds() -> None:
+    state = world(6e-4).engine.state
+    assert isinstance(state.pacer, DualPacer)
+    for lambda_t, debt, expected in ((0.01, 20.0, (80.0, 30.0)), (0.0, 20.0, (80.0, 80.0)), (0.01, 120.0, (-20.0, -70.0))):
+        state.pacer.lambda_t, state.pacer.debt_usd = lambda_t, debt * 6e-4
+        assert spare(state) == pytest.approx([budgets * 6e-4 for budgets in expected])
+    assert spare(world(None).engine.state) == UNLIMITED
 
 
 def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
