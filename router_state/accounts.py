@@ -103,19 +103,21 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
         arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
         return
     w = arms.w[k]
-    predicted = mean if x is None else cost_model.predict(mean, w.dot(x).item())
+    deviation = 0.0 if x is None else w.dot(x).item()
+    predicted = mean if x is None else cost_model.predict(mean, deviation)
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
         budget = state.config.budget_usd_per_request
         budgets = cost_usd / budget if budget is not None else 0.0
         shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
         if shift is not None:
-            predicted *= _rescale(state, k, shift)
+            factor = _rescale(state, k, shift)
+            predicted, deviation = predicted * factor, deviation * factor
     ratio = cost_model.winsorised(ratio, predicted)
     arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
     arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
     if x is not None:
         arms.prompt_costs = True
-        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k], work=arms.work)
+        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k] - deviation, work=arms.work)
     state.touched.add(cost_piece(record.model))
 
 
@@ -131,7 +133,7 @@ def _rescale(state: RouterState, k: int, shift: Shift) -> float:
             size=arms.ratio[k] * abs(factor - 1.0),
             since=shift.since,
             observed_at=state.latest,
-            evidence={"factor": factor, "cusum": shift.evidence, "limit": cost_model.COST_LIMIT, "bills": shift.count},
+            evidence={"factor": factor, "cusum": shift.evidence, "limit": shift.limit, "bills": shift.count},
         )
     )
     arms.ratio[k] *= factor

@@ -84,7 +84,7 @@ def surprise(watch: Watch, ratio: float, predicted: float, *, budgets: float, bi
     """
     residual = math.log((ratio + TINY) / (predicted + TINY))
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
-    limit = max(COST_LIMIT - math.log(max(budgets, 1.0)), LEAST_COST_LIMIT)
+    limit = COST_LIMIT if budgets <= 1.0 else max(COST_LIMIT - math.log(budgets), LEAST_COST_LIMIT)
     return watch.observe(residual, limit=limit, now=now, adaptive=True, memory=memory)
 
 
@@ -93,12 +93,13 @@ def factor_of(shift: Shift) -> float:
     return math.exp(min(max(shift.size, -7.0), 7.0))
 
 
-def regress(model: CostModel, w: Vector, x: Vector, deviation: float, *, work: Work) -> None:
+def regress(model: CostModel, w: Vector, x: Vector, error: float, *, work: Work) -> None:
     """Learn one deviation from ρ by recursive least squares, forgetting 0.9995, ridge 10.
 
     Args:
         w: the coefficients, moved in place, shape (d,).
         x: context, shape (d,).
+        error: the deviation, less wᵀx.
         work: arrays to write into, of this d.
     """
     model.decay *= GAMMA
@@ -107,7 +108,7 @@ def regress(model: CostModel, w: Vector, x: Vector, deviation: float, *, work: W
         _restore_ridge(model)
     u = inverse.dot(x, work.u)
     scale = model.decay + x.dot(u).item()
-    w += u * ((deviation - w.dot(x).item()) / scale)
+    w += u * (error / scale)
     work.scale[()] = 1.0 / math.sqrt(scale)
     np.multiply(u, work.scale, u)
     work.u_column.dot(work.row, work.half)

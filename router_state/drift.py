@@ -18,10 +18,14 @@ OFFSET_STEP = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A drift that was found: the mean residual `size` of the run that gave it away, its length and since when it runs."""
+    """A drift that was found: the mean residual `size` of the run that gave it away, its length and since when it runs.
+
+    `evidence` was more than `limit`.
+    """
 
     size: float
     evidence: float
+    limit: float
     count: int
     since: float
 
@@ -72,7 +76,8 @@ class Watch:
                 size = min(max(abs(run.total) / (run.count * sigma), SHIFT), OUTLIER)
             evidence = run.evidence + size * away - size * size / 2.0
             if evidence <= 0.0:
-                run.evidence, run.count, run.total = 0.0, 0, 0.0
+                if run.count:
+                    run.evidence, run.count, run.total = 0.0, 0, 0.0
                 continue
             if run.count == 0:
                 run.since = now
@@ -80,7 +85,7 @@ class Watch:
             run.count += 1
             run.total += residual
             if evidence > limit:
-                found = Shift(run.total / run.count, evidence, run.count, run.since)
+                found = Shift(run.total / run.count, evidence, limit, run.count, run.since)
                 self.restart()
                 return found
         bound = 3.0 * sigma

@@ -41,7 +41,7 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
         shift = arms.watch[k].observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
         if shift is not None:
             _suspect(state, k, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq))
-            evidence = {"cusum": shift.evidence, "limit": REWARD_LIMIT, "rewards": shift.count}
+            evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
             _alert(state, k, "drift", shift.size, shift.since, evidence)
     return arms.forgotten[k]
 

@@ -58,6 +58,7 @@ def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(fa
     assert (alert.kind, alert.model, alert.direction) == ("drift", "middle", "up" if factor > 1.0 else "down")
     assert alert.evidence["factor"] == pytest.approx(factor, rel=0.5)
     assert alert.since >= 1000.0
+    assert alert.evidence["cusum"] > alert.evidence["limit"] >= 4.0
     assert w.engine.state.arms.ratio[1] == pytest.approx(factor * before, rel=0.3)
 
 
