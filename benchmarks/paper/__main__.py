@@ -24,12 +24,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice([*EXPERIMENTS, "all"]), required=True)
 @click.option("--seeds", type=click.IntRange(1), default=20, show_default=True)
-@click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds.")
+@click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds, and the encoder of a worker.")
 @click.option("--kept", is_flag=True, help="Run nothing: show the seeds that are already on disk.")
-@click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
+@click.option("--encoder", type=click.Choice(["reference", "onnx"]), help="[default: reference; with --quick onnx]")
 @click.option("--verify", is_flag=True, help="Fail where the library, run here, reaches the paper and the paper profile does not.")
 @click.option("--docs", is_flag=True, help="Write docs/paper.md and its figures; of all experiments.")
-def main(names: tuple[str, ...], seeds: int, quick: bool, kept: bool, encoder: Backend, verify: bool, docs: bool) -> None:
+def main(names: tuple[str, ...], seeds: int, quick: bool, kept: bool, encoder: Backend | None, verify: bool, docs: bool) -> None:
     """Print the paper's numbers beside the reference library's, the paper profile's and the live profile's.
 
     PB_DATA names a folder with more data: a clone of the paper's repository, or a flat folder of its files.
@@ -41,6 +41,7 @@ def main(names: tuple[str, ...], seeds: int, quick: bool, kept: bool, encoder: B
         if line.partition(":")[0] in wanted:
             click.echo(line, err=True)
     seeds = QUICK_SEEDS if quick else seeds
+    encoder = encoder or ("onnx" if quick else "reference")
     try:
         sheets = run(wanted, seeds, encoder, kept_only=kept)
     except MissingData as told:

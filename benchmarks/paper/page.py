@@ -16,7 +16,7 @@ HOW = """
 ```sh
 uv run python -m benchmarks.paper all                     # 20 seeds; a run that was stopped goes on where it was
 uv run python -m benchmarks.paper E2 C --seeds 5          # some experiments, fewer seeds
-uv run python -m benchmarks.paper all --quick             # 2 seeds
+uv run python -m benchmarks.paper all --quick             # 2 seeds, and the encoder of a worker
 PB_DATA=FOLDER uv run python -m benchmarks.paper all --docs   # with more data; writes this page and its figures
 ```
 
