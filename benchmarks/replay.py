@@ -119,7 +119,7 @@ def main(quick: bool) -> None:
     """Time --verify and --scenario over a history with contexts (d 26, 3 models), profiles paper and live, on one core."""
     if any(os.environ.get(name) != "1" for name in THREADS):  # BLAS reads it when numpy is imported
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.replay", *sys.argv[1:]], {**os.environ, **THREADS})
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     requests, rounds = (6_000, 3) if quick else (20_000, 5)
     rows: list[tuple[str, str, str]] = []
     figures: dict[str, float] = {}

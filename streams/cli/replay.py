@@ -81,7 +81,7 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
 
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be verified.
     """
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     _check(options)
     with ExitStack() as stack:
         history = history_of(session, options["folder"], stack)
