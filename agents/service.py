@@ -133,12 +133,13 @@ class Service:
                 self.undelivered += [parked for parked in shard.parking if parked.refused]
 
     async def _complete(self, shard: Shard) -> None:
-        """Read the requests again of which the table has only the place."""
+        """Read the requests again of which the table has only the place; one that is gone from the log is refused."""
         missing = [parked for parked in shard.parking if parked.private and parked.value is None]
         if missing:
             values = await self.read_again(shard.number, [parked.offset for parked in missing])
             for parked in missing:
-                shard.parking.add(replace(parked, value=values.get(parked.offset)))
+                gone = parked.offset not in values
+                shard.parking.add(replace(parked, value=values.get(parked.offset), refused=parked.refused or gone))
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""

@@ -156,6 +156,20 @@ async def test_dead_letter_after_a_crash_has_the_bytes_of_its_request_if_they_ar
     assert [value for topic, _, value, _ in after.said if topic == "pb.dlq"] == [None if is_gone else asked.value]
 
 
+async def test_request_that_waits_and_is_gone_from_the_log_is_refused_though_its_router_comes() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    worker.requests.clear()
+    after = MemoryWorker(SETTINGS, [0])
+    await after.start(worker)
+    await after.take("routers", [log.event("routers", router(HOME))])
+    await after.pass_time()
+    assert (routes(after), reasons(after)) == ([], ["unknown_router"])
+    await after.pass_time()
+    assert not any(key.startswith(b"p") for key in after.table(0))
+
+
 async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answered() -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
