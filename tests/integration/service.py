@@ -189,6 +189,10 @@ class RunningService:
             else:
                 await asyncio.sleep(0.05)
 
+    def beside(self, router_id: str) -> str:
+        """Return the name of another router that is on the same partition, so that its events follow in order."""
+        return next(name for name in map(str, range(1000)) if self.partition_of(name) == self.partition_of(router_id))
+
     def routes(self, router_id: str | None = None) -> list[dict[str, Any]]:
         """Return the decisions so far."""
         routes = [json.loads(record.value) for record in self.records["routes"]]

@@ -97,7 +97,7 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: Run
 async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str, tmp_path: Path) -> None:
     async with running_service(kafka, tmp_path, PB_UNKNOWN_ROUTER_WAIT="60") as service:
         worker = await service.ready(service.worker(instance="one"))
-        beside = next(name for name in map(str, range(1000)) if service.partition_of(name) == service.partition_of(HOME))
+        beside = service.beside(HOME)
         await service.send("routers", router(beside))
         await service.until(lambda: service.lambda_of(beside), "another router of the partition")
         await service.send("requests", request(HOME, "early"))

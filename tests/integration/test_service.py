@@ -180,6 +180,8 @@ async def test_removed_router_is_gone_and_starts_anew_when_declared_again(servic
     await service.send("requests", request(HOME, "r-1"))
     await service.until(lambda: service.route("r-1"), "a decision")
     await service.send("routers", None, key=HOME.encode())
+    await service.send("routers", router(service.beside(HOME)))
+    await service.until(lambda: service.lambda_of(service.beside(HOME)), "what was declared after it")
     await service.send("requests", request(HOME, "r-2"))
     await service.until(service.dead_letters, "a dead letter")
     assert service.reasons() == {"unknown_router": 1}
