@@ -84,7 +84,6 @@ class Parked:
     def pack(self) -> bytes:
         """Return it as bytes: version, length of the JSON head, the head, the key and, if it is not private, the value."""
         value = None if self.private else self.value
-        sizes = [None if part is None else len(part) for part in (self.key, value)]
         head = orjson.dumps(
             [
                 self.topic,
@@ -96,8 +95,8 @@ class Parked:
                 self.reason,
                 self.detail,
                 self.refused,
-                sizes[0],
-                LEFT if self.private else sizes[1],
+                _size(self.key),
+                LEFT if self.private else _size(value),
             ]
         )
         return bytes((VERSION,)) + len(head).to_bytes(4, "little") + head + (self.key or b"") + (value or b"")
@@ -113,6 +112,10 @@ class Parked:
         value = None if value_size in (None, LEFT) else data[middle:]
         private = value_size == LEFT
         return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused, private)
+
+
+def _size(part: bytes | None) -> int | None:
+    return None if part is None else len(part)
 
 
 class Parking:

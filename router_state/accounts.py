@@ -104,7 +104,7 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
         return
     w = arms.w[k]
     deviation = 0.0 if x is None else w.dot(x).item()
-    predicted = mean if x is None else cost_model.predict(mean, deviation)
+    predicted = cost_model.predict(mean, deviation)
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
         budget = state.config.budget_usd_per_request
         budgets = cost_usd / budget if budget is not None else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -104,20 +104,21 @@ def latency(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
     """Microseconds a decision and a reward (median and 95th percentile), three models, no budget, one thread."""
     sheet = Sheet()
     for d in (26, 385):
-        makers: dict[str, tuple[str, Callable[[], Cycle]]] = {
-            "reference": ("router", lambda d=d: Theirs(d)),  # type: ignore[misc]
-            "paper": ("router", lambda d=d: Ours("paper", d)),  # type: ignore[misc]
-            "live": ("router", lambda d=d: Ours("live", d)),  # type: ignore[misc]
-            "Sherman–Morrison": ("bare Sherman–Morrison", lambda d=d: Bare("Sherman–Morrison", d)),  # type: ignore[misc]
-            "reward": ("inverse per reward", lambda d=d: Bare("reward", d)),  # type: ignore[misc]
-            "decision": ("inverse per decision", lambda d=d: Bare("decision", d)),  # type: ignore[misc]
-        }
-        for name, (row, make) in makers.items():
-            column = name if name in ("reference", "paper", "live") else "here"
-            inverts = name in ("reward", "decision")
-            _measure(sheet, f"d {d} {row}", column, make(), d, fewer=INVERTING if inverts and d > 26 else 1)
+        for column, row, cycle, fewer in _contenders(d):
+            _measure(sheet, f"d {d} {row}", column, cycle, d, fewer=fewer)
     _end_to_end(sheet, data)
     return sheet
+
+
+def _contenders(d: int) -> Iterator[tuple[str, str, Cycle, int]]:
+    """Make one after the other: the column and the row that it is for, it, and how many times fewer cycles it gets."""
+    fewer = INVERTING if d > 26 else 1
+    yield "reference", "router", Theirs(d), 1
+    yield "paper", "router", Ours("paper", d), 1
+    yield "live", "router", Ours("live", d), 1
+    yield "here", "bare Sherman–Morrison", Bare("Sherman–Morrison", d), 1
+    yield "here", "inverse per reward", Bare("reward", d), fewer
+    yield "here", "inverse per decision", Bare("decision", d), fewer
 
 
 def _measure(sheet: Sheet, row: str, column: str, cycle: Cycle, d: int, *, fewer: int) -> None:

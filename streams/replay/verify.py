@@ -73,10 +73,9 @@ def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None =
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
-    differences, unprovable = verdict.differences, verdict.unprovable
     for event in happened:
         router_id = event.router_id
-        if (differences or unprovable) and (router_id in differences or router_id in unprovable):
+        if router_id in verdict.differences or router_id in verdict.unprovable:
             continue
         if not isinstance(event, Decided):
             rerun.apply(event)
