@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,21 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
     from streams.replay.kafka_history import KafkaHistory, MissingTopics
     from streams.replay.parquet import MissingPyArrow
 
+    stack.enter_context(_readable())
     try:
         return open_folder(folder) if folder is not None else stack.enter_context(KafkaHistory(session.settings))
     except (BadFolder, MissingPyArrow, MissingTopics) as error:
         raise Failure(str(error)) from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    from streams.replay.records import BrokenLine
+
+    try:
+        yield
+    except BrokenLine as error:
+        raise Failure(f"{error}; mend that line or leave it out") from error
 
 
 def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Failure:

@@ -15,7 +15,7 @@ from streams.replay.cases import Case
 from streams.replay.happened import Declared
 
 AT_ONCE = 500
-_fields = attrgetter(*(name for name in Case.__slots__ if name != "x"))
+_fields = attrgetter(*(name for name in Case.__struct_fields__ if name != "x"))
 
 
 class CaseFile:

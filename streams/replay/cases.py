@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from router_state.config import Price, Vector
 from streams.replay.account import Account
@@ -16,8 +17,7 @@ HORIZON = 20_000
 NUMBER = (int, float)
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Struct, gc=False):
     """One decided request.
 
     Attributes:

@@ -9,46 +9,38 @@ only, so that the doubly robust terms are a martingale around the truth and thei
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from router_state.config import Vector
+from router_state.config import Matrix, Vector
 
 RIDGE = 1.0
-BLOCK = 64
 Z95 = 1.959964
 SUPPORTED = 0.99
 
 
 class Ridge:
-    """Ridge regression of an outcome on the context; observations enter in blocks, small ones at first."""
+    """Ridge regression of an outcome on the context."""
 
     def __init__(self, d: int) -> None:
-        self.A = np.eye(d) * RIDGE
-        self.b = np.zeros(d)
-        self.theta: Vector = np.zeros(d)
-        self.n = 0
-        self._contexts: list[Vector] = []
-        self._values: list[float] = []
+        self._A = np.eye(d) * RIDGE
+        self._b = np.zeros(d)
+        self._theta: Vector | None = None
 
-    def observe(self, x: Vector, value: float) -> None:
-        """Take one outcome in; it counts at the latest after `BLOCK` others."""
-        self._contexts.append(x)
-        self._values.append(value)
-        if len(self._values) > min(BLOCK, self.n // 8):
-            self.settle()
+    def observe(self, X: Matrix, values: Vector) -> None:
+        """Take outcomes in, shape (n,), of contexts, shape (n, d)."""
+        self._A += X.T.dot(X)
+        self._b += values.dot(X)
+        self._theta = None
 
-    def settle(self) -> None:
-        """Let everything that was observed count."""
-        if self._values:
-            X, values = np.array(self._contexts), np.array(self._values)
-            self.A += X.T.dot(X)
-            self.b += values.dot(X)
-            theta: Vector = np.asarray(np.linalg.solve(self.A, self.b), dtype=np.float64)
-            self.theta = theta
-            self.n += len(values)
-            self._contexts, self._values = [], []
+    @property
+    def theta(self) -> Vector:
+        """Return the coefficients, shape (d,)."""
+        if self._theta is None:
+            self._theta = np.asarray(np.linalg.solve(self._A, self._b), dtype=np.float64)
+        return self._theta
 
 
 class DirectModel:
@@ -59,26 +51,36 @@ class DirectModel:
         self._total = 0.0
         self._count = 0
 
-    def settle(self) -> None:
-        """Let everything that was observed count."""
-        for ridge in self._models.values():
-            ridge.settle()
-
-    def observe(self, model: str, x: Vector, value: float) -> None:
-        """Learn one outcome of a model."""
-        ridge = self._models.get(model)
-        if ridge is None:
-            ridge = self._models[model] = Ridge(len(x))
-        ridge.observe(x, value)
-        self._total += value
-        self._count += 1
+    def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
+        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d)."""
+        rows: dict[str, list[int]] = {}
+        for at, model in enumerate(models):
+            rows.setdefault(model, []).append(at)
+        for model, of_model in rows.items():
+            ridge = self._models.get(model)
+            if ridge is None:
+                ridge = self._models[model] = Ridge(X.shape[1])
+            ridge.observe(X[of_model], values[of_model])
+        self._total += values.sum().item()
+        self._count += len(values)
 
     def predict(self, model: str, x: Vector) -> float:
-        """Return the expected outcome; a model of which nothing is known gets the mean over all."""
+        """Return the expected outcome for a context, shape (d,); a model of which nothing is known gets the mean over all."""
         ridge = self._models.get(model)
-        if ridge is None:
-            return self._total / self._count if self._count else 0.0
-        return ridge.theta.dot(x).item()  # type: ignore[no-any-return]
+        return self._mean if ridge is None else ridge.theta.dot(x).item()
+
+    def predict_many(self, models: Sequence[str | None], X: Matrix) -> Vector:
+        """Return the expected outcomes, shape (n,), of these models for contexts, shape (n, d)."""
+        column: dict[str | None, int] = {model: j for j, model in enumerate(self._models)}
+        expected = np.full((len(X), len(column) + 1), self._mean)
+        for j, ridge in enumerate(self._models.values()):
+            expected[:, j] = X.dot(ridge.theta)
+        found: Vector = expected[np.arange(len(X)), [column.get(model, -1) for model in models]]
+        return found
+
+    @property
+    def _mean(self) -> float:
+        return self._total / self._count if self._count else 0.0
 
 
 @dataclass(slots=True)
@@ -89,10 +91,11 @@ class Moments:
     total: float = 0.0
     squares: float = 0.0
 
-    def add(self, value: float) -> None:
-        self.n += 1
-        self.total += value
-        self.squares += value * value
+    def add(self, values: Vector) -> None:
+        """Take numbers in, shape (n,)."""
+        self.n += len(values)
+        self.total += values.sum().item()
+        self.squares += values.dot(values).item()
 
     @property
     def mean(self) -> float:
@@ -120,7 +123,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class OffPolicy:
-    """Estimates of one policy's mean outcome, case by case.
+    """Estimates of one policy's mean outcome.
 
     Attributes:
         weight: Σw and Σw²; agreed: how often history chose as the policy does.
@@ -134,16 +137,22 @@ class OffPolicy:
     agreed: int = 0
     possible: int = 0
 
-    def observe(self, *, model: str, logged: str, propensity: float, outcome: float, q_policy: float, q_logged: float) -> None:
-        """Take one case in: the policy's model, history's with its propensity and outcome, and what was expected of both."""
-        agrees = model == logged
-        weight = 1.0 / propensity if agrees and propensity > 0.0 else 0.0
-        self.agreed += agrees
-        self.possible += agrees or propensity < 1.0
+    def observe(self, agrees: Vector, propensities: Vector, outcomes: Vector, q_policy: Vector, q_logged: Vector) -> None:
+        """Take n cases in, every argument of shape (n,).
+
+        Args:
+            agrees: 1.0 where the policy's model is history's, else 0.0.
+            propensities: of history's models.
+            outcomes: of history's models.
+            q_policy, q_logged: what was expected of the policy's models and of history's.
+        """
+        weights = np.divide(agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0)
+        self.agreed += int(agrees.sum())
+        self.possible += int(np.count_nonzero((agrees > 0.0) | (propensities < 1.0)))
         self.direct.add(q_policy)
-        self.ips.add(weight * outcome)
-        self.robust.add(q_policy + weight * (outcome - q_logged))
-        self.weight.add(weight)
+        self.ips.add(weights * outcomes)
+        self.robust.add(q_policy + weights * (outcomes - q_logged))
+        self.weight.add(weights)
 
     @property
     def effective(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from rich.table import Table
 
 from router_state.record import Candidates
@@ -43,7 +44,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
                 "recorded": {
                     "model": found.recorded.model,
                     "lambda_t": found.recorded.lambda_t,
-                    "candidates": found.recorded.candidates,
+                    "candidates": _recorded(found),
                 },
                 "again": None if found.again is None else _again(found),
             }
@@ -54,7 +55,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
 
 def tables(difference: Difference) -> list[Table]:
     """Return what history saw and what the replay saw, one table each."""
-    shown = [_table("In history", difference.recorded.lambda_t, difference.recorded.model, difference.recorded.candidates or [])]
+    shown = [_table("In history", difference.recorded.lambda_t, difference.recorded.model, _recorded(difference))]
     if difference.again is not None:
         again = difference.again
         shown.append(_table("Now", again.lambda_t, again.model, rows_of(again.candidates)))
@@ -79,6 +80,11 @@ def rows_of(seen: Candidates | None) -> list[dict[str, Any]]:
     ]
 
 
+def _recorded(found: Difference) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = msgspec.to_builtins(found.recorded.candidates or [])
+    return rows
+
+
 def _again(found: Difference) -> dict[str, Any]:
     assert found.again is not None
     return {"model": found.again.model, "lambda_t": found.again.lambda_t, "candidates": rows_of(found.again.candidates)}
@@ -90,6 +96,6 @@ def _table(title: str, lambda_t: float, chosen: str, rows: list[dict[str, Any]])
     for column in COLUMNS:
         shown.add_column(column, justify="right")
     for row in rows:
-        cells = (f"{row[c]:.9g}" if isinstance(row[c], int | float) else row[c] or "" for c in COLUMNS)
+        cells = (f"{row[c]:.9g}" if isinstance(row.get(c), int | float) else row.get(c) or "" for c in COLUMNS)
         shown.add_row(row["model"], *cells)
     return shown

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from schemas.routers import RouterDeclared
 from streams.replay.reading import Bill, Decision, Request, Reward
 
 
-class Declared(NamedTuple):
+class Declared(Struct, frozen=True, gc=False):
     """A declaration comes in force; None: the router is gone."""
 
     router_id: str
@@ -18,7 +18,7 @@ class Declared(NamedTuple):
     applied: tuple[int, int] = (-1, -1)
 
 
-class Decided(NamedTuple):
+class Decided(Struct, frozen=True, gc=False):
     """A request got its decision."""
 
     router_id: str
@@ -28,7 +28,7 @@ class Decided(NamedTuple):
     at: float
 
 
-class Billed(NamedTuple):
+class Billed(Struct, frozen=True, gc=False):
     """A bill is booked."""
 
     router_id: str
@@ -37,7 +37,7 @@ class Billed(NamedTuple):
     bill: Bill
 
 
-class Rewarded(NamedTuple):
+class Rewarded(Struct, frozen=True, gc=False):
     """A reward is learned."""
 
     router_id: str

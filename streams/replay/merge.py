@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from streams.replay.account import Account
 from streams.replay.happened import Billed, Decided, Declared, Feedback, Happened, Rewarded
 from streams.replay.reading import Decision
@@ -144,17 +146,17 @@ class Merge:
             else:
                 positions = applied.declared_costs, applied.declared_rewards
                 self._feed(queue, *positions)
-                self._out.append(declared._replace(applied=positions))
+                self._out.append(replace(declared, applied=positions))
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Take the router's bills and rewards up to these offsets."""
         for topic, last in (("costs", costs), ("rewards", rewards)):
             waiting: deque[Any] = queue.bills if topic == "costs" else queue.rewards
             cursor = self._cursors[topic]
-            while (record := cursor.head) is not None and record[0] <= last:
+            while (record := cursor.head) is not None and record.offset <= last:
                 cursor.advance()
                 self._enqueue(topic, record)
-            while waiting and waiting[0][1] <= last:
+            while waiting and waiting[0].offset <= last:
                 self._known(queue, waiting.popleft())
 
     def _feed_until(self, queue: Queue, at: float) -> None:
@@ -170,7 +172,7 @@ class Merge:
 
     def _known(self, queue: Queue, event: Feedback) -> None:
         """Take feedback of a decided request; of another one it waits for the decision."""
-        request_id = event[3].request_id
+        request_id = (event.bill if isinstance(event, Billed) else event.reward).request_id
         if request_id in queue.seen:
             self._out.append(event)
             return
@@ -208,11 +210,11 @@ class Merge:
         event: Any = self._decoder.event(topic, record)
         if event is None:
             return
-        queue = self._queue(event[0])
+        queue = self._queue(event.router_id)
         if topic == "costs":
-            queue.bills.append(Billed(event[0], record[0], record[1], event))
+            queue.bills.append(Billed(event.router_id, record.offset, record.timestamp, event))
         else:
-            queue.rewards.append(Rewarded(event[0], record[0], record[1], event))
+            queue.rewards.append(Rewarded(event.router_id, record.offset, record.timestamp, event))
 
     def _is_decided(self, router_id: str, request_id: str) -> bool:
         return request_id in self._queue(router_id).seen

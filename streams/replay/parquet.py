@@ -7,8 +7,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from streams.replay.records import NO_HEADERS, Record
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def write_parquet(records: Iterable[Record], path: Path) -> int:
     written, rows, size = 0, [], 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as file:
         for record in records:
-            value = record.value if record.value is None or isinstance(record.value, bytes) else orjson.dumps(record.value)
+            value = record.value
             headers = list(record.headers.items()) or None
             rows.append((record.offset, round(record.timestamp * 1e6), record.key, value, headers))
             size += 0 if value is None else len(value)

@@ -6,14 +6,15 @@ the reason why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
-import orjson
+from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType
+from msgspec.json import Decoder
 
-from schemas.costs import CostReported
-from schemas.event import Event, MalformedEvent, decode
+from schemas.costs import MAX_COST_USD, CostReported
+from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.rewards import RewardObserved
@@ -21,7 +22,34 @@ from schemas.routes import RouteDecided
 from streams.replay.records import Record
 
 
-class Applied(NamedTuple):
+class Metadata(Struct, frozen=True, gc=False):
+    """What is read of a request's metadata; `outcomes` is unchecked."""
+
+    outcomes: Any = None
+
+
+class Request(Struct, frozen=True, gc=False):
+    """A request."""
+
+    router_id: str
+    request_id: str
+    context: list[float] | None = None
+    prompt: str | None = None
+    allowed_models: list[str] | None = None
+    max_price_per_1k: float | None = None
+    metadata: Metadata | None = None
+
+    def __post_init__(self) -> None:
+        if self.context is not None and self.context[-1:] != [1.0]:
+            raise ValueError("a context ends with the bias 1.0")
+
+    @property
+    def outcomes(self) -> Any:
+        """Return what the metadata say of every model, unchecked."""
+        return None if self.metadata is None else self.metadata.outcomes
+
+
+class Applied(Struct, frozen=True, gc=False):
     """What the state contained at a decision, see `pb.routes`."""
 
     costs: int
@@ -31,20 +59,20 @@ class Applied(NamedTuple):
     declared_rewards: int
 
 
-class Request(NamedTuple):
-    """A request; `outcomes` is what its metadata says of every model, unchecked."""
+class Candidate(Struct, frozen=True, gc=False):
+    """One model as a decision saw it; older decisions say less."""
 
-    router_id: str
-    request_id: str
-    context: list[float] | None
-    prompt: str | None
-    allowed_models: list[str] | None
-    max_price_per_1k: float | None
-    outcomes: Any
+    model: str
+    mean: float | UnsetType = UNSET
+    bonus: float | UnsetType = UNSET
+    penalty: float | UnsetType = UNSET
+    score: float | UnsetType = UNSET
+    expected_cost_usd: float | UnsetType = UNSET
+    excluded: str | None = None
 
 
-class Decision(NamedTuple):
-    """A decision; `candidates` as on the wire."""
+class Decision(Struct, frozen=True, gc=False):
+    """A decision."""
 
     router_id: str
     request_id: str
@@ -56,32 +84,55 @@ class Decision(NamedTuple):
     expected_cost_usd: float
     lambda_t: float
     config_offset: int
-    at: float
-    applied: Applied | None
-    candidates: list[dict[str, Any]] | None
+    decided_at: datetime
     repeat: bool
+    applied: Applied | None = None
+    candidates: list[Candidate] | None = None
+
+    @property
+    def at(self) -> float:
+        """Return when it was made, in seconds since the epoch."""
+        return self.decided_at.timestamp()
 
 
-class Bill(NamedTuple):
+class Bill(Struct, frozen=True, gc=False):
     """A bill in dollars, or in tokens."""
 
     router_id: str
     request_id: str
-    cost_usd: float | None
-    tokens: tuple[int, int] | None
-    revision: int
+    cost_usd: Annotated[float, Meta(ge=0.0, le=MAX_COST_USD)] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    revision: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cost_usd is None and self.tokens is None:
+            raise ValueError("neither dollars nor tokens")
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Return input and output tokens, where both are known."""
+        into, out = self.input_tokens, self.output_tokens
+        return None if into is None or out is None else (into, out)
 
 
-class Reward(NamedTuple):
+class Reward(Struct, frozen=True, gc=False):
     """A reward."""
 
     router_id: str
     request_id: str
-    reward: float
+    reward: Annotated[float, Meta(ge=0.0, le=1.0)]
     source: str
-    revision: int
+    revision: int = 0
 
 
+READERS: dict[str, Callable[[Any], Any]] = {
+    "requests": Decoder(Request).decode,
+    "routes": Decoder(Decision).decode,
+    "costs": Decoder(Bill).decode,
+    "rewards": Decoder(Reward).decode,
+}
+UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError, TypeError)
 SCHEMAS: dict[str, type[Event]] = {
     "requests": RequestSubmitted,
     "routes": RouteDecided,
@@ -90,78 +141,10 @@ SCHEMAS: dict[str, type[Event]] = {
 }
 
 
-_APPLIED = itemgetter(*Applied._fields)
-
-
-def read(topic: str, record: Record) -> Request | Decision | Bill | Reward:
-    """Return the event of a record.
-
-    Raises:
-        MalformedEvent: it can't be read, with the reason that a worker would give.
-    """
-    value = record.value
+def reason_of(topic: str, record: Record) -> Reason:
+    """Return why a worker would refuse a record that can't be read."""
     try:
-        body: Any = orjson.loads(value) if isinstance(value, bytes) else value
-        if record.key is not None and record.key != body["router_id"].encode():
-            raise ValueError("wrong key")
-        event: Request | Decision | Bill | Reward = READERS[topic](body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        decode(SCHEMAS[topic], value if value is None or isinstance(value, bytes) else orjson.dumps(value))
-        raise MalformedEvent(Reason.MALFORMED_EVENT, f"{type(error).__name__}: {error}") from None
-    return event
-
-
-def _request(body: Any) -> Request:
-    context, metadata = body.get("context"), body.get("metadata")
-    if context is not None and context[-1] != 1.0:
-        raise ValueError("no bias")
-    return Request(
-        body["router_id"],
-        body["request_id"],
-        context,
-        body.get("prompt"),
-        body.get("allowed_models"),
-        body.get("max_price_per_1k"),
-        None if metadata is None else metadata.get("outcomes"),
-    )
-
-
-def _decision(body: Any) -> Decision:
-    applied = body.get("applied")
-    return Decision(
-        body["router_id"],
-        body["request_id"],
-        body["model"],
-        body["seq"] + 0,
-        body["reason"],
-        body["propensity"] + 0.0,
-        body["expected_reward"] + 0.0,
-        body["expected_cost_usd"] + 0.0,
-        body["lambda_t"] + 0.0,
-        body["config_offset"] + 0,
-        datetime.fromisoformat(body["decided_at"]).timestamp(),
-        None if applied is None else Applied._make(_APPLIED(applied)),
-        body.get("candidates"),
-        body["repeat"],
-    )
-
-
-def _bill(body: Any) -> Bill:
-    cost, into, out = body.get("cost_usd"), body.get("input_tokens"), body.get("output_tokens")
-    if cost is None and (into is None or out is None):
-        raise ValueError("no bill")
-    if cost is not None and not 0.0 <= cost <= 1000.0:
-        raise ValueError("out of range")
-    return Bill(
-        body["router_id"], body["request_id"], cost, None if into is None or out is None else (into, out), body.get("revision", 0)
-    )
-
-
-def _reward(body: Any) -> Reward:
-    reward = body["reward"]
-    if not 0.0 <= reward <= 1.0:
-        raise ValueError("out of range")
-    return Reward(body["router_id"], body["request_id"], reward, body["source"], body.get("revision", 0))
-
-
-READERS: dict[str, Any] = {"requests": _request, "routes": _decision, "costs": _bill, "rewards": _reward}
+        decode_keyed(SCHEMAS[topic], key=record.key, value=record.value)
+    except MalformedEvent as error:
+        return error.reason
+    return Reason.MALFORMED_EVENT

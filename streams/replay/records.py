@@ -6,10 +6,12 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import orjson
 from aiokafka.partitioner import murmur2
+from msgspec import MsgspecError, Raw, Struct
+from msgspec.json import Decoder
 
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
@@ -17,13 +19,13 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 
-class Record(NamedTuple):
-    """One record of a topic; `timestamp` in seconds since the epoch, `value` as bytes or as the JSON that it is."""
+class Record(Struct, frozen=True, gc=False):
+    """One record of a topic; `timestamp` in seconds since the epoch."""
 
     offset: int
     timestamp: float
     key: bytes | None
-    value: Any
+    value: bytes | None
     headers: Mapping[str, str]
 
 
@@ -65,6 +67,23 @@ def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
     return refused
 
 
+class Line(Struct, gc=False):
+    """A line of an export; the event in it stays as it is."""
+
+    offset: int
+    timestamp: float
+    value: Raw
+    key: str | None = None
+    headers: dict[str, str] | None = None
+
+
+class BrokenLine(Exception):
+    """A line of an export can't be read."""
+
+    reason = "broken_line"
+    retriable = False
+
+
 class JsonlHistory:
     """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `write_jsonl` writes them.
 
@@ -82,23 +101,37 @@ class JsonlHistory:
         return sorted(int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.jsonl"))
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
-        """Return a partition's records; none where there is no file."""
+        """Return a partition's records; none where there is no file.
+
+        Raises:
+            BrokenLine: one can't be read.
+        """
         path = self._folder / f"{topic}-{partition}.jsonl"
         if not path.exists():
             return
-        keys: dict[str | None, bytes | None] = {None: None}
-        load, make = orjson.loads, Record._make
+        decode = Decoder(Line).decode
         with path.open("rb", buffering=2**18) as lines:
-            for line in lines:
-                if line == b"\n":
+            for number, text in enumerate(lines, 1):
+                if text == b"\n":
                     continue
-                body = load(line)
-                value, key = body["value"], body.get("key")
-                if key not in keys:
-                    keys[key] = key.encode()
-                if type(value) is dict and len(value) == 1 and "base64" in value:
-                    value = base64.b64decode(value["base64"])
-                yield make((body["offset"], body["timestamp"], keys[key], value, body.get("headers", NO_HEADERS)))
+                try:
+                    line = decode(text)
+                except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    raise BrokenLine(f"{path}, line {number}: {error}") from None
+                key, value = line.key, bytes(line.value)
+                yield Record(
+                    line.offset,
+                    line.timestamp,
+                    None if key is None else key.encode(),
+                    value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
+                    line.headers or NO_HEADERS,
+                )
+
+
+def _opaque(value: bytes) -> bytes | None:
+    """Return a value that is no JSON object: null, or bytes in base 64."""
+    body = orjson.loads(value)
+    return base64.b64decode(body["base64"]) if _is_opaque(body) else None if body is None else value
 
 
 def _is_opaque(value: object) -> bool:
@@ -121,7 +154,7 @@ def line_of(record: Record) -> bytes:
     if record.key is not None:
         body["key"] = record.key.decode(errors="replace")
     try:
-        body["value"] = orjson.Fragment(_checked(record.value)) if isinstance(record.value, bytes) else record.value
+        body["value"] = None if record.value is None else orjson.Fragment(_checked(record.value))
     except orjson.JSONDecodeError:
         body["value"] = {"base64": base64.b64encode(record.value or b"").decode()}
     if record.headers:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared
 from streams.replay.cases import Case
+from streams.replay.compare import BLOCK, Comparison, observed
 from streams.replay.estimators import DirectModel, OffPolicy
 from streams.replay.happened import Declared
 from streams.replay.policies import Decider
@@ -15,26 +16,27 @@ from streams.replay.track import Track
 from streams.replay.world import World
 
 
-@dataclass(slots=True)
 class Outcomes:
     """What any model earns and costs on a case: as observed, as the data says, else as the direct model of the history expects."""
 
-    rewards: DirectModel = field(default_factory=DirectModel)
-    costs: DirectModel = field(default_factory=DirectModel)
+    def __init__(self) -> None:
+        self.rewards = DirectModel()
+        self.costs = DirectModel()
+        self._waiting: list[Case] = []
 
     def fit(self, case: Case) -> None:
-        """Learn from what was observed."""
-        if case.outcomes:
-            return
-        if case.reward is not None:
-            self.rewards.observe(case.model, case.x, case.reward)
-        if case.cost_usd is not None:
-            self.costs.observe(case.model, case.x, case.cost_usd)
+        """Learn from what was observed; it counts once `settle` is called."""
+        if not case.outcomes:
+            self._waiting.append(case)
+            if len(self._waiting) >= BLOCK:
+                self.settle()
 
     def settle(self) -> None:
         """Let everything that was observed count."""
-        self.rewards.settle()
-        self.costs.settle()
+        for q, outcome in ((self.rewards, "reward"), (self.costs, "cost_usd")):
+            found = observed(self._waiting, outcome)
+            q.observe(found.models, found.X, found.values)
+        self._waiting.clear()
 
     def of(self, case: Case, model: str) -> tuple[float | None, float | None, bool]:
         """Return reward and cost of a call, None where nobody reported one, and whether they are a guess."""
@@ -102,7 +104,7 @@ class Simulation:
         self.world = world
         self.runs = runs
         self._outcomes = outcomes
-        self._earlier = Outcomes() if compare else None
+        self._comparison = Comparison([(run.reward, run.cost) for run in runs.values()]) if compare else None
         self._base: RouterDeclared | None = None
         self._declared = 0
 
@@ -118,8 +120,9 @@ class Simulation:
                 continue
             for run in self.runs.values():
                 self._step(run, case)
-            if self._earlier is not None:
-                self._compare(case)
+            self._compare(case)
+        if self._comparison is not None:
+            self._comparison.settle()
         for run in self.runs.values():
             run.finish()
 
@@ -140,6 +143,7 @@ class Simulation:
 
     def _call(self, run: Run, case: Case, copy: int) -> None:
         world, track, index = self.world, run.track, case.index
+        run.last = None
         run.feed()
         request_id = case.request_id if copy == 0 else f"{case.request_id}~{copy}"
         try:
@@ -167,25 +171,5 @@ class Simulation:
             track.alerts.append((index, alert.kind, alert.model, alert.direction))
 
     def _compare(self, case: Case) -> None:
-        """Move on the off-policy estimates; q was fitted on earlier cases only."""
-        earlier = self._earlier
-        assert earlier is not None
-        for q, value, is_reward in ((earlier.rewards, case.reward, True), (earlier.costs, case.cost_usd, False)):
-            if value is None:
-                continue
-            expected = {case.model: q.predict(case.model, case.x)}
-            for run in self.runs.values():
-                model = run.last
-                if model is None:
-                    continue
-                if model not in expected:
-                    expected[model] = q.predict(model, case.x)
-                (run.reward if is_reward else run.cost).observe(
-                    model=model,
-                    logged=case.model,
-                    propensity=case.propensity,
-                    outcome=value,
-                    q_policy=expected[model],
-                    q_logged=expected[case.model],
-                )
-            q.observe(case.model, case.x, value)
+        if self._comparison is not None:
+            self._comparison.observe(case, [run.last for run in self.runs.values()])

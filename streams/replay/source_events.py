@@ -6,13 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import orjson
-
 from schemas.event import MalformedEvent
+from schemas.reasons import Reason
 from schemas.routers import decode_router
 from streams.replay.account import Account
 from streams.replay.happened import Declared
-from streams.replay.reading import READERS, Request, read
+from streams.replay.reading import READERS, UNREADABLE, Request, reason_of
 from streams.replay.records import Record
 
 MAX_WAITING = 100_000
@@ -33,7 +32,7 @@ class Cursor:
     def advance(self) -> None:
         """Look at the next record."""
         for record in self._records:
-            offset = record[0]
+            offset = record.offset
             if offset != self._expected and self._where is not None:
                 self._count_hole(self._where, offset)
             self._expected = offset + 1
@@ -53,40 +52,35 @@ class Decoder:
 
     def __init__(self, partition: int, router_id: str | None, account: Account) -> None:
         self.partition = partition
-        self._only = router_id
         self._key = None if router_id is None else router_id.encode()
         self._account = account
 
     def event(self, topic: str, record: Record) -> Any:
         """Return the event of a record, or None where it is of another router or can't be read."""
-        key, only = record[2], self._key
+        key, only = record.key, self._key
         if only is not None and key is not None and key != only:
             return None
         try:
-            value = record[3]
-            event = READERS[topic](orjson.loads(value) if type(value) is bytes else value)
-            if key is not None and (event[0] != self._only if only is not None else event[0].encode() != key):
-                event = read(topic, record)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            event = self._read_again(topic, record)
-        return event if event is None or only is None or event[0] == self._only else None
-
-    def _read_again(self, topic: str, record: Record) -> Any:
-        """Read a record that does not fit with its full schema, for the reason why."""
-        try:
-            return read(topic, record)
-        except MalformedEvent as error:
-            self._account.skip(f"malformed ({error.reason.value})", f"{topic}-{self.partition} offset {record.offset}")
+            event = READERS[topic](record.value)
+        except UNREADABLE:
+            self._skip(reason_of(topic, record), topic, record)
             return None
+        if key is not None and event.router_id.encode() != key:
+            self._skip(Reason.WRONG_KEY, topic, record)
+            return None
+        return event if only is None or key is not None or event.router_id.encode() == only else None
+
+    def _skip(self, reason: Reason, topic: str, record: Record) -> None:
+        self._account.skip(f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}")
 
     def declaration(self, record: Record) -> Declared | None:
         """Return a declaration, or None where it is of another router or can't be read."""
         if self._key is not None and record.key is not None and record.key != self._key:
             return None
         try:
-            router_id, router = decode_router(key=record.key, value=_raw(record.value))
+            router_id, router = decode_router(key=record.key, value=record.value)
         except MalformedEvent as error:
-            self._account.skip(f"malformed ({error.reason.value})", f"routers-{self.partition} offset {record.offset}")
+            self._skip(error.reason, "routers", record)
             return None
         return Declared(router_id, record.offset, record.timestamp, router)
 
@@ -125,7 +119,3 @@ class Requests:
                 (_, lost), _ = waiting.popitem(last=False)
                 self._account.skip("requests without a decision", f"request {lost}")
         return None
-
-
-def _raw(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)

@@ -125,7 +125,7 @@ class Target:
 def _request_id(record: Record | Any) -> str | None:
     """Return the request_id of an event, None if it can't be read."""
     try:
-        request_id = orjson.loads(record.value)["request_id"]
+        request_id = orjson.loads(record.value or b"")["request_id"]
     except (orjson.JSONDecodeError, TypeError, KeyError):
         return None
     return request_id if isinstance(request_id, str) else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from router_state.config import n_eff_of
 from schemas.priors import InlinePrior, ReferencedPrior
 from schemas.routers import RouterDeclared
@@ -84,7 +86,7 @@ def rotated(kept: Iterable[Case | Declared], *, shift: int | None) -> Iterator[C
     """Hand cases on, every model's prior replaced by that of the model `shift` places further, or by none."""
     for case in kept:
         if isinstance(case, Declared) and case.router is not None:
-            yield case._replace(router=shifted(case.router, shift=shift))
+            yield replace(case, router=shifted(case.router, shift=shift))
         else:
             yield case
 

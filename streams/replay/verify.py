@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 from streams.replay.happened import Decided, Happened
@@ -134,14 +136,14 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
     ]
     seen = again.candidates
     if recorded.candidates is not None and seen is not None:
-        if tuple(c["model"] for c in recorded.candidates) != tuple(seen.models):
+        if tuple(c.model for c in recorded.candidates) != tuple(seen.models):
             fields.append("candidates")
         else:
             columns = (seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd)
             for k, candidate in enumerate(recorded.candidates):
-                at_k = [(name, column[k]) for name, column in zip(NUMBERS, columns, strict=True)]
-                numbers += [(name, candidate[name], now) for name, now in at_k if name in candidate]  # older ones have fewer
-                if candidate.get("excluded") != seen.excluded[k] and "excluded" not in fields:
+                at_k = [(name, getattr(candidate, name), column[k]) for name, column in zip(NUMBERS, columns, strict=True)]
+                numbers += [number for number in at_k if number[1] is not UNSET]  # older ones have fewer
+                if candidate.excluded != seen.excluded[k] and "excluded" not in fields:
                     fields.append("excluded")
     identical = True
     for name, was, now in numbers:
@@ -170,17 +172,14 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     if len(rows) != len(seen.models):
         return False
     terms = iter(seen.terms)
-    try:
-        for row, model, penalty, excluded in zip(rows, seen.models, seen.penalty, seen.excluded, strict=True):
-            if (
-                row["mean"] != next(terms)
-                or row["bonus"] != next(terms)
-                or row["expected_cost_usd"] != next(terms)
-                or row["penalty"] != penalty
-                or row["model"] != model
-                or row["excluded"] != excluded
-            ):
-                return False
-    except KeyError:  # older ones have fewer
-        return False
+    for row, model, penalty, excluded in zip(rows, seen.models, seen.penalty, seen.excluded, strict=True):
+        if (
+            row.mean != next(terms)
+            or row.bonus != next(terms)
+            or row.expected_cost_usd != next(terms)
+            or row.penalty != penalty
+            or row.model != model
+            or row.excluded != excluded
+        ):
+            return False
     return True

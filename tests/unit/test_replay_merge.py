@@ -173,8 +173,7 @@ def test_an_export_reads_back_equal(history: Memory, tmp_path: Path) -> None:
     read = JsonlHistory(tmp_path)
     assert read.partitions() == [0]
     assert list(read.read("costs", 0)) == history.topics["costs"]
-    routes = list(read.read("routes", 0))
-    assert [record._replace(value=orjson.dumps(record.value)) for record in routes] == history.topics["routes"]
+    assert list(read.read("routes", 0)) == history.topics["routes"]
 
 
 def test_a_folder_without_requests_is_no_history(tmp_path: Path) -> None:
