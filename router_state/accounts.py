@@ -102,13 +102,13 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
         arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], cost_model.winsorised(ratio, mean))
         arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
         return
-    w = arms.w[k]
-    deviation = 0.0 if x is None else w.dot(x).item()
+    model = arms.costs[k]
+    deviation = 0.0 if x is None else cost_model.deviation(model, x, arms.work)
     predicted = cost_model.predict(mean, deviation)
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
         budget = state.config.budget_usd_per_request
         budgets = cost_usd / budget if budget is not None else 0.0
-        shift = cost_model.surprise(arms.costs[k].watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
+        shift = cost_model.surprise(model.watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
         if shift is not None:
             factor = _rescale(state, k, shift)
             predicted, deviation = predicted * factor, deviation * factor
@@ -116,8 +116,8 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
     arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
     if x is not None:
-        arms.prompt_costs = True
-        cost_model.regress(arms.costs[k], w, x, ratio - arms.ratio[k] - deviation, work=arms.work)
+        cost_model.regress(model, x, ratio - arms.ratio[k] - deviation, arms.work)
+        arms.show_costs(k)
     state.touched.add(cost_piece(record.model))
 
 
@@ -138,7 +138,8 @@ def _rescale(state: RouterState, k: int, shift: Shift) -> float:
     )
     arms.ratio[k] *= factor
     arms.bills[k] = min(arms.bills[k], cost_model.MEMORY_AFTER_SHIFT)
-    arms.w[k] *= factor
+    arms.costs[k].w *= factor
+    arms.show_costs(k)
     if isinstance(state.pacer, DualPacer):
         state.pacer.stale = EVERY
     return factor

@@ -33,7 +33,8 @@ class Arms:
     """K arms of dimension d; row k of every attribute is the arm `names[k]`.
 
     Attributes:
-        stack: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, the cost coefficients w in row d + 1.
+        stack: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, in row d + 1 the coefficients w of its cost model as of
+            `show_costs`.
         tails: from `WIDE` dimensions on, shape (K, 8, d): the last few rows v of which vvᵀ is still to be taken off A_hat⁻¹,
             `pending[k]` of them; one product takes eight off at the price of one.
         decay: see the module, in (0, 1].
@@ -131,7 +132,7 @@ class Arms:
         row[0, : self.d] = symmetric_inverse(A)
         row[0, self.d] = row[0, : self.d] @ b
         self.names += (model,)
-        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, first_guess(price), 1.0, None, CostModel.start(self.d), Watch(), None, price)
+        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, first_guess(price), 1.0, None, CostModel(self.d), Watch(), None, price)
         for column, value in zip(self._columns(), fresh, strict=True):
             column.append(value)
         self._use(np.concatenate([self.stack, row]), np.concatenate([self.tails, np.zeros((1, *self.tails.shape[1:]))]))
@@ -149,7 +150,7 @@ class Arms:
         """Make room for arms whose arrays are about to be filled in, with these scalars by attribute name."""
         K, d = len(names), self.d
         self.names, self.price = names, prices
-        self.costs = [CostModel.start(d) for _ in names]
+        self.costs = [CostModel(d) for _ in names]
         self.watch = [Watch() for _ in names]
         self.suspicion = [None] * K
         for name, values in scalars.items():
@@ -160,10 +161,15 @@ class Arms:
     def reprice(self, k: int, price: Price) -> None:
         """Put a new list price in force for row k; what bills say of the tokens per request stays."""
         if (self.price[k].per_1k == 0.0) != (price.per_1k == 0.0):  # bills of a free model say nothing of its tokens
-            self.ratio[k], self.bills[k], self.costs[k] = first_guess(price), 1.0, CostModel.start(self.d)
-            self.w[k][:] = 0.0
+            self.ratio[k], self.bills[k], self.costs[k] = first_guess(price), 1.0, CostModel(self.d)
+            self.show_costs(k)
         self.price[k] = price
         self.derive()
+
+    def show_costs(self, k: int) -> None:
+        """Let scoring see the coefficients of the cost model of row k."""
+        np.copyto(self.w[k], self.costs[k].w)
+        self.prompt_costs = True
 
     def expect(self, k: int, *, ratio: float) -> None:
         """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for 20 bills."""

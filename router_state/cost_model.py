@@ -7,11 +7,10 @@ nothing is known of a first burst until its bills arrive.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from router_state.config import Matrix, Price, Vector
+from router_state.config import Price, Vector
 from router_state.drift import Shift, Watch
 from router_state.work import Work
 
@@ -31,24 +30,24 @@ TINY = 1e-9
 RIDGE_FLOOR = 0.1
 
 
-@dataclass(slots=True)
 class CostModel:
-    """How the bills of one arm deviate from their mean ratio ρ to the list price, by prompt; its coefficients w are the arm's.
+    """How the bills of one arm deviate from their mean ratio ρ to the list price, by prompt: recursive least squares.
 
     Attributes:
-        inverse: of the design matrix, undecayed, shape (d, d).
+        block: shape (d + 1, d): the inverse of the undecayed design matrix in rows 0..d-1, the coefficients w in row d.
+        inverse, w: views of it.
         decay: what is left of the ridge.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷ prediction.
     """
 
-    inverse: Matrix
-    decay: float
-    watch: Watch
+    __slots__ = ("block", "decay", "inverse", "w", "watch")
 
-    @classmethod
-    def start(cls, d: int) -> CostModel:
-        """Return the model of an arm without a bill."""
-        return cls(np.eye(d) / RIDGE, 1.0, Watch(sigma=0.7))
+    def __init__(self, d: int) -> None:
+        """Start the model of an arm without a bill."""
+        self.block = np.eye(d + 1, d) / RIDGE
+        self.inverse, self.w = self.block[:d], self.block[d]
+        self.decay = 1.0
+        self.watch = Watch(sigma=0.7)
 
 
 def first_guess(price: Price) -> float:
@@ -93,26 +92,33 @@ def factor_of(shift: Shift) -> float:
     return math.exp(min(max(shift.size, -7.0), 7.0))
 
 
-def regress(model: CostModel, w: Vector, x: Vector, error: float, *, work: Work) -> None:
+def deviation(model: CostModel, x: Vector, work: Work) -> float:
+    """Return wᵀx, how a bill is expected to deviate from ρ.
+
+    Args:
+        x: context, shape (d,).
+        work: arrays of this d; `regress` goes on from what this leaves there.
+    """
+    return model.block.dot(x, work.z).item(-1)
+
+
+def regress(model: CostModel, x: Vector, error: float, work: Work) -> None:
     """Learn one deviation from ρ by recursive least squares, forgetting 0.9995, ridge 10.
 
     Args:
-        w: the coefficients, moved in place, shape (d,).
-        x: context, shape (d,).
+        x: context, shape (d,), for which `deviation` was called last.
         error: the deviation, less wᵀx.
-        work: arrays to write into, of this d.
     """
+    block, y = model.block, work.z
     model.decay *= GAMMA
-    inverse = model.inverse
     if model.decay < RIDGE_FLOOR:
         _restore_ridge(model)
-    u = inverse.dot(x, work.u)
-    scale = model.decay + x.dot(u).item()
-    w += u * (error / scale)
-    work.scale[()] = 1.0 / math.sqrt(scale)
-    np.multiply(u, work.scale, u)
-    work.u_column.dot(work.row, work.half)
-    np.subtract(inverse, work.half, inverse)
+        block.dot(x, y)
+    y[-1] = -error
+    work.scale[()] = 1.0 / math.sqrt(model.decay + x.dot(work.z_u).item())
+    np.multiply(y, work.scale, y)
+    work.z_column.dot(work.z_row, work.z_outer)
+    np.subtract(block, work.z_outer, block)
 
 
 def _restore_ridge(model: CostModel) -> None:

@@ -71,13 +71,14 @@ class Watch:
         z = residual / sigma
         z = OUTLIER if z > OUTLIER else -OUTLIER if z < -OUTLIER else z
         for run, away in ((self.up, z), (self.down, -z)):
+            if run.count == 0 and away <= SHIFT / 2.0:
+                continue
             size = SHIFT
             if adaptive and run.count:
                 size = min(max(abs(run.total) / (run.count * sigma), SHIFT), OUTLIER)
             evidence = run.evidence + size * away - size * size / 2.0
             if evidence <= 0.0:
-                if run.count:
-                    run.evidence, run.count, run.total = 0.0, 0, 0.0
+                run.evidence, run.count, run.total = 0.0, 0, 0.0
                 continue
             if run.count == 0:
                 run.since = now

@@ -175,9 +175,10 @@ def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], arrays: _
     for k, arm in enumerate(packed):
         fill_symmetric(arms.A_hat_inv[k], arrays.take(half))
         arms.theta[k][:] = arrays.take(d)
-        arms.w[k][:] = arrays.take(d)
-        arms.tails[k, : arms.pending[k]] = arrays.take(arms.pending[k], d)
         model = arms.costs[k]
+        model.w[:] = arrays.take(d)
+        arms.show_costs(k)
+        arms.tails[k, : arms.pending[k]] = arrays.take(arms.pending[k], d)
         fill_symmetric(model.inverse, arrays.take(half))
         model.decay, model.watch = arm["cost_decay"], _watch(arm["cost_watch"])
         arms.watch[k] = _watch(arm["watch"])

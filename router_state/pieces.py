@@ -81,7 +81,7 @@ def pack_costs(arms: Arms, k: int) -> bytes:
     """Return the cost model of row k: the lower triangle of its inverse, w, its decay and its watch."""
     model = arms.costs[k]
     scalars = [model.decay, *pack_watch(model.watch)]
-    parts = (model.inverse.ravel()[lower_triangle(arms.d)], arms.w[k], np.array(scalars, dtype=np.float64))
+    parts = (model.inverse.ravel()[lower_triangle(arms.d)], model.w, np.array(scalars, dtype=np.float64))
     return np.concatenate(parts).astype("<f8", copy=False).tobytes()
 
 
@@ -92,7 +92,8 @@ def unpack_costs(arms: Arms, k: int, data: bytes) -> None:
     size = triangle + d + 1 + WATCH_SIZE
     inverse, w, scalars = np.split(_floats(data, least=size, most=size), (triangle, triangle + d))
     fill_symmetric(model.inverse, inverse)
-    arms.w[k][:] = w
+    model.w[:] = w
+    arms.show_costs(k)
     model.decay, *watch = scalars.tolist()
     model.watch = unpack_watch(watch)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agents import keys
 from router_state.framing import body_of, frame, loads
@@ -55,7 +56,7 @@ def events(log: Log, **wanted: Any) -> list[int]:
 def changed(log: Log, at: int, **fields: Any) -> Log:
     """Change fields of one event."""
     event = {**json.loads(log[at].value or b"{}"), **fields}
-    log[at] = log[at]._replace(value=json.dumps(event).encode())
+    log[at] = replace(log[at], value=json.dumps(event).encode())
     return log
 
 
@@ -65,7 +66,7 @@ def with_head(log: Log, change: Callable[[dict[str, Any]], None]) -> Log:
     value = log[at].value or b""
     head = loads(value)
     change(head)
-    log[at] = log[at]._replace(value=frame(json.dumps(head).encode()))
+    log[at] = replace(log[at], value=frame(json.dumps(head).encode()))
     return log
 
 
@@ -75,7 +76,7 @@ def with_record(log: Log, request_id: str, change: Callable[[list[Any]], None]) 
     value = log[at].value or b""
     record = loads(value)
     change(record)
-    log[at] = log[at]._replace(value=frame(json.dumps(record).encode()))
+    log[at] = replace(log[at], value=frame(json.dumps(record).encode()))
     return log
 
 
@@ -85,7 +86,7 @@ def with_arm(log: Log, change: Callable[[np.ndarray[Any, Any]], None]) -> Log:
     value = log[at].value or b""
     numbers = np.frombuffer(body_of(value), "<f8").copy()
     change(numbers)
-    log[at] = log[at]._replace(value=frame(numbers.tobytes()))
+    log[at] = replace(log[at], value=frame(numbers.tobytes()))
     return log
 
 
@@ -128,11 +129,11 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
      {Kind.UNEXPLAINED}),
     ("a route that is no route", "routes", lambda log: changed(log, events(log, seq=30, **HOME)[0], seq=0), {Kind.MALFORMED}),
     ("a dead letter is lost", "dlq", lambda log: without(log, 0), set()),
-    ("a dead letter with other bytes", "dlq", lambda log: [log[0]._replace(value=b"other"), *log[1:]], {Kind.LETTER_ALTERED}),
+    ("a dead letter with other bytes", "dlq", lambda log: [replace(log[0], value=b"other"), *log[1:]], {Kind.LETTER_ALTERED}),
     ("a dead letter of nothing", "dlq",
-     lambda log: [*log, log[0]._replace(headers={**log[0].headers, "__connect.errors.offset": "999999"})], {Kind.LETTER_UNFOUNDED}),
+     lambda log: [*log, replace(log[0], headers={**log[0].headers, "__connect.errors.offset": "999999"})], {Kind.LETTER_UNFOUNDED}),
     ("a dead letter of what was applied", "dlq",
-     lambda log: [*log, log[0]._replace(headers={**log[0].headers, "__connect.errors.topic": "pb.requests",
+     lambda log: [*log, replace(log[0], headers={**log[0].headers, "__connect.errors.topic": "pb.requests",
                                                  "__connect.errors.offset": "0"})], set()),
     ("a bill that was never sent is in the state", "costs", lambda log: without(log, events(log, request_id="r-40")[0]),
      {Kind.BILL, Kind.SPEND}),
@@ -158,10 +159,10 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
      {Kind.LEARNED}),
     ("an arm holds a NaN", "changelog", lambda log: with_arm(log, lambda numbers: put(numbers, 0, float("nan"))), {Kind.LEARNED}),
     ("an arm is cut off", "changelog",
-     lambda log: put(log, (at := last_state(log, keys.ARM, of="home-0\x00llama")), log[at]._replace(value=log[at].value[:-8]))
+     lambda log: put(log, (at := last_state(log, keys.ARM, of="home-0\x00llama")), replace(log[at], value=log[at].value[:-8]))
      or log, {Kind.CORRUPT}),
     ("a head is cut off", "changelog",
-     lambda log: put(log, (at := last_state(log, keys.HEAD)), log[at]._replace(value=log[at].value[:-8])) or log, {Kind.CORRUPT}),
+     lambda log: put(log, (at := last_state(log, keys.HEAD)), replace(log[at], value=log[at].value[:-8])) or log, {Kind.CORRUPT}),
     ("a commit is lost", "changelog", lambda log: without(log, last_state(log, keys.HEAD)), {Kind.COUNTER}),
     ("a declaration is lost", "routers", lambda log: without(log, events(log, **HOME)[0]), {Kind.DECLARATION}),
     ("another λ was published", "lambda", lambda log: changed(log, events(log, **HOME)[-1], lambda_t=4.5), {Kind.PUBLISHED}),
