@@ -42,7 +42,7 @@ class Contexts:
     def of(self, request: Request) -> Vector:
         """Return a request's context, shape (d,)."""
         if request.context is not None:
-            return np.array(request.context)
+            return np.array(request.context, np.float64)
         prompt = request.prompt or ""
         kept = self._open()
         digest = hashlib.sha256(prompt.encode()).digest()

@@ -17,6 +17,7 @@ from streams.replay.world import uniform
 
 REMEMBERED = 2_000
 EXPIRE_EVERY = 64
+TRIM_EVERY = 64
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
 
 
@@ -48,7 +49,9 @@ class Finished(Remembered):
     """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
 
     def trim(self, engine: Engine) -> None:
-        """Forget the oldest that have their bill and reward; one that waits forever is kept until its commitment expired."""
+        """Forget the oldest that have their bill and reward, some at once; one that waits forever is kept until it expired."""
+        if len(self) < self._keep + TRIM_EVERY:
+            return
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
             if request_id in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
@@ -69,10 +72,7 @@ class EngineDecider:
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
         if self._policy.profile != "declared":
-            kept = {
-                name: getattr(router, name)
-                for name in ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
-            }
+            kept = {name: getattr(router, name) for name in KEPT}
             router = RouterDeclared.model_construct(**kept, profile=self._policy.profile)
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
         if self._policy.knobs:
@@ -101,12 +101,12 @@ class EngineDecider:
 
     def bill(self, request_id: str, cost_usd: float) -> None:
         """Settle; a bill of a request that is forgotten changes nothing."""
-        if request_id in self.engine.records:
+        if request_id in self._records:
             self.engine.settle(request_id, cost_usd=cost_usd)
 
     def reward(self, request_id: str, reward: float) -> None:
         """Learn; a reward of a request that is forgotten changes nothing."""
-        if request_id in self.engine.records:
+        if request_id in self._records:
             self.engine.learn(request_id, reward=reward)
 
     def alerts(self) -> list[Alert]:
