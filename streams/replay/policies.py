@@ -16,13 +16,18 @@ from streams.replay.scenario import Policy
 from streams.replay.world import uniform
 
 REMEMBERED = 2_000
-EXPIRE_EVERY = 64
-TRIM_EVERY = 64
+TIDY_EVERY = 64
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
 
 
 class Decider(Protocol):
-    """One policy in a simulation."""
+    """One policy in a simulation.
+
+    Attributes:
+        alerts: what was raised; whoever reads them takes them off.
+    """
+
+    alerts: list[Alert]
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force."""
@@ -40,18 +45,12 @@ class Decider(Protocol):
         """Take a reward in."""
         ...
 
-    def alerts(self) -> list[Alert]:
-        """Return what was raised since the last call."""
-        ...
-
 
 class Finished(Remembered):
     """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
 
     def trim(self, engine: Engine) -> None:
-        """Forget the oldest that have their bill and reward, some at once; one that waits forever is kept until it expired."""
-        if len(self) < self._keep + TRIM_EVERY:
-            return
+        """Forget the oldest that have their bill and reward; one that waits forever is kept until its commitment expired."""
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
             if request_id in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
@@ -68,6 +67,7 @@ class EngineDecider:
         self._versions = 0
         self._records = Finished(REMEMBERED)
         self._engine: Engine | None = None
+        self.alerts: list[Alert] = []
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
@@ -80,6 +80,7 @@ class EngineDecider:
         self._versions += 1
         if self._engine is None:
             self._engine = Engine.start(config, self._records)
+            self.alerts = self._engine.state.alerts
         else:
             self._engine.configure(config, now=at)
 
@@ -91,12 +92,12 @@ class EngineDecider:
     def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
         """Let the engine decide."""
         engine = self.engine
-        if engine.state.seq % EXPIRE_EVERY == 0:
+        if engine.state.seq % TIDY_EVERY == 0:
             engine.expire(now=at)
+            self._records.trim(engine)
         record = engine.decide(
             request_id, case.x, now=at, allowed_models=case.allowed_models, max_price_per_1k=case.max_price_per_1k
         )
-        self._records.trim(engine)
         return record.model, record.lambda_t
 
     def bill(self, request_id: str, cost_usd: float) -> None:
@@ -108,16 +109,6 @@ class EngineDecider:
         """Learn; a reward of a request that is forgotten changes nothing."""
         if request_id in self._records:
             self.engine.learn(request_id, reward=reward)
-
-    def alerts(self) -> list[Alert]:
-        """Return and clear the engine's alerts; what the service would write is of no interest here."""
-        state = self.engine.state
-        state.touched.clear()
-        if not state.alerts:
-            return []
-        raised = list(state.alerts)
-        state.alerts.clear()
-        return raised
 
 
 class NoModel(RouterStateError):
@@ -132,6 +123,7 @@ class StaticDecider:
     def __init__(self, choose: Callable[[str, Case, list[str]], str | None]) -> None:
         self._choose = choose
         self._models: list[str] = []
+        self.alerts: list[Alert] = []
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Note which models there are."""
@@ -149,10 +141,6 @@ class StaticDecider:
 
     def reward(self, request_id: str, reward: float) -> None:
         """Learn nothing."""
-
-    def alerts(self) -> list[Alert]:
-        """Return none."""
-        return []
 
 
 def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:

@@ -167,8 +167,9 @@ class Simulation:
             run.later(cost_lags, request_id, cost, is_bill=True)
         if reward is not None:
             run.later(reward_lags, request_id, reward, is_bill=False)
-        for alert in run.decider.alerts():
-            track.alerts.append((index, alert.kind, alert.model, alert.direction))
+        if alerts := run.decider.alerts:
+            track.alerts += [(index, alert.kind, alert.model, alert.direction) for alert in alerts]
+            alerts.clear()
 
     def _compare(self, case: Case) -> None:
         if self._comparison is not None:
