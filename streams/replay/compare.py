@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,33 +13,11 @@ from streams.replay.estimators import DirectModel, OffPolicy
 BLOCK = 512
 
 
-class Observed(NamedTuple):
-    """What history says of an outcome in n cases.
-
-    Attributes:
-        at: which cases these are; models: the called ones.
-        X: contexts, shape (n, d); propensities, values: shape (n,).
-    """
-
-    at: list[int]
-    models: list[str]
-    X: Matrix
-    propensities: Vector
-    values: Vector
-
-
-def observed(cases: Sequence[Case], outcome: str) -> Observed:
-    """Return what is known of an outcome, "reward" or "cost_usd", in those cases in which something is."""
-    of = attrgetter(outcome)
-    at = [i for i, case in enumerate(cases) if of(case) is not None]
-    known = [cases[i] for i in at]
-    return Observed(
-        at,
-        [case.model for case in known],
-        np.array([case.x for case in known]),
-        np.array([case.propensity for case in known]),
-        np.array([of(case) for case in known]),
-    )
+def learn(cases: Sequence[Case], rewards: DirectModel, costs: DirectModel) -> None:
+    """Fit direct models to what was observed."""
+    models, X = _called(cases)
+    rewards.observe(models, X, _rewards(cases))
+    costs.observe(models, X, _costs(cases))
 
 
 class Comparison:
@@ -55,7 +31,7 @@ class Comparison:
 
     def __init__(self, estimates: Sequence[tuple[OffPolicy, OffPolicy]]) -> None:
         self._estimates = estimates
-        self._models = DirectModel(), DirectModel()
+        self._rewards, self._costs = DirectModel(), DirectModel()
         self._cases: list[Case] = []
         self._choices: list[list[str | None]] = []
         self._settled = 0
@@ -64,24 +40,36 @@ class Comparison:
         """Take one case in, and what every policy chose; None: nothing."""
         self._cases.append(case)
         self._choices.append(choices)
-        if len(self._cases) > min(BLOCK, self._settled // 4):
+        if len(self._cases) > min(BLOCK, self._settled // 2):
             self.settle()
 
     def settle(self) -> None:
         """Let everything that was observed count."""
-        for outcome, q, estimates in zip(("reward", "cost_usd"), self._models, zip(*self._estimates, strict=True), strict=True):
-            found = observed(self._cases, outcome)
-            if not found.at:
-                continue
-            expected = q.predict_many(found.models, found.X)
-            for policy, estimate in enumerate(estimates):
-                choices = [self._choices[i][policy] for i in found.at]
-                made = np.array([choice is not None for choice in choices])
-                agrees = np.array([a == b for a, b in zip(choices, found.models, strict=True)], dtype=np.float64)
-                q_policy = q.predict_many(choices, found.X)
-                columns = agrees, found.propensities, found.values, q_policy, expected
-                estimate.observe(*(column[made] for column in columns))
-            q.observe(found.models, found.X, found.values)
+        if not self._cases:
+            return
+        models, X = _called(self._cases)
+        propensities = np.array([case.propensity for case in self._cases])
+        outcomes = (_rewards(self._cases), self._rewards.predict_all(X)), (_costs(self._cases), self._costs.predict_all(X))
+        for estimates, choices in zip(self._estimates, zip(*self._choices, strict=True), strict=True):
+            agrees = np.array([a == b for a, b in zip(choices, models, strict=True)], dtype=np.float64)
+            made = np.array([choice is not None for choice in choices])
+            for estimate, (values, expected) in zip(estimates, outcomes, strict=True):
+                columns = agrees, propensities, values, expected.of(choices), expected.of(models)
+                known = made & np.isfinite(values)
+                estimate.observe(*(column[known] for column in columns))
+        learn(self._cases, self._rewards, self._costs)
         self._settled += len(self._cases)
         self._cases.clear()
         self._choices.clear()
+
+
+def _called(cases: Sequence[Case]) -> tuple[list[str], Matrix]:
+    return [case.model for case in cases], np.array([case.x for case in cases])
+
+
+def _rewards(cases: Sequence[Case]) -> Vector:
+    return np.array([case.reward for case in cases], dtype=np.float64)  # None becomes NaN
+
+
+def _costs(cases: Sequence[Case]) -> Vector:
+    return np.array([case.cost_usd for case in cases], dtype=np.float64)

@@ -9,8 +9,9 @@ only, so that the doubly robust terms are a martingale around the truth and thei
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,8 +44,20 @@ class Ridge:
         return self._theta
 
 
+class Expectations(NamedTuple):
+    """What every model is expected to bring for n contexts, shape (n, K + 1); the last column is for models that are not known."""
+
+    column: Mapping[str | None, int]
+    table: Matrix
+
+    def of(self, models: Sequence[str | None]) -> Vector:
+        """Return what these models, one per context, are expected to bring, shape (n,)."""
+        found: Vector = self.table[np.arange(len(models)), [self.column.get(model, -1) for model in models]]
+        return found
+
+
 class DirectModel:
-    """An outcome by context, a ridge regression per model."""
+    """An outcome by context, a ridge regression per model; a model of which nothing is known gets the mean over all."""
 
     def __init__(self) -> None:
         self._models: dict[str, Ridge] = {}
@@ -52,31 +65,29 @@ class DirectModel:
         self._count = 0
 
     def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
-        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d)."""
+        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is known of it."""
         rows: dict[str, list[int]] = {}
-        for at, model in enumerate(models):
-            rows.setdefault(model, []).append(at)
+        for at in np.flatnonzero(np.isfinite(values)).tolist():
+            rows.setdefault(models[at], []).append(at)
         for model, of_model in rows.items():
             ridge = self._models.get(model)
             if ridge is None:
                 ridge = self._models[model] = Ridge(X.shape[1])
             ridge.observe(X[of_model], values[of_model])
-        self._total += values.sum().item()
-        self._count += len(values)
+            self._total += values[of_model].sum().item()
+            self._count += len(of_model)
 
     def predict(self, model: str, x: Vector) -> float:
-        """Return the expected outcome for a context, shape (d,); a model of which nothing is known gets the mean over all."""
+        """Return the expected outcome for a context, shape (d,)."""
         ridge = self._models.get(model)
         return self._mean if ridge is None else ridge.theta.dot(x).item()
 
-    def predict_many(self, models: Sequence[str | None], X: Matrix) -> Vector:
-        """Return the expected outcomes, shape (n,), of these models for contexts, shape (n, d)."""
-        column: dict[str | None, int] = {model: j for j, model in enumerate(self._models)}
-        expected = np.full((len(X), len(column) + 1), self._mean)
-        for j, ridge in enumerate(self._models.values()):
-            expected[:, j] = X.dot(ridge.theta)
-        found: Vector = expected[np.arange(len(X)), [column.get(model, -1) for model in models]]
-        return found
+    def predict_all(self, X: Matrix) -> Expectations:
+        """Return the expected outcomes of every model for contexts, shape (n, d)."""
+        table = np.full((len(X), len(self._models) + 1), self._mean)
+        for k, ridge in enumerate(self._models.values()):
+            table[:, k] = X.dot(ridge.theta)
+        return Expectations({model: k for k, model in enumerate(self._models)}, table)
 
     @property
     def _mean(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared
 from streams.replay.cases import Case
-from streams.replay.compare import BLOCK, Comparison, observed
+from streams.replay.compare import BLOCK, Comparison, learn
 from streams.replay.estimators import DirectModel, OffPolicy
 from streams.replay.happened import Declared
 from streams.replay.policies import Decider
@@ -33,9 +33,7 @@ class Outcomes:
 
     def settle(self) -> None:
         """Let everything that was observed count."""
-        for q, outcome in ((self.rewards, "reward"), (self.costs, "cost_usd")):
-            found = observed(self._waiting, outcome)
-            q.observe(found.models, found.X, found.values)
+        learn(self._waiting, self.rewards, self.costs)
         self._waiting.clear()
 
     def of(self, case: Case, model: str) -> tuple[float | None, float | None, bool]:
