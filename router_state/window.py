@@ -48,7 +48,7 @@ class Window:
     def candidates(self, arms: Arms) -> tuple[Matrix, Matrix]:
         """Return scores and expected costs in dollars of every arm for every context, shape (size, K), as they are known now.
 
-        An arm that a request could not be given to can't win there.
+        An arm that a request could not be given to can't win there; where all that it could be given to are gone, any may.
         """
         d, n, K = arms.d, self.size, len(arms)
         both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T)
@@ -65,5 +65,6 @@ class Window:
             scores[:, closed], costs[:, closed] = CLOSED_SCORE, CLOSED_COST
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
-            scores[slot, shut], costs[slot, shut] = CLOSED_SCORE, CLOSED_COST
+            if len({*closed, *shut}) < len(arms):
+                scores[slot, shut], costs[slot, shut] = CLOSED_SCORE, CLOSED_COST
         return scores, costs

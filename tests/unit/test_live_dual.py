@@ -208,3 +208,15 @@ def test_a_silence_of_a_day_changes_nothing() -> None:
     x = np.ones(D)
     left, right = (e.decide("next", x, now=now) for e, now in ((w.engine, 201.0), (rested.engine, 86_400.0)))
     assert replace(left, decided_at=0.0) == replace(right, decided_at=0.0) or left.candidates == right.candidates
+
+
+def test_a_request_limited_to_a_model_that_is_gone_does_not_put_the_budget_out_of_reach() -> None:
+    w = world()
+    w.play(400)
+    before = w.engine.state.lambda_t
+    w.engine.decide("only", np.array([0.0] * (D - 1) + [1.0]), now=400.0, allowed_models=["dear"])
+    w.engine.settle("only", cost_usd=0.01)
+    w.engine.configure(declaration(models=("cheap", "middle")), now=401.0)
+    w.play(60)
+    assert w.engine.state.lambda_t < 10.0 * before
+    assert w.chosen[-60:].count("middle") > 30
