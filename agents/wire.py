@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from msgspec import structs
 
 from router_state.alert import Alert
 from router_state.config import Cap, ModelConfig, Price, Prior, RouterConfig, knobs_for
@@ -94,7 +95,7 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
         "propensity": record.propensity,
     }
     if record.applied is not None:
-        value["applied"] = record.applied._asdict()
+        value["applied"] = structs.asdict(record.applied)
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates)
     value |= {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +59,7 @@ class Core:
         config, head = snapshot.pack_config(state.config), snapshot.pack_head(state)
         other = type(self)(self.knobs)
         restored = snapshot.unpack(config, head, lambda name: pieces.get(name, b""), state.open_commitments)
-        other.engine = Engine(restored, {i: replace(record) for i, record in self.engine.records.items()})
+        other.engine = Engine(restored, {i: copy(record) for i, record in self.engine.records.items()})
         return other
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from msgspec import Struct
 
 from router_state.config import Price, Vector
 
 
-class Candidates(NamedTuple):
+class Candidates(Struct, frozen=True, gc=False):
     """Every arm that was looked at; `excluded` says why an arm could not be chosen.
 
     `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on: one list a decision is what
@@ -40,14 +39,14 @@ class Candidates(NamedTuple):
         return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
 
 
-class Bill(NamedTuple):
+class Bill(Struct, frozen=True, gc=False):
     """What the call cost."""
 
     cost_usd: float
     revision: int
 
 
-class Label(NamedTuple):
+class Label(Struct, frozen=True, gc=False):
     """How good the answer was, and what of it the arm had forgotten when it was learned (`forgotten`, see Arms)."""
 
     reward: float
@@ -57,7 +56,7 @@ class Label(NamedTuple):
     forgotten: float
 
 
-class Applied(NamedTuple):
+class Applied(Struct, frozen=True, gc=False):
     """What the state contained when it decided: with the events themselves, enough to decide again.
 
     Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and the same two offsets when the
@@ -71,8 +70,7 @@ class Applied(NamedTuple):
     declared_rewards: int
 
 
-@dataclass(slots=True)
-class RequestRecord:
+class RequestRecord(Struct, gc=False):
     """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where another store keeps the context.
 
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.

@@ -12,6 +12,7 @@ from dataclasses import asdict, astuple
 from typing import Any
 
 import orjson
+from msgspec import structs
 
 from router_state import pieces
 from router_state.accounts import cost_piece
@@ -203,7 +204,7 @@ def pack_record(record: RequestRecord) -> bytes:
                 record.expired,
                 record.applied,
             ],
-            default=tuple,
+            default=structs.astuple,
         )
     )
 

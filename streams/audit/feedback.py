@@ -179,7 +179,8 @@ class FeedbackCheck:
             expected = None if bill is None else (bill.revision, bill.usd(record))
             if found != expected:
                 self._findings.violation(Kind.BILL, _name(ref), f"(revision, dollars) {found} in the state, {expected} in costs")
-            learned = None if record.label is None else LabelInForce(*record.label[:4])
+            known = record.label
+            learned = None if known is None else LabelInForce(known.reward, known.source, known.rank, known.revision)
             if learned != label:
                 self._findings.violation(Kind.REWARD, _name(ref), f"{learned} in the state, {label} in rewards")
 

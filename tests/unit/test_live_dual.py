@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from router_state import invariants
 from router_state.config import Price
@@ -207,7 +206,7 @@ def test_a_silence_of_a_day_changes_nothing() -> None:
     w.play(200), rested.play(200)
     x = np.ones(D)
     left, right = (e.decide("next", x, now=now) for e, now in ((w.engine, 201.0), (rested.engine, 86_400.0)))
-    assert replace(left, decided_at=0.0) == replace(right, decided_at=0.0) or left.candidates == right.candidates
+    assert structs.replace(left, decided_at=0.0) == structs.replace(right, decided_at=0.0) or left.candidates == right.candidates
 
 
 def test_a_request_limited_to_a_model_that_is_gone_does_not_put_the_budget_out_of_reach() -> None:
