@@ -35,7 +35,7 @@ class CaseFile:
         """Hand cases on and write each of them."""
         waiting = self._open
         for case in cases:
-            if isinstance(case, Declared):
+            if type(case) is Declared:
                 self._write()
                 pickle.dump(case, self._file, protocol=5)
             else:
@@ -53,7 +53,7 @@ class CaseFile:
                 read: Any = pickle.load(self._file)
             except EOFError:
                 return
-            if isinstance(read, Declared):
+            if type(read) is Declared:
                 yield read
             else:
                 x, columns = read

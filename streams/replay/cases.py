@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 from msgspec import Struct
 
@@ -14,9 +14,10 @@ from streams.replay.contexts import Contexts
 from streams.replay.happened import Billed, Decided, Declared, Happened
 
 HORIZON = 20_000
-NUMBER = (int, float)
+NUMBER = {int, float}
 
 
+@final
 class Case(Struct, gc=False):
     """One decided request.
 
@@ -78,20 +79,23 @@ class Cases:
     def __iter__(self) -> Iterator[Case | Declared]:
         waiting = self._open
         for event in self._happened:
-            if isinstance(event, Decided):
+            if type(event) is Decided:
                 if event.at >= self._until or event.offset > self._last:
                     break
                 if event.at >= self._since and event.offset >= self._first:
                     self._add(event)
-            elif isinstance(event, Declared):
+            elif type(event) is Declared:
                 self._declare(event)
             else:
                 self._feed(event)
-            while waiting and self._is_ready(waiting[0]):
-                first = waiting.popleft()
-                if isinstance(first, Case):
+            while waiting:
+                first = waiting[0]
+                if type(first) is Case:
+                    complete = first.reward is not None and first.cost_usd is not None
+                    if not complete and self.decided - first.index <= self._horizon:
+                        break
                     del self._by_id[first.request_id]
-                yield first
+                yield waiting.popleft()
         yield from waiting
 
     def _declare(self, event: Declared) -> None:
@@ -113,7 +117,7 @@ class Cases:
             at,
             request.allowed_models,
             request.max_price_per_1k,
-            {} if request.outcomes is None else _outcomes(request.outcomes),
+            {} if request.metadata is None else _outcomes(request.metadata.outcomes),
             decision.model,
             decision.propensity,
         )
@@ -122,12 +126,12 @@ class Cases:
         self._by_id[case.request_id] = case
 
     def _feed(self, event: Any) -> None:
-        body = event.bill if isinstance(event, Billed) else event.reward
-        case = self._by_id.get(body.request_id)
+        is_bill = type(event) is Billed
+        case = self._by_id.get((event.bill if is_bill else event.reward).request_id)
         if case is None:
             return
         lag = self.decided - 1 - case.index
-        if isinstance(event, Billed):
+        if is_bill:
             if case.cost_usd is None:
                 case.cost_lag = lag
             case.cost_usd = event.bill.cost_usd
@@ -139,13 +143,6 @@ class Cases:
                 case.reward_lag = lag
             case.reward = event.reward.reward
 
-    def _is_ready(self, first: Case | Declared) -> bool:
-        if isinstance(first, Declared):
-            return True
-        if first.reward is not None and first.cost_usd is not None:
-            return True
-        return self.decided - first.index > self._horizon
-
 
 def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
     """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is left out."""
@@ -153,8 +150,9 @@ def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
         return {}
     outcomes = {}
     for model, outcome in found.items():
-        if isinstance(outcome, dict):
-            reward, cost = outcome.get("reward"), outcome.get("cost_usd")
-            if isinstance(reward, NUMBER) and isinstance(cost, NUMBER) and 0 <= reward <= 1 and cost >= 0:
+        if type(outcome) is dict:
+            reward: Any = outcome.get("reward")
+            cost: Any = outcome.get("cost_usd")
+            if type(reward) in NUMBER and type(cost) in NUMBER and 0 <= reward <= 1 and cost >= 0:
                 outcomes[model] = float(reward), float(cost)
     return outcomes

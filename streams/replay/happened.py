@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from msgspec import Struct
 
 from schemas.routers import RouterDeclared
 from streams.replay.reading import Bill, Decision, Request, Reward
 
 
+@final
 class Declared(Struct, frozen=True, gc=False):
     """A declaration comes in force; None: the router is gone."""
 
@@ -18,6 +21,7 @@ class Declared(Struct, frozen=True, gc=False):
     applied: tuple[int, int] = (-1, -1)
 
 
+@final
 class Decided(Struct, frozen=True, gc=False):
     """A request got its decision."""
 
@@ -28,6 +32,7 @@ class Decided(Struct, frozen=True, gc=False):
     at: float
 
 
+@final
 class Billed(Struct, frozen=True, gc=False):
     """A bill is booked."""
 
@@ -37,6 +42,7 @@ class Billed(Struct, frozen=True, gc=False):
     bill: Bill
 
 
+@final
 class Rewarded(Struct, frozen=True, gc=False):
     """A reward is learned."""
 

@@ -172,7 +172,7 @@ class Merge:
 
     def _known(self, queue: Queue, event: Feedback) -> None:
         """Take feedback of a decided request; of another one it waits for the decision."""
-        request_id = (event.bill if isinstance(event, Billed) else event.reward).request_id
+        request_id = (event.bill if type(event) is Billed else event.reward).request_id
         if request_id in queue.seen:
             self._out.append(event)
             return

@@ -43,11 +43,6 @@ class Request(Struct, frozen=True, gc=False):
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
 
-    @property
-    def outcomes(self) -> Any:
-        """Return what the metadata say of every model, unchecked."""
-        return None if self.metadata is None else self.metadata.outcomes
-
 
 class Applied(Struct, frozen=True, gc=False):
     """What the state contained at a decision, see `pb.routes`."""

@@ -70,11 +70,11 @@ class Rerun:
             RouterStateError: the engine refuses a request that was decided in history.
         """
         engine = self.engines.get(event.router_id)
-        if isinstance(event, Decided):
+        if type(event) is Decided:
             if engine is None:
                 raise NoEngine("its declaration is not in the history: pb.routers keeps only the last one of a router for long")
             return self._decide(event, engine)
-        if isinstance(event, Declared):
+        if type(event) is Declared:
             self._declare(event, engine)
         elif engine is not None:
             try:
@@ -113,7 +113,7 @@ class Rerun:
         return record
 
     def _feed(self, event: Feedback, engine: Engine) -> None:
-        if isinstance(event, Billed):
+        if type(event) is Billed:
             bill = event.bill
             engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=bill.tokens, revision=bill.revision)
             return

@@ -109,7 +109,7 @@ class Simulation:
     def play(self, cases: Iterable[Case | Declared]) -> None:
         """Take every case through every policy."""
         for case in cases:
-            if isinstance(case, Declared):
+            if type(case) is Declared:
                 if case.router is not None:
                     self._base = case.router
                     self._declared += 1

@@ -79,7 +79,7 @@ def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None =
         router_id = event.router_id
         if router_id in verdict.differences or router_id in verdict.unprovable:
             continue
-        if not isinstance(event, Decided):
+        if type(event) is not Decided:
             rerun.apply(event)
             continue
         decision = event.decision
