@@ -168,7 +168,7 @@ class Arms:
 
     def show_costs(self, k: int) -> None:
         """Let scoring see the coefficients of the cost model of row k."""
-        np.copyto(self.w[k], self.costs[k].w)
+        self.w[k][:] = self.costs[k].w
         self.prompt_costs = True
 
     def expect(self, k: int, *, ratio: float) -> None:
