@@ -25,11 +25,17 @@ def mean_cost(scores: np.ndarray, costs: np.ndarray, price: float) -> float:
     return float(costs[np.arange(len(scores)), (scores - price * costs).argmax(1)].mean())
 
 
-@given(st.integers(1, 40), st.integers(1, 6), st.floats(0.01, 2.0), st.integers(0, 2**32 - 1))
-def test_the_dual_is_the_smallest_price_that_meets_the_target(n: int, K: int, target: float, seed: int) -> None:
+@given(
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.floats(0.01, 2.0),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e3, 1e15]),
+)
+def test_the_dual_is_the_smallest_price_that_meets_the_target(n: int, K: int, target: float, seed: int, start: float) -> None:
     rng = np.random.default_rng(seed)
     scores, costs = rng.normal(size=(n, K)), rng.lognormal(size=(n, K))
-    price = solve_dual(scores, costs, target=target)
+    price = solve_dual(scores, costs, target=target, start=start)
     if price is None:
         assert costs.min(1).mean() > target
         return

@@ -143,3 +143,10 @@ def test_an_export_to_parquet_verifies_as_well_and_is_not_overwritten(history: P
     assert written.exit_code == 0 and "1,601 records written" in written.output
     assert f"{N} of them to the bit" in replay(made, "--verify").output
     assert "choose another folder" in replay(made, "--export", str(made)).output
+
+
+def test_a_line_that_cannot_be_read_is_named(history: Path) -> None:
+    edit(history, "costs", lambda lines: [*lines[:7], b'{"offset":7,\n', *lines[8:]])
+    result = replay(history, "--verify")
+    assert result.exit_code == 1
+    assert "costs-0.jsonl, line 8" in result.output and "mend that line" in result.output
