@@ -150,8 +150,7 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Take the router's bills and rewards up to these offsets."""
-        for topic, last in (("costs", costs), ("rewards", rewards)):
-            waiting: deque[Any] = queue.bills if topic == "costs" else queue.rewards
+        for topic, waiting, last in (("costs", queue.bills, costs), ("rewards", queue.rewards, rewards)):
             cursor = self._cursors[topic]
             while (record := cursor.head) is not None and record.offset <= last:
                 cursor.advance()
@@ -161,8 +160,7 @@ class Merge:
 
     def _feed_until(self, queue: Queue, at: float) -> None:
         """Take the router's bills and rewards up to this time."""
-        for topic in ("costs", "rewards"):
-            waiting: deque[Any] = queue.bills if topic == "costs" else queue.rewards
+        for topic, waiting in (("costs", queue.bills), ("rewards", queue.rewards)):
             cursor = self._cursors[topic]
             while (record := cursor.head) is not None and record.timestamp <= at:
                 cursor.advance()
