@@ -99,7 +99,7 @@ def deviation(model: CostModel, x: Vector, work: Work) -> float:
         x: context, shape (d,).
         work: arrays of this d; `regress` goes on from what this leaves there.
     """
-    return model.block.dot(x, work.z).item(-1)
+    return model.block.dot(x, work.cost.y).item(-1)
 
 
 def regress(model: CostModel, x: Vector, error: float, work: Work) -> None:
@@ -109,16 +109,13 @@ def regress(model: CostModel, x: Vector, error: float, work: Work) -> None:
         x: context, shape (d,), for which `deviation` was called last.
         error: the deviation, less wᵀx.
     """
-    block, y = model.block, work.z
+    correction = work.cost
     model.decay *= GAMMA
     if model.decay < RIDGE_FLOOR:
         _restore_ridge(model)
-        block.dot(x, y)
-    y[-1] = -error
-    work.scale[()] = 1.0 / math.sqrt(model.decay + x.dot(work.z_u).item())
-    np.multiply(y, work.scale, y)
-    work.z_column.dot(work.z_row, work.z_outer)
-    np.subtract(block, work.z_outer, block)
+        model.block.dot(x, correction.y)
+    correction.y[-1] = -error
+    correction.take_off(model.block, model.decay + x.dot(correction.u).item())
 
 
 def _restore_ridge(model: CostModel) -> None:

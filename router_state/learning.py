@@ -77,8 +77,8 @@ def observe_reward(arms: Arms, k: int, x: Vector, *, reward: float) -> tuple[flo
     Raises:
         NonFiniteInput: `x` or `reward` holds a NaN or an infinity; nothing has changed.
     """
-    d, decay, block, work = arms.d, arms.decay[k], arms.block[k], arms.work
-    y, u = work.y, work.u
+    d, decay, block, correction = arms.d, arms.decay[k], arms.block[k], arms.work.arm
+    y, u = correction.y, correction.u
     block.dot(x, y)
     n = arms.pending[k]
     if n:
@@ -102,10 +102,7 @@ def observe_reward(arms: Arms, k: int, x: Vector, *, reward: float) -> tuple[flo
         return residual, xu / decay
     y[d] = -residual
     y[d + 1] = 0.0
-    work.scale[()] = 1.0 / math.sqrt(decay + xu)
-    np.multiply(y, work.scale, y)
-    work.column.dot(work.row, work.outer)
-    np.subtract(block, work.outer, block)
+    correction.take_off(block, decay + xu)
     return residual, xu / decay
 
 

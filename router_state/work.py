@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from router_state.config import Matrix
+
+
+class Correction:
+    """A vector and its outer product with itself, to take off a block of rows over d features.
+
+    Attributes:
+        y: one entry per row; u: the first d of them, a view.
+        outer: shape (rows, d).
+    """
+
+    __slots__ = ("_column", "_row", "_scale", "outer", "u", "y")
+
+    def __init__(self, rows: int, d: int) -> None:
+        self.y = np.empty(rows)
+        self.u, self._column, self._row = self.y[:d], self.y[:, None], self.y[None, :d]
+        self.outer = np.empty((rows, d))
+        self._scale = np.empty(())
+
+    def take_off(self, block: Matrix, s: float) -> None:
+        """Take yuᵀ/s off the block; y is used up. Only products of one vector with itself: what is symmetric stays exactly so."""
+        self._scale[()] = 1.0 / math.sqrt(s)
+        np.multiply(self.y, self._scale, self.y)
+        self._column.dot(self._row, self.outer)
+        np.subtract(block, self.outer, block)
 
 
 class Work:
     """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
 
-    __slots__ = (
-        "column", "grid", "half", "outer", "row", "rows", "scale", "squares", "tail", "u", "x", "x_row", "y", "z", "z_column",
-        "z_outer", "z_row", "z_u",
-    )  # fmt: skip
+    __slots__ = ("arm", "cost", "grid", "half", "rows", "squares", "tail", "x", "x_row")
 
     def __init__(self, K: int, d: int) -> None:
         # Row k of the grid is arm k times x, the last one x itself: one product with whole rows gives every xᵀA⁻¹x, and xᵀx.
         self.grid = np.zeros((K + 1, d + 2))
         self.rows, self.x_row, self.squares = self.grid[:K].reshape(-1), self.grid[K], np.empty(K + 1)
         self.x, self.tail = self.x_row[:d], self.grid[:K, d:]
-        self.y = np.empty(d + 2)
-        self.u, self.column, self.row = self.y[:d], self.y[:, None], self.y[None, :d]
-        self.outer = np.empty((d + 2, d))
-        self.half = self.outer[:d]
-        # The same for a cost model, whose block has one row less.
-        self.z = np.empty(d + 1)
-        self.z_u, self.z_column, self.z_row = self.z[:d], self.z[:, None], self.z[None, :d]
-        self.z_outer = np.empty((d + 1, d))
-        self.scale = np.empty(())
+        self.arm, self.cost = Correction(d + 2, d), Correction(d + 1, d)
+        self.half = self.arm.outer[:d]

@@ -10,16 +10,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
+from router_state.record import Applied
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
-from streams.replay.records import Record
+from streams.replay.records import NO_JSON, Record
 
 
 class Metadata(Struct, frozen=True, gc=False):
@@ -42,16 +43,6 @@ class Request(Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
-
-
-class Applied(Struct, frozen=True, gc=False):
-    """What the state contained at a decision, see `pb.routes`."""
-
-    costs: int
-    rewards: int
-    expired: int
-    declared_costs: int
-    declared_rewards: int
 
 
 class Candidate(Struct, frozen=True, gc=False):
@@ -127,7 +118,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "costs": Decoder(Bill).decode,
     "rewards": Decoder(Reward).decode,
 }
-UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError, TypeError)
+UNREADABLE = (*NO_JSON, TypeError)  # of a value that is None
 SCHEMAS: dict[str, type[Event]] = {
     "requests": RequestSubmitted,
     "routes": RouteDecided,

@@ -16,6 +16,8 @@ from msgspec.json import Decoder
 from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises of bytes that are not the JSON that was expected."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 
@@ -116,7 +118,7 @@ class JsonlHistory:
                     continue
                 try:
                     line = decode(text)
-                except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                except NO_JSON as error:
                     raise BrokenLine(f"{path}, line {number}: {error}") from None
                 key, value = line.key, bytes(line.value)
                 yield Record(

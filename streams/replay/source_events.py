@@ -52,7 +52,6 @@ class Decoder:
 
     def __init__(self, partition: int, router_id: str | None, account: Account) -> None:
         self.partition = partition
-        self._router_id = router_id
         self._key = None if router_id is None else router_id.encode()
         self._account = account
 
@@ -66,11 +65,11 @@ class Decoder:
         except UNREADABLE:
             self._skip(reason_of(topic, record), topic, record)
             return None
-        wanted = only is None or event.router_id == self._router_id
-        if key is not None and (not wanted or (only is None and event.router_id.encode() != key)):
+        router = event.router_id.encode()
+        if key is not None and router != key:
             self._skip(Reason.WRONG_KEY, topic, record)
             return None
-        return event if wanted else None
+        return event if only is None or router == only else None
 
     def _skip(self, reason: Reason, topic: str, record: Record) -> None:
         self._account.skip(f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}")
