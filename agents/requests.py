@@ -15,7 +15,7 @@ from router_state.record import RequestRecord
 
 
 class Table(Protocol):
-    """The records of one partition, see `streams.partition.Partition`."""
+    """The records of one partition, see `streams.state.partition.Partition`."""
 
     number: int
     owned: bool

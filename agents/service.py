@@ -28,7 +28,7 @@ from schemas.priors import ReferencedPrior
 
 
 class States(Protocol):
-    """The durable table of this worker, see `streams.tables.States`."""
+    """The durable table of this worker, see `streams.state.tables.States`."""
 
     def writing(self) -> AbstractAsyncContextManager[Any]: ...
 

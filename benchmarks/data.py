@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from router_state.config import Price
-from streams.array_folder import Array
-from streams.atomic_file import replacing
-from streams.cache_folder import cache_folder
-from streams.encoder import Backend, load_sentences
-from streams.priors import Priors
-from streams.projection import Projection
+from streams.encoder.encoder import Backend, load_sentences
+from streams.encoder.projection import Projection
+from streams.files.array_folder import Array
+from streams.files.atomic_file import replacing
+from streams.files.cache_folder import cache_folder
+from streams.warm_start.priors import Priors
 
 Split = Literal["test", "val"]
 

@@ -16,9 +16,9 @@ from benchmarks.data import Benchmark, load_rows, wheel_priors, wheel_projection
 from benchmarks.report import bootstrap, command, print_figures, print_table
 from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
-from streams.array_folder import Array
-from streams.encoder import load_sentences
-from streams.encoder_weights import find_weights
+from streams.encoder.encoder import load_sentences
+from streams.encoder.weights import find_weights
+from streams.files.array_folder import Array
 
 THREADS = 2
 BUDGET_USD = 6.62e-4
@@ -117,7 +117,7 @@ def route_all(benchmark: Benchmark, contexts: Array, *, seeds: int) -> list[floa
 def measure_memory() -> float:
     """Return the peak resident memory, MiB, of a process that loads the int8 encoder and encodes a short and a long prompt."""
     code = (
-        "from streams.encoder import load_encoder; "
+        "from streams.encoder.encoder import load_encoder; "
         f"load_encoder(threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
         "print(open('/proc/self/status').read())"
     )

@@ -20,9 +20,9 @@ import psutil
 from benchmarks.data import load_rows, wheel_projection
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream import PARTITIONS, declarations, process, produce, requests, stamps, worker_environment
-from streams.broker import choose_broker
+from streams.broker.choose import choose_broker
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 
 
 @dataclass(frozen=True, slots=True)

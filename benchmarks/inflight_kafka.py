@@ -23,12 +23,12 @@ from benchmarks.inflight_sides import ROUTER, Side, Simulation, following
 from benchmarks.protocol import GEMINI, MODERATE, PHASE, draw, three_phases
 from benchmarks.report import Cell, command, print_figures, print_table
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
-from streams.broker import choose_broker
+from streams.broker.choose import choose_broker
+from streams.broker.wire import free_ports
 from streams.demo.portfolio import paper_router
 from streams.demo.stage import beside, running_worker
-from streams.kafka.wire import free_ports
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 
 BLOCK, IN_FLIGHT = 25, 100
 COMPARED = ("model", "seq", "reason", "propensity", "lambda_t", "expected_reward", "expected_cost_usd", "candidates")

@@ -23,8 +23,8 @@ from schemas import (
     decode,
     encode,
 )
-from streams.cli.bus import Bus, Follower, open_bus
-from streams.cli.declarations import put_in_force
+from streams.console.bus import Bus, Follower, open_bus
+from streams.console.declarations import put_in_force
 from streams.settings import Settings
 
 ROUTER = "inflight"

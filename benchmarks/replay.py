@@ -18,16 +18,16 @@ from benchmarks.paper.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
 from router_state.engine import Engine
-from streams.replay.account import Account
-from streams.replay.contexts import Contexts
-from streams.replay.export import export, open_folder
-from streams.replay.happened import Billed, Decided, Declared
-from streams.replay.merge import Merge
-from streams.replay.records import History, JsonlHistory
-from streams.replay.rerun import Remembered, Rerun, configuration
-from streams.replay.scenario import Scenario
-from streams.replay.study import study
-from streams.replay.verify import verify
+from streams.history.account import Account
+from streams.history.encoded import Contexts
+from streams.history.folders import export, open_folder
+from streams.history.happened import Billed, Decided, Declared
+from streams.history.merge import Merge
+from streams.history.records import History, JsonlHistory
+from streams.history.rerun import Remembered, Rerun, configuration
+from streams.history.verify import verify
+from streams.simulate.scenario import Scenario
+from streams.simulate.study import study
 
 THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 D = 26

@@ -28,9 +28,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from benchmarks.report import command, print_figures, print_table
-from streams.broker import choose_broker
+from streams.broker.choose import choose_broker
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 
 PARTITIONS = 8
 ROUTERS = 64

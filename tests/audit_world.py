@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from schemas.headers import FORWARDED
 from streams.audit.topics import MemoryTopics
-from streams.replay.records import Record
+from streams.history.records import Record
+from streams.log.partitioner import partition_of
 from streams.settings import Settings
-from streams.worker import partitioner
 from tests.memory_worker import MemoryWorker
 
 DIMENSIONS = 5
@@ -35,7 +36,7 @@ class World:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.records: dict[tuple[str, int], list[Record]] = defaultdict(list)
-        self.partition_of = partitioner(settings.partitions)
+        self.partition_of = partial(partition_of, partitions=settings.partitions)
         self.worker = MemoryWorker(settings, range(settings.partitions))
 
     async def start(self) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from streams.broker import KafkaUnavailable, choose_broker
-from streams.kafka.child import spawn
-from streams.kafka.wire import free_ports
+from streams.broker.child import spawn
+from streams.broker.choose import KafkaUnavailable, choose_broker
+from streams.broker.wire import free_ports
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +16,11 @@ from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
 from agents.service import Limits, Service
+from streams.log.partitioner import partition_of
+from streams.service.worker import TOPICS
 from streams.settings import Settings
-from streams.tables import States
-from streams.worker import TOPICS, partitioner, prior_reader
+from streams.state.tables import States
+from streams.warm_start.references import prior_reader
 
 AGENTS = {"routers": declare_routers, "requests": route_requests, "costs": pace_spend, "rewards": learn_from_rewards}
 
@@ -85,7 +88,7 @@ class MemoryWorker:
             contexts=None,
             clock=self.clock,
             rank_of=settings.source_rank,
-            partition_of=partitioner(settings.partitions),
+            partition_of=partial(partition_of, partitions=settings.partitions),
             count=lambda what, amount=1: None,
             read_again=self._read_again,
             requests_end=lambda partition: 0,

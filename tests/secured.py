@@ -13,10 +13,10 @@ import redis
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest_v1, DeleteAclsRequest_v1
 
-from streams.kafka.child import spawn
-from streams.kafka.local import LocalKafka
-from streams.kafka.wire import free_ports
-from streams.rights import Right
+from streams.broker.child import spawn
+from streams.broker.local import LocalKafka
+from streams.broker.wire import free_ports
+from streams.log.rights import Right
 
 RESOURCES = {"topic": 2, "group": 3}
 LITERAL, ALLOW = 3, 3

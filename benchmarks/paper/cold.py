@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.paper.contenders import BUDGETS, contender
 from benchmarks.paper.data import Data, has
 from benchmarks.paper.outcome import Outcome, Sheet
-from streams.priors import Priors
+from streams.warm_start.priors import Priors
 
 OFFSET, EARLY = 9000, 200
 STRENGTHS = (10, 100, 1000)

@@ -12,17 +12,17 @@ import numpy as np
 from benchmarks.data import Benchmark, load_benchmark, wheel_priors
 from benchmarks.paper.history import ROUTER, write_history
 from benchmarks.report import print_figures, print_table
-from streams.encoder import Backend
-from streams.replay.account import Account
-from streams.replay.cases import Case, Cases
-from streams.replay.contexts import Contexts
-from streams.replay.merge import Merge
-from streams.replay.policies import decider_of
-from streams.replay.records import JsonlHistory
-from streams.replay.scenario import Scenario
-from streams.replay.simulate import Run, Simulation
-from streams.replay.study import survey, world_of
-from streams.replay.track import Track
+from streams.encoder.encoder import Backend
+from streams.history.account import Account
+from streams.history.encoded import Contexts
+from streams.history.merge import Merge
+from streams.history.records import JsonlHistory
+from streams.simulate.cases import Case, Cases
+from streams.simulate.policies import decider_of
+from streams.simulate.scenario import Scenario
+from streams.simulate.simulation import Run, Simulation
+from streams.simulate.study import survey, world_of
+from streams.simulate.track import Track
 
 BUDGET = 6.62e-4
 KINDS = ("direct", "inverse propensity", "doubly robust")

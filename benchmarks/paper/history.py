@@ -15,7 +15,7 @@ from router_state.engine import Engine
 from router_state.record import Applied
 from schemas.event import decode_keyed
 from schemas.routers import RouterDeclared
-from streams.replay.policies import Finished
+from streams.simulate.policies import Finished
 
 ROUTER = "benchmark"
 START = 1_767_225_600.0

@@ -12,7 +12,7 @@ from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Sheet
 from router_state.config import PROFILES, ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
-from streams.replay.policies import Finished
+from streams.simulate.policies import Finished
 
 MEASURED, SKIPPED, PROMPTS = 4500, 500, 200
 INVERTING = 10
@@ -144,7 +144,7 @@ def _measure(sheet: Sheet, row: str, column: str, cycle: Cycle, d: int, *, fewer
 def _end_to_end(sheet: Sheet, data: Data) -> None:
     """From a prompt to a decision, one at a time."""
     from benchmarks.data import wheel_projection
-    from streams.encoder import load_sentences
+    from streams.encoder.encoder import load_sentences
 
     sentences, projection, router = load_sentences(backend="onnx"), wheel_projection(), Ours("live", 26)
     spent = []

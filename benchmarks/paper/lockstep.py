@@ -17,7 +17,7 @@ from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.pacing import DUAL_STEP, EMA_STEP, LAMBDA_MAX
 from router_state.scoring import MAX_STALE_STEPS, MIN_VARIANCE, TIE
-from streams.priors import Priors
+from streams.warm_start.priors import Priors
 
 RESTORE_UNDER = 0.1
 SHARED = ("per_1k", "log_price", "every")

@@ -12,7 +12,7 @@ from benchmarks.paper.contenders import BUDGETS, GEMINI, LLAMA, MISTRAL, contend
 from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Outcome, Sheet, joined, moving, running
 from router_state.config import Price
-from streams.priors import Priors
+from streams.warm_start.priors import Priors
 
 PULLS, WINDOW, HOLD, ADOPTED, LAST = 20, 100, 50, 0.1, 200
 EVERY = 25

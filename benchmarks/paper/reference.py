@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.paper.outcome import Outcome
 from router_state.config import Knobs, Price
-from streams.priors import Priors
+from streams.warm_start.priors import Priors
 
 
 class Reference:

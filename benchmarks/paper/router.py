@@ -11,8 +11,8 @@ from benchmarks.paper.outcome import Outcome
 from router_state.arms import log_price
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
-from streams.priors import Priors
-from streams.replay.policies import Finished
+from streams.simulate.policies import Finished
+from streams.warm_start.priors import Priors
 
 
 class Router:

@@ -20,9 +20,9 @@ from benchmarks.paper import router
 from benchmarks.paper.data import Data, has
 from benchmarks.paper.experiments import EXPERIMENTS, THEIRS
 from benchmarks.paper.outcome import Sheet
-from streams.atomic_file import replacing
-from streams.cache_folder import cache_folder
-from streams.encoder import Backend
+from streams.encoder.encoder import Backend
+from streams.files.atomic_file import replacing
+from streams.files.cache_folder import cache_folder
 
 PROCESSES = 2
 Task = tuple[str, int, tuple[str, ...], Backend]

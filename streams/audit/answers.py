@@ -19,7 +19,7 @@ from schemas.routes import RouteDecided, RouteReason
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress
-from streams.replay.records import Record
+from streams.history.records import Record
 
 TOLERANCE = 1e-9
 Ref = tuple[str, str]

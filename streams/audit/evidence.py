@@ -14,9 +14,8 @@ from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress, Topics
-from streams.changelog import EPOCH
-from streams.partition import Partition
-from streams.replay.records import Record
+from streams.history.records import Record
+from streams.state.partition import EPOCH, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
 OMITTED = "pb.value_omitted"

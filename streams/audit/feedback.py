@@ -19,7 +19,7 @@ from streams.audit.answers import Answers, Ref
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress
-from streams.replay.records import Record
+from streams.history.records import Record
 
 TOLERANCE = 1e-9
 E = TypeVar("E", CostReported, RewardObserved)

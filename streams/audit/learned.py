@@ -16,12 +16,12 @@ from schemas.requests import RequestSubmitted
 from streams.audit.evidence import SOURCES, Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress
-from streams.replay.account import Account
-from streams.replay.happened import Decided, Happened
-from streams.replay.merge import Merge
-from streams.replay.records import Record
-from streams.replay.rerun import Rerun
-from streams.replay.verify import Verdict, verify
+from streams.history.account import Account
+from streams.history.happened import Decided, Happened
+from streams.history.merge import Merge
+from streams.history.records import Record
+from streams.history.rerun import Rerun
+from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")

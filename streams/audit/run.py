@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
@@ -16,10 +17,11 @@ from streams.audit.feedback import FeedbackCheck
 from streams.audit.findings import Findings, Kind
 from streams.audit.learned import LearnedCheck, StateContexts
 from streams.audit.topics import Progress, Topics
-from streams.replay.account import Account
-from streams.replay.rerun import Rerun
+from streams.history.account import Account
+from streams.history.rerun import Rerun
+from streams.log.partitioner import partition_of
 from streams.settings import Settings
-from streams.worker import partitioner, prior_reader
+from streams.warm_start.references import prior_reader
 
 
 @dataclass(slots=True)
@@ -63,16 +65,14 @@ def _audit_partition(
     strays: Strays,
     settings: Settings,
 ) -> None:
-    partition_of = partitioner(settings.partitions)
+    home_of = partial(partition_of, partitions=settings.partitions)
     evidence = gather(number, read, letters, findings, short=lambda topic: topic.removeprefix(settings.prefix))
     if evidence is None:
         return
-    gone = check_declarations(evidence, read, findings, partition_of=partition_of)
-    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=partition_of).run(
-        read, begins_at=topics.begin("requests", number)
-    )
+    gone = check_declarations(evidence, read, findings, partition_of=home_of)
+    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=home_of).run(read, begins_at=topics.begin("requests", number))
     complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
-    FeedbackCheck(evidence, answers, findings, partition_of=partition_of, rank_of=settings.source_rank).run(
+    FeedbackCheck(evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank).run(
         read, gone=gone, complete=complete
     )
     strays.sent += answers.strays

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from aiokafka import TopicPartition
 
-from streams.replay.kafka_reader import KafkaReader, bounds_of, consumer_of
-from streams.replay.records import Record
+from streams.history.kafka_reader import KafkaReader, bounds_of, consumer_of
+from streams.history.records import Record
 from streams.settings import Settings
 
 NAMES = ("changelog", "routes", "lambda", "dlq", "routers", "requests", "costs", "rewards")

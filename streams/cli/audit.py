@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streams.cli.output import console, print_json
-from streams.cli.session import Session, json_option, pass_session, run
+from streams.console.output import console, print_json
+from streams.console.session import Session, json_option, pass_session, run
 
 if TYPE_CHECKING:
     from streams.audit.findings import Findings
@@ -35,7 +35,7 @@ def audit(session: Session, as_json: bool) -> None:
     """
     from streams.audit.run import audit as run_audit
     from streams.audit.topics import KafkaTopics
-    from streams.topics import TopicsNotReady, check_topics
+    from streams.log.topics import TopicsNotReady, check_topics
 
     started = time.monotonic()
     if problems := run(check_topics(session.settings)):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from schemas import LambdaUpdated, decode
-from streams.cli.bus import open_bus
-from streams.cli.declarations import TOPICS, Document, write_router
-from streams.cli.failures import NoRouter
-from streams.cli.output import console, print_json, table, usd
-from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, Document, write_router
+from streams.console.failures import NoRouter
+from streams.console.output import console, print_json, table, usd
+from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
 
 
 class Budget(click.ParamType):

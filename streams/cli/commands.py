@@ -11,7 +11,6 @@ from streams.cli.budget import budget
 from streams.cli.demo import demo
 from streams.cli.encoder import encoder
 from streams.cli.explain import explain
-from streams.cli.failures import in_a_sentence
 from streams.cli.feedback import cost, reward
 from streams.cli.fit import fit
 from streams.cli.models import models
@@ -19,11 +18,12 @@ from streams.cli.replay import replay
 from streams.cli.request import request
 from streams.cli.routers import routers
 from streams.cli.service import broker, worker
-from streams.cli.session import Session
 from streams.cli.snapshot import snapshot
 from streams.cli.topics import topics
 from streams.cli.tune import tune
 from streams.cli.watch import watch
+from streams.console.failures import in_a_sentence
+from streams.console.session import Session
 
 
 class Commands(click.Group):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from streams.cli.failures import Failure
-from streams.cli.output import console, print_json
 from streams.cli.service import stop_on_sigterm
+from streams.console.failures import Failure
+from streams.console.output import console, print_json
 
 SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 

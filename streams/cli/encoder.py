@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from streams.cli.session import Session, pass_session
+from streams.console.session import Session, pass_session
 
 
 @click.group()
@@ -26,7 +26,7 @@ def encoder() -> None:
 @pass_session
 def export(session: Session, folder: Path, weights: str | None) -> None:
     """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra `reference`, workers do not."""
-    from streams.encoder_export import export_encoder
+    from streams.encoder.export import export_encoder
 
     with Console(stderr=True).status("Exporting the encoder, about 20 s ..."):
         export_encoder(folder, weights or session.settings.encoder_weights)

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from schemas import CostReported, DeadLetter, MalformedEvent, RequestSubmitted, RewardObserved, RouteDecided, decode
 from schemas.event import Event
-from streams.cli.bus import Bus, open_bus
-from streams.cli.decision import explain_decision
-from streams.cli.failures import Failure
-from streams.cli.output import console, print_json, usd
-from streams.cli.session import Session, json_option, pass_session, router_option, run
+from streams.console.bus import Bus, open_bus
+from streams.console.decision import explain_decision
+from streams.console.failures import Failure
+from streams.console.output import console, print_json, usd
+from streams.console.session import Session, json_option, pass_session, router_option, run
 
 TOPICS = ("routes", "costs", "rewards", "dlq")
 

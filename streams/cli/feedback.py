@@ -9,11 +9,11 @@ import click
 
 from schemas import CostReported, LambdaUpdated, MalformedEvent, RewardObserved, decode
 from schemas.event import Event
-from streams.cli.bus import open_bus
-from streams.cli.declarations import refusal_of
-from streams.cli.failures import NoAnswer, Refused
-from streams.cli.output import print_json, usd
-from streams.cli.session import Session, json_option, pass_session, router_option, run
+from streams.console.bus import open_bus
+from streams.console.declarations import refusal_of
+from streams.console.failures import NoAnswer, Refused
+from streams.console.output import print_json, usd
+from streams.console.session import Session, json_option, pass_session, router_option, run
 
 WAIT_SECONDS = 2.0
 

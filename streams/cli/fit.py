@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from streams.cli.output import console, print_json, table
-from streams.cli.session import Session, json_option, pass_session
+from streams.console.output import console, print_json, table
+from streams.console.session import Session, json_option, pass_session
 
 
 @click.command()
@@ -30,8 +30,8 @@ def fit(session: Session, judgements: Path, folder: Path, components: int, ridge
       PB_PROJECTION_PATH=fitted pbstream worker
       pbstream models add small --input-price 0.1 --output-price 0.1 --prior fitted/
     """
-    from streams.encoder import load_sentences
-    from streams.fit import fit as fit_priors
+    from streams.encoder.encoder import load_sentences
+    from streams.warm_start.fit import fit as fit_priors
 
     settings = session.settings
     sentences = load_sentences(

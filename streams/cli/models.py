@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from schemas import LambdaUpdated
-from streams.cli.bus import open_bus
-from streams.cli.declarations import TOPICS, Document, Edit, read_router, write_router
-from streams.cli.failures import Failure, NoRouter
-from streams.cli.output import console, print_json, table
-from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, Document, Edit, read_router, write_router
+from streams.console.failures import Failure, NoRouter
+from streams.console.output import console, print_json, table
+from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
 from streams.settings import Settings
 
 PRICE = click.FloatRange(min=0, max=1e6)
@@ -186,7 +186,7 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
 
 def _dimensions(settings: Settings) -> int:
     """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes contexts only."""
-    from streams.projection import Projection
+    from streams.encoder.projection import Projection
 
     if settings.encoder_backend == "none":
         return 26
@@ -195,7 +195,7 @@ def _dimensions(settings: Settings) -> int:
 
 
 def _from_folder(folder: Path, model: str) -> Document:
-    from streams.priors import load_priors, prior_for_wire
+    from streams.warm_start.priors import load_priors, prior_for_wire
 
     return prior_for_wire(load_priors(folder), model)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
 from streams.cli.replay_history import history_of, part_of
 from streams.cli.replay_into import play_into
 from streams.cli.replay_study import show_study
 from streams.cli.replay_verify import show_verdict
-from streams.cli.session import Session, json_option, pass_session, router_option
+from streams.console.failures import Failure
+from streams.console.session import Session, json_option, pass_session, router_option
 
 
 def _time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -112,8 +112,8 @@ def _check(options: Any) -> None:
 
 
 def _export(history: Any, options: Any) -> None:
-    from streams.replay.export import BadFolder, export
-    from streams.replay.parquet import MissingPyArrow
+    from streams.history.folders import BadFolder, export
+    from streams.history.parquet import MissingPyArrow
 
     folder, part = options["exported"], part_of(options)
     try:

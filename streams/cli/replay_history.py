@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
-from streams.cli.session import Session
+from streams.console.failures import Failure
+from streams.console.session import Session
 
 WHOLE = {"since": float("-inf"), "until": float("inf"), "offsets": None}
 
@@ -25,9 +25,9 @@ def part_of(options: Any) -> dict[str, Any]:
 
 
 def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
-    from streams.replay.export import BadFolder, open_folder
-    from streams.replay.kafka_history import KafkaHistory, MissingTopics
-    from streams.replay.parquet import MissingPyArrow
+    from streams.history.folders import BadFolder, open_folder
+    from streams.history.kafka_history import KafkaHistory, MissingTopics
+    from streams.history.parquet import MissingPyArrow
 
     stack.enter_context(_readable())
     try:
@@ -38,7 +38,7 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    from streams.replay.records import BrokenLine
+    from streams.history.records import BrokenLine
 
     try:
         yield
@@ -48,7 +48,7 @@ def _readable() -> Iterator[None]:
 
 def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Failure:
     """Return what to say where there is no decision."""
-    from streams.replay.records import routers_of
+    from streams.history.records import routers_of
 
     asked = "" if part == WHOLE else " in this part of it"
     declared = ", ".join(routers_of(history)[:10]) or "none"
@@ -56,8 +56,8 @@ def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Fai
 
 
 def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
-    from streams.replay.merge import Merge
-    from streams.replay.records import partitions_of, refused_offsets
+    from streams.history.merge import Merge
+    from streams.history.records import partitions_of, refused_offsets
 
     refused = refused_offsets(history)
     for partition in partitions_of(history, router_id):
@@ -65,8 +65,8 @@ def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]
 
 
 def contexts_of(session: Session, stack: ExitStack) -> Any:
-    from streams.encoder import load_encoder
-    from streams.replay.contexts import Contexts
+    from streams.encoder.encoder import load_encoder
+    from streams.history.encoded import Contexts
 
     settings = session.settings
 
@@ -87,7 +87,7 @@ def contexts_of(session: Session, stack: ExitStack) -> Any:
 
 
 def prior_reader_of(session: Session) -> Any:
-    from streams.worker import prior_reader
+    from streams.warm_start.references import prior_reader
 
     read = prior_reader(session.settings.priors_path)
 

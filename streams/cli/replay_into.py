@@ -9,20 +9,20 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
 from streams.cli.replay_history import contexts_of, happened, no_request, part_of
 from streams.cli.replay_study import scenario_of
-from streams.cli.session import Session
+from streams.console.failures import Failure
+from streams.console.session import Session
 
 
 def play_into(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
-    from streams.replay.account import Account
-    from streams.replay.case_file import CaseFile
-    from streams.replay.cases import Cases
-    from streams.replay.play import NoWorker, Player, Progress, SamePrefix
-    from streams.replay.scenario import BadScenario
-    from streams.replay.study import NoRequest, survey, world_of
-    from streams.topics import create_topics
+    from streams.history.account import Account
+    from streams.log.topics import create_topics
+    from streams.simulate.case_file import CaseFile
+    from streams.simulate.cases import Cases
+    from streams.simulate.play import NoWorker, Player, Progress, SamePrefix
+    from streams.simulate.scenario import BadScenario
+    from streams.simulate.study import NoRequest, survey, world_of
 
     source, scenario, account = session.settings, scenario_of(options), Account()
     read = happened(history, router_id, account)

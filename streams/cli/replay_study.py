@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
-from streams.cli.output import console, print_json, table
 from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
-from streams.cli.session import Session
+from streams.console.failures import Failure
+from streams.console.output import console, print_json, table
+from streams.console.session import Session
 
 
 def scenario_of(options: Any) -> Any:
-    from streams.replay.scenario import BadScenario, Scenario, load_scenario
+    from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 
     try:
         scenario = Scenario() if options["scenario"] is None else load_scenario(options["scenario"])
@@ -30,10 +30,10 @@ def scenario_of(options: Any) -> Any:
 
 
 def show_study(session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack) -> None:
-    from streams.replay.account import Account
-    from streams.replay.figures import figures
-    from streams.replay.scenario import BadScenario
-    from streams.replay.study import NoRequest, study
+    from streams.history.account import Account
+    from streams.simulate.figures import figures
+    from streams.simulate.scenario import BadScenario
+    from streams.simulate.study import NoRequest, study
 
     account = Account()
     try:
@@ -60,8 +60,8 @@ def show_study(session: Session, history: Any, router_id: str, options: Any, as_
 def _write(found: Any, path: Path) -> None:
     import orjson
 
-    from streams.replay.figures import figures, phases_csv, series_csv
-    from streams.replay.report import render
+    from streams.simulate.figures import figures, phases_csv, series_csv
+    from streams.simulate.report import render
 
     path.write_text(render(found), encoding="utf-8")
     path.with_suffix(".json").write_bytes(orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n")
@@ -70,8 +70,8 @@ def _write(found: Any, path: Path) -> None:
 
 
 def _show(found: Any, report: Path | None) -> None:
-    from streams.replay.describe import short
-    from streams.replay.figures import models_of, phase_labels
+    from streams.simulate.describe import short
+    from streams.simulate.figures import models_of, phase_labels
 
     models = models_of(found)
     guessed = ("guessed",) if found.survey.without_outcomes else ()

@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
-from streams.cli.output import console, print_json
 from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
-from streams.cli.session import Session
+from streams.console.failures import Failure
+from streams.console.output import console, print_json
+from streams.console.session import Session
 
 
 def show_verdict(session: Session, history: Any, router_id: str | None, options: Any, as_json: bool, stack: ExitStack) -> None:
-    from streams.replay.account import Account
-    from streams.replay.explain import as_json as verdict_json
-    from streams.replay.explain import summary, tables
-    from streams.replay.rerun import Rerun
-    from streams.replay.verify import Part, verify
+    from streams.history.account import Account
+    from streams.history.differences import as_json as verdict_json
+    from streams.history.differences import summary, tables
+    from streams.history.rerun import Rerun
+    from streams.history.verify import Part, verify
 
     account = Account()
     rerun = Rerun(

@@ -10,12 +10,12 @@ import click
 import orjson
 
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
-from streams.cli.bus import open_bus
-from streams.cli.decision import explain_decision
-from streams.cli.declarations import refusal_of
-from streams.cli.failures import NoAnswer, Refused
-from streams.cli.output import console, print_json
-from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.bus import open_bus
+from streams.console.decision import explain_decision
+from streams.console.declarations import refusal_of
+from streams.console.failures import NoAnswer, Refused
+from streams.console.output import console, print_json
+from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
 
 TOPICS = ("requests", "routes", "dlq")
 

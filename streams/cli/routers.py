@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
-from streams.cli.bus import Bus, open_bus
-from streams.cli.declarations import TOPICS
-from streams.cli.failures import NoRouter
-from streams.cli.output import console, print_json, table, usd
-from streams.cli.session import Session, json_option, pass_session, router_option, run
+from streams.console.bus import Bus, open_bus
+from streams.console.declarations import TOPICS
+from streams.console.failures import NoRouter
+from streams.console.output import console, print_json, table, usd
+from streams.console.session import Session, json_option, pass_session, router_option, run
 
 
 @click.group()

@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from streams.cli.session import Session, pass_session
+from streams.console.session import Session, pass_session
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -32,7 +32,7 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
       pbstream broker
       pbstream broker --port 19092 --data ~/kafka-data
     """
-    from streams.broker import LocalKafka
+    from streams.broker.choose import LocalKafka
 
     stop_on_sigterm()
     with LocalKafka(int(brokers), data, port=port) as kafka:
@@ -68,8 +68,8 @@ def worker(session: Session, log_level: str) -> None:
 
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
-    from streams.app import serve
-    from streams.worker import build_worker
+    from streams.service.app import serve
+    from streams.service.worker import build_worker
 
     settings = session.settings
     _log_to_stderr(log_level)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schemas import LambdaUpdated
-from streams.cli.bus import open_bus
-from streams.cli.declarations import TOPICS, put_in_force, read_router
-from streams.cli.failures import Failure, NoRouter, Refused
-from streams.cli.output import console, print_json, table, usd
-from streams.cli.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, put_in_force, read_router
+from streams.console.failures import Failure, NoRouter, Refused
+from streams.console.output import console, print_json, table, usd
+from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
 
 if TYPE_CHECKING:
     from router_state.export import Exported
@@ -53,9 +53,9 @@ def export_command(session: Session, file: Path, force: bool, router_id: str, as
     \b
       pbstream snapshot export chat.pbs --router acme.chat
     """
-    from streams.atomic_file import replacing
-    from streams.exporting import pack, read_state
-    from streams.topics import TopicsNotReady, check_topics
+    from streams.files.atomic_file import replacing
+    from streams.log.topics import TopicsNotReady, check_topics
+    from streams.state.exporting import pack, read_state
 
     settings = session.settings
     if file.exists() and not force:
@@ -92,7 +92,7 @@ def import_command(session: Session, file: Path, router_id: str | None, timeout:
       pbstream snapshot import chat.pbs --router acme.chat-eu
       pbstream budget set 0.001 --router acme.chat-eu
     """
-    from streams.exporting import declaration_of
+    from streams.state.exporting import declaration_of
 
     data, exported = _read(file)
     name = valid_router(router_id or exported.about.get("router_id", ""))
@@ -127,7 +127,7 @@ def inspect(file: Path, as_json: bool) -> None:
     \b
       pbstream snapshot inspect chat.pbs --json | jq .models
     """
-    from streams.snapshots import summary
+    from streams.state.snapshots import summary
 
     data, exported = _read(file)
     found = summary(exported, data)
@@ -162,7 +162,7 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     \b
       pbstream snapshot diff yesterday.pbs today.pbs
     """
-    from streams.snapshots import difference
+    from streams.state.snapshots import difference
 
     found = difference(_read(before)[1], _read(after)[1])
     if as_json:
@@ -198,7 +198,7 @@ def _read(file: Path) -> tuple[bytes, Exported]:
 
 def _inspected(data: bytes) -> dict[str, Any]:
     from router_state.export import unpack
-    from streams.snapshots import summary
+    from streams.state.snapshots import summary
 
     return summary(unpack(data), data)
 

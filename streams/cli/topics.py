@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from streams.cli.output import print_json
-from streams.cli.session import Session, json_option, pass_session, run
-from streams.rights import ROLES, Role, command, rights
+from streams.console.output import print_json
+from streams.console.session import Session, json_option, pass_session, run
+from streams.log.rights import ROLES, Role, command, rights
 
 
 @click.group()
@@ -28,7 +28,7 @@ def create(session: Session, as_json: bool) -> None:
 
     PB_PARTITIONS (8) bounds how many workers can share the load; PB_REPLICATION follows the cluster (3 where it has three brokers).
     """
-    from streams.topics import create_topics, topic_specs
+    from streams.log.topics import create_topics, topic_specs
 
     settings = session.settings
     created = run(create_topics(settings))
@@ -45,7 +45,7 @@ def create(session: Session, as_json: bool) -> None:
 @pass_session
 def check(session: Session, as_json: bool) -> None:
     """Check that a worker can run on the topics; exit code 1 if not, with what to run."""
-    from streams.topics import TopicsNotReady, check_topics
+    from streams.log.topics import TopicsNotReady, check_topics
 
     problems = run(check_topics(session.settings))
     if as_json:
@@ -78,7 +78,7 @@ def acls(session: Session, role: Role, principal: str | None, check: bool, as_js
       pbstream topics acls --role client --json
       PB_SASL_USERNAME=pb-worker pbstream topics acls --check
     """
-    from streams.rights_check import missing_rights
+    from streams.log.rights_check import missing_rights
 
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from streams.cli.failures import Failure
-from streams.cli.output import console, print_json, table
 from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request, prior_reader_of
-from streams.cli.session import Session, json_option, pass_session, router_option
+from streams.console.failures import Failure
+from streams.console.output import console, print_json, table
+from streams.console.session import Session, json_option, pass_session, router_option
 
 
 @click.command()
@@ -52,11 +52,11 @@ class _Cases:
     """A router's cases on disk, their survey, what of the history was left out, and the reader of its priors."""
 
     def __init__(self, session: Session, history: Any, router_id: str, stack: ExitStack) -> None:
-        from streams.replay.account import Account
-        from streams.replay.case_file import CaseFile
-        from streams.replay.cases import Cases
-        from streams.replay.scenario import Scenario
-        from streams.replay.study import survey
+        from streams.history.account import Account
+        from streams.simulate.case_file import CaseFile
+        from streams.simulate.cases import Cases
+        from streams.simulate.scenario import Scenario
+        from streams.simulate.study import survey
 
         self.account = Account()
         read = Cases(happened(history, router_id, self.account), contexts=contexts_of(session, stack), account=self.account)
@@ -68,7 +68,7 @@ class _Cases:
 
 
 def _tune_knobs(cases: _Cases, profile: str, t_adapt: float, as_json: bool) -> None:
-    from streams.replay.tune import tune as search
+    from streams.simulate.tune import tune as search
 
     settings = search(cases.kept, cases.found, read_prior=cases.read_prior, profile=profile, t_adapt=t_adapt)
     if as_json:
@@ -89,7 +89,7 @@ def _tune_knobs(cases: _Cases, profile: str, t_adapt: float, as_json: bool) -> N
 
 
 def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> None:
-    from streams.replay.tune_priors import NoPriors, tune_priors
+    from streams.simulate.tune_priors import NoPriors, tune_priors
 
     try:
         weights, without = tune_priors(cases.kept, cases.found, profile=profile, gamma=gamma, read_prior=cases.read_prior)

@@ -10,12 +10,12 @@ import click
 from rich.live import Live
 
 from schemas import EVENTS, DeadLetter, MalformedEvent, decode
-from streams.cli import screen
-from streams.cli.board import Board
-from streams.cli.bus import Bus, open_bus
-from streams.cli.failures import NoRouter
-from streams.cli.output import console, print_json
-from streams.cli.session import Session, json_option, pass_session, router_option, run
+from streams.console import screen
+from streams.console.board import Board
+from streams.console.bus import Bus, open_bus
+from streams.console.failures import NoRouter
+from streams.console.output import console, print_json
+from streams.console.session import Session, json_option, pass_session, router_option, run
 
 TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
 RECENT = 1000

@@ -23,10 +23,10 @@ from schemas import (
     encode,
 )
 from schemas.event import Event
-from streams.cli.board import Board
-from streams.cli.bus import Bus, Follower, open_bus
-from streams.cli.declarations import put_in_force
-from streams.cli.failures import NoAnswer
+from streams.console.board import Board
+from streams.console.bus import Bus, Follower, open_bus
+from streams.console.declarations import put_in_force
+from streams.console.failures import NoAnswer
 from streams.demo.traffic import Outcome, Sent, Traffic
 from streams.settings import Settings
 

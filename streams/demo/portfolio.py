@@ -9,7 +9,7 @@ import orjson
 
 from schemas import RouterDeclared, decode
 from streams.demo.scenario import Scenario
-from streams.priors import prior_for_wire
+from streams.warm_start.priors import prior_for_wire
 
 
 def paper_router(*, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:

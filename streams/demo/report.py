@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from streams.cli.output import table, usd
+from streams.console.output import table, usd
 from streams.demo.player import Play
 from streams.demo.plot import inline_svg, save_png
 from streams.demo.scenario import Scenario

@@ -18,9 +18,10 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
-from streams.broker import Broker, choose_broker
-from streams.cli import screen
-from streams.cli.board import Board
+from streams.broker.choose import Broker, choose_broker
+from streams.broker.wire import free_ports
+from streams.console import screen
+from streams.console.board import Board
 from streams.demo.player import Play, Player
 from streams.demo.portfolio import held_out_prompts, paper_router, save_projection
 from streams.demo.report import Report
@@ -28,10 +29,9 @@ from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
 from streams.demo.stage import beside, delete_topics, running_worker
 from streams.demo.traffic import Traffic
-from streams.encoder_cache import exported_folder
-from streams.kafka.wire import free_ports
+from streams.encoder.cache import exported_folder
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 
 ROUTER_ID = "default"
 REDRAW_EVERY = 0.12

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from streams.cli.failures import Failure
-from streams.kafka.child import spawn
+from streams.broker.child import spawn
+from streams.console.failures import Failure
+from streams.log.topics import topic_specs
 from streams.settings import Settings
-from streams.topics import topic_specs
 
 T = TypeVar("T")
 READY_SECONDS = 60.0

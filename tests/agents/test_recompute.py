@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents import declare_routers
-from streams.changelog import EPOCH
+from streams.state.partition import EPOCH
 from tests.agents.test_crashes import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.chaos.recompute import Recomputation, differences

@@ -8,8 +8,8 @@ import pytest
 
 from schemas.dlq import REASON
 from streams.audit.run import audit
-from streams.exporting import declaration_of, pack
 from streams.settings import Settings
+from streams.state.exporting import declaration_of, pack
 from tests.audit_world import World, busy_world
 
 SETTINGS = Settings(prefix="pb.", app_id="snap", partitions=3)

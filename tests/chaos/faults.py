@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from aiokafka import TopicPartition
 
-from streams.kafka.child import spawn
-from streams.kafka.local import LocalKafka
-from streams.kafka.wire import free_ports
+from streams.broker.child import spawn
+from streams.broker.local import LocalKafka
+from streams.broker.wire import free_ports
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker
 

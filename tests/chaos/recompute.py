@@ -20,9 +20,8 @@ from agents.parking import Parked
 from agents.route_requests import route_waiting
 from router_state import snapshot
 from router_state.framing import body_of
-from streams.changelog import EPOCH
-from streams.partition import FENCE
 from streams.settings import Settings
+from streams.state.partition import EPOCH, FENCE
 from tests.memory_worker import AGENTS, MemoryWorker
 
 

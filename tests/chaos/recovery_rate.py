@@ -22,13 +22,13 @@ from typing import Any
 import faust
 from aiokafka import AIOKafkaProducer
 
-from streams.app import faust_options, serve
-from streams.changelog import EPOCH
-from streams.kafka.child import spawn
-from streams.kafka.local import LocalKafka
+from streams.broker.child import spawn
+from streams.broker.local import LocalKafka
+from streams.log.topics import create_topics
+from streams.service.app import faust_options, serve
+from streams.service.worker import build_worker
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
-from streams.worker import build_worker
+from streams.state.partition import EPOCH
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 8

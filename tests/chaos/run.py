@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from streams.kafka.local import LocalKafka
+from streams.broker.local import LocalKafka
 from tests.chaos.session import play
 
 ROUNDS = {

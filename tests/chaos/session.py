@@ -18,9 +18,9 @@ import numpy as np
 from streams.audit.findings import Findings
 from streams.audit.run import audit
 from streams.audit.topics import KafkaTopics
-from streams.kafka.local import LocalKafka
+from streams.broker.local import LocalKafka
+from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.topics import create_topics
 from tests.chaos.faults import FAULTS, RedisServer, Stage
 from tests.chaos.load import Load
 from tests.chaos.recompute import Recomputation, differences

@@ -28,9 +28,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from router_state import window
 from streams.audit.run import audit
 from streams.audit.topics import KafkaTopics
-from streams.kafka.local import LocalKafka
+from streams.broker.local import LocalKafka
+from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.topics import create_topics
 from tests.chaos.faults import RedisServer
 from tests.chaos.load import Load
 from tests.chaos.session import until

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka.local import LocalKafka
+from streams.broker.local import LocalKafka
 from tests.chaos.session import assert_clean, play
 
 FAULTS = [

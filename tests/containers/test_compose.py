@@ -17,8 +17,8 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from streams.encoder_cache import exported_folder
-from streams.kafka.wire import free_ports
+from streams.broker.wire import free_ports
+from streams.encoder.cache import exported_folder
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = [0.1] * 25 + [1.0]

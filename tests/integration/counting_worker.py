@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.boundary import fatal
-from streams.app import App, serve
+from streams.service.app import App, serve
 from streams.settings import load_settings
 from tests.integration.faults import arm
 

@@ -10,8 +10,8 @@ import mode
 from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
-from streams.app import App
-from streams.recovery import Consumer, Recovery, Transport
+from streams.faust.recovery import Consumer, Recovery, Transport
+from streams.service.app import App
 from streams.settings import Settings
 
 #: Source partitions whose records must have come again before a held fetch may take them.

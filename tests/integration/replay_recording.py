@@ -23,9 +23,9 @@ COST_USD = {"small": 2.9e-5, "middle": 5.3e-4, "large": 1.5e-2}
 WORKER = """
 import asyncio, logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
-from streams.app import serve
+from streams.service.app import serve
 from streams.settings import load_settings
-from streams.worker import build_worker
+from streams.service.worker import build_worker
 async def main():
     await serve(build_worker(load_settings()))
 asyncio.run(main())

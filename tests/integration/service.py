@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from agents.shard import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
-from streams.changelog import EPOCH
-from streams.kafka.child import spawn
-from streams.partition import Partition
+from streams.broker.child import spawn
+from streams.log.partitioner import partition_of
+from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.topics import create_topics
-from streams.worker import partitioner
+from streams.state.partition import EPOCH, Partition
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("routers", "requests", "costs", "rewards")
@@ -124,7 +124,7 @@ class RunningService:
         self.environment = dict(environment)
         self.workers: list[Worker] = []
         self.records: dict[str, list[Any]] = {name: [] for name in ANSWERS}
-        self.partition_of = partitioner(settings.partitions)
+        self.partition_of = partial(partition_of, partitions=settings.partitions)
         self._folder = folder
         self._short = {settings.topic(name): name for name in ANSWERS}
 

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import sys
 
-from streams.app import serve
+from streams.service.app import serve
+from streams.service.worker import build_worker
 from streams.settings import load_settings
-from streams.worker import build_worker
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", stream=sys.stdout)

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from streams import worker
-from streams.app import serve
+from streams.service import worker
+from streams.service.app import serve
 from streams.settings import Settings, load_settings
 
 

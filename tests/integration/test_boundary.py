@@ -13,9 +13,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from faust.types import TP
 
-from streams.changelog import RecordBatches
-from streams.gaps import LogProbe
-from streams.kafka.wire import free_ports
+from streams.broker.wire import free_ports
+from streams.faust.changelog import RecordBatches
+from streams.log.probe import LogProbe
 from streams.settings import Settings
 from tests.integration.counting import counting_service, until_async
 

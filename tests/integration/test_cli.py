@@ -19,11 +19,11 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner, Result
 
+from streams.broker.wire import answers, free_ports
 from streams.cli import main
 from streams.demo.stage import running_worker
-from streams.kafka.wire import answers, free_ports
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = "[0.3, -0.1, 1.0]"

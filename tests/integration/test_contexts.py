@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.boundary import GaveUp
-from streams.contexts import RedisContexts, connect
+from streams.state.contexts import RedisContexts, connect
 
 X = np.array([0.1, -0.2, 1.0])
 

@@ -19,14 +19,14 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
+from streams.broker.wire import free_ports
 from streams.demo.player import Player
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
 from streams.demo.stage import running_worker
 from streams.demo.traffic import Traffic
-from streams.kafka.wire import free_ports
+from streams.log.topics import create_topics
 from streams.settings import load_settings
-from streams.topics import create_topics
 
 ROOT = Path(__file__).parents[2]
 REQUESTS = 200

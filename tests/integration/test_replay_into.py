@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
-from streams.replay.export import export
-from streams.replay.kafka_history import KafkaHistory
-from streams.replay.records import partitions_of
+from streams.history.folders import export
+from streams.history.kafka_history import KafkaHistory
+from streams.history.records import partitions_of
+from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.topics import create_topics
 from tests.integration.replay_recording import declaration, start_worker
 
 REQUESTS = 600

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from streams.replay.account import Account
-from streams.replay.contexts import Contexts
-from streams.replay.export import export
-from streams.replay.kafka_history import KafkaHistory
-from streams.replay.merge import Merge
-from streams.replay.records import History, JsonlHistory, refused_offsets
-from streams.replay.rerun import Rerun
-from streams.replay.verify import Verdict, verify
+from streams.history.account import Account
+from streams.history.encoded import Contexts
+from streams.history.folders import export
+from streams.history.kafka_history import KafkaHistory
+from streams.history.merge import Merge
+from streams.history.records import History, JsonlHistory, refused_offsets
+from streams.history.rerun import Rerun
+from streams.history.verify import Verdict, verify
+from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.topics import create_topics
 from tests.integration.replay_recording import record_history
 
 REQUESTS = 4000

@@ -17,10 +17,10 @@ from pydantic import SecretStr
 
 from agents import keys
 from streams.cli import main
-from streams.redis_rights import acl
-from streams.rights import Operation, Right, rights
-from streams.rights_check import missing_rights
+from streams.log.rights import Operation, Right, rights
+from streams.log.rights_check import missing_rights
 from streams.settings import Settings
+from streams.state.redis_rights import acl
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 from tests.secured import certificates, grant, revoke, secured_kafka, secured_redis
 

@@ -6,8 +6,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.lost_state import StateLost, require_state
-from streams.topics import create_topics
+from streams.log.topics import create_topics
+from streams.state.lost_state import StateLost, require_state
 from tests.integration.service import request, router, running_service
 
 PROMPTS = 60

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from streams.broker.local import LocalKafka
+from streams.broker.wire import free_ports
 from streams.demo.stage import running_worker
-from streams.kafka.local import LocalKafka
-from streams.kafka.wire import free_ports
+from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from streams.topics import create_topics
 from tests.integration.test_cli import add_two, done, done_json, run
 from tests.integration.test_snapshot import CONTEXTS, SAME
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.changelog import EPOCH
-from streams.partition import FENCE
+from streams.state.partition import EPOCH, FENCE
 from tests.integration.counting import CountingService, counting_service, until_async
 from tests.integration.counting_worker import WATERMARK
 

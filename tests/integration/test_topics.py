@@ -6,8 +6,8 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from streams.log.topics import TopicsNotReady, check_topics, create_topics, topic_specs
 from streams.settings import Settings
-from streams.topics import TopicsNotReady, check_topics, create_topics, topic_specs
 from tests.integration.counting import until_async
 
 

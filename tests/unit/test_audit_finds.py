@@ -14,7 +14,7 @@ from router_state.framing import body_of, frame, loads
 from streams.audit.findings import Kind
 from streams.audit.run import audit
 from streams.audit.topics import MemoryTopics
-from streams.replay.records import Record
+from streams.history.records import Record
 from streams.settings import Settings
 from tests.audit_world import World, busy_world
 

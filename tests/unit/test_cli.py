@@ -10,10 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from streams.broker.wire import free_ports
 from streams.cli import main
-from streams.cli.failures import Refused, in_a_sentence
-from streams.kafka.wire import free_ports
-from streams.topics import TopicsNotReady
+from streams.console.failures import Refused, in_a_sentence
+from streams.log.topics import TopicsNotReady
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import main
-from streams.metrics import Metrics
-from streams.redis_rights import acl
-from streams.rights import ROLES, rights
+from streams.log.rights import ROLES, rights
+from streams.log.topics import topic_specs
+from streams.service.metrics import Metrics
 from streams.settings import Settings
-from streams.topics import topic_specs
+from streams.state.redis_rights import acl
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md"]

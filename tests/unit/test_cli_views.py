@@ -19,9 +19,9 @@ from schemas import (
     RouteReason,
 )
 from schemas.alerts import AlertKind
-from streams.cli import screen
-from streams.cli.board import Board
-from streams.cli.decision import explain_decision
+from streams.console import screen
+from streams.console.board import Board
+from streams.console.decision import explain_decision
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

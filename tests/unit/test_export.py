@@ -20,8 +20,8 @@ from router_state import export, invariants
 from router_state.config import Cap, ModelConfig, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
-from streams.exporting import declaration_of
-from streams.snapshots import difference, summary
+from streams.state.exporting import declaration_of
+from streams.state.snapshots import difference, summary
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from streams.array_folder import Array
-from streams.encoder import Progress
-from streams.fit import UnusableJudgements, fit, load_priors, read_judgements
-from streams.projection import Projection
+from streams.encoder.encoder import Progress
+from streams.encoder.projection import Projection
+from streams.files.array_folder import Array
+from streams.warm_start.fit import UnusableJudgements, fit, load_priors, read_judgements
 
 
 class HashedSentences:

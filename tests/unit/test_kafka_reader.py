@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from streams.replay import kafka_reader
-from streams.replay.kafka_reader import KafkaReader
+from streams.history import kafka_reader
+from streams.history.kafka_reader import KafkaReader
 from streams.settings import Settings
 
 

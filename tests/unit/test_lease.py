@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from streams.app import build_app
-from streams.changelog import RecordBatches
-from streams.lease import Lease, MembershipLost
+from streams.faust.changelog import RecordBatches
+from streams.service.app import build_app
+from streams.service.lease import Lease, MembershipLost
 from streams.settings import Settings
 
 

@@ -31,7 +31,7 @@ from benchmarks.paper.summaries import resampled, share
 from benchmarks.paper.table import cells, tally
 from benchmarks.report import Interval
 from router_state.config import PAPER, Price
-from streams.priors import Priors
+from streams.warm_start.priors import Priors
 
 NEAR, FAR = Interval(0.91, 0.90, 0.92), Interval(0.80, 0.79, 0.81)
 

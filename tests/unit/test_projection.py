@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams.array_folder import Array, UnusableArrays
-from streams.encoder import Encoder, EncoderError, UnusablePrompt
-from streams.priors import Priors, load_priors, prior_for_wire
-from streams.projection import Projection
+from streams.encoder.encoder import Encoder, EncoderError, UnusablePrompt
+from streams.encoder.projection import Projection
+from streams.files.array_folder import Array, UnusableArrays
+from streams.warm_start.priors import Priors, load_priors, prior_for_wire
 
 
 @pytest.fixture

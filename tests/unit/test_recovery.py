@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from streams.app import App, build_app
-from streams.changelog import EPOCH
-from streams.recovery import Consumer, Recovery
+from streams.faust.recovery import Consumer, Recovery
+from streams.service.app import App, build_app
 from streams.settings import Settings
+from streams.state.partition import EPOCH
 
 PARTITIONS = 2
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streams.replay.cases import Case
-from streams.replay.ledger import Ledger, Sent
-from streams.replay.scenario import Scenario
-from streams.replay.simulate import Outcomes
-from streams.replay.world import World
+from streams.simulate.cases import Case
+from streams.simulate.ledger import Ledger, Sent
+from streams.simulate.scenario import Scenario
+from streams.simulate.simulation import Outcomes
+from streams.simulate.world import World
 
 MODELS = {"m": (0.9, 0.01)}
 

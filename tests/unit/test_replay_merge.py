@@ -11,12 +11,12 @@ import orjson
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
-from streams.replay.account import Account
-from streams.replay.export import BadFolder, export, open_folder
-from streams.replay.happened import Billed, Decided, Declared, Rewarded
-from streams.replay.merge import Merge
-from streams.replay.parquet import MissingPyArrow, ParquetHistory
-from streams.replay.records import JsonlHistory, Record, partitions_of, refused_offsets
+from streams.history.account import Account
+from streams.history.folders import BadFolder, export, open_folder
+from streams.history.happened import Billed, Decided, Declared, Rewarded
+from streams.history.merge import Merge
+from streams.history.parquet import MissingPyArrow, ParquetHistory
+from streams.history.records import JsonlHistory, Record, partitions_of, refused_offsets
 
 ROUTER = "r"
 X = [0.5, 1.0]

@@ -11,19 +11,19 @@ import orjson
 import pytest
 
 from benchmarks.paper.history import ROUTER, write_history
-from streams.replay.account import Account
-from streams.replay.case_file import CaseFile
-from streams.replay.cases import Cases
-from streams.replay.contexts import Contexts
-from streams.replay.figures import figures, phases_csv, series_csv
-from streams.replay.merge import Merge
-from streams.replay.records import JsonlHistory
-from streams.replay.rerun import Rerun
-from streams.replay.scenario import BadScenario, Scenario, load_scenario
-from streams.replay.study import Study, Survey, study, survey
-from streams.replay.tune import tune
-from streams.replay.tune_priors import NoPriors, tune_priors
-from streams.replay.verify import Verdict, verify
+from streams.history.account import Account
+from streams.history.encoded import Contexts
+from streams.history.merge import Merge
+from streams.history.records import JsonlHistory
+from streams.history.rerun import Rerun
+from streams.history.verify import Verdict, verify
+from streams.simulate.case_file import CaseFile
+from streams.simulate.cases import Cases
+from streams.simulate.figures import figures, phases_csv, series_csv
+from streams.simulate.scenario import BadScenario, Scenario, load_scenario
+from streams.simulate.study import Study, Survey, study, survey
+from streams.simulate.tune import tune
+from streams.simulate.tune_priors import NoPriors, tune_priors
 
 MODELS = ("small", "middle", "large")
 PRICES = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))

@@ -4,8 +4,8 @@ from collections import defaultdict
 
 import pytest
 
-from streams.partition import FENCE, Changes, NotWriting, Partition, PartitionLost
-from streams.tables import ForeignWrite, NotRecovered, States
+from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost
+from streams.state.tables import ForeignWrite, NotRecovered, States
 
 
 class Log:

@@ -1,0 +1,1 @@
+"""A Kafka broker for one machine: named, in Docker, or from Maven's jars."""

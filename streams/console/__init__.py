@@ -1,0 +1,1 @@
+"""What commands and the demo share: the bus to the topics, declarations, failures in words, tables on a screen."""

@@ -1,0 +1,60 @@
+"""Explain a decision: every term of every candidate, and what made the choice."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from schemas import Candidate, RouteDecided
+from streams.console.output import table, usd
+
+BECAUSE = {
+    "ucb": "it has the highest score of the models that could be chosen (score = mean + bonus − penalty)",
+    "onboarding": "it is new, and gets its first requests whatever its score",
+    "probe": "its quality is in doubt after a drift, and some requests test it",
+    "ceiling_relaxed": "no model was under the price ceiling, so the ceiling was lifted",
+    "capped": "a cap in dollars is used up, and it is the cheapest model",
+}
+EXCLUDED = {
+    "retired": "retired from the portfolio",
+    "not_allowed": "not among the allowed models",
+    "over_max_price": "above the request's maximum price",
+    "ceiling": "above the price ceiling that λ_t sets",
+    "out_of_reach": "this one call would cost more than a hundred requests may",
+}
+
+
+def explain_decision(decision: RouteDecided) -> RenderableType:
+    """Return the decision for people: a sentence, a table of the candidates, the state it was made in."""
+    because = BECAUSE.get(decision.reason.value, decision.reason.value)
+    if decision.propensity < 1.0:
+        because += f"; chosen with probability {decision.propensity:.3g}"
+    head = Text.assemble("→ ", (decision.model, "bold green"), f": {because}.")
+    state = Text(
+        f"Request {decision.request_id}, decision {decision.seq} of router {decision.router_id}, "
+        f"λ_t {decision.lambda_t:.4g}, expected reward {decision.expected_reward:.3f}, "
+        f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
+        f"{decision.decided_at:%Y-%m-%d %H:%M:%S} UTC{', answered again' if decision.repeat else ''}.",
+        style="dim",
+    )
+    if decision.candidates is None:
+        return Group(head, Text("The terms of this repeated answer are with the first one."), state)
+    return Group(head, _terms(decision, decision.candidates), state)
+
+
+def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
+    shown = table("model", "mean", "bonus", "penalty", "score", "expected cost", "excluded")
+    for candidate in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
+        chosen = candidate.model == decision.model
+        shown.add_row(
+            f"{'→ ' if chosen else '  '}{candidate.model}",
+            f"{candidate.mean:.4f}",
+            f"+{candidate.bonus:.4f}",
+            f"−{candidate.penalty:.4f}",
+            f"{candidate.score:.4f}",
+            usd(candidate.expected_cost_usd),
+            EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
+            style="bold" if chosen else "dim" if candidate.excluded else "",
+        )
+    return shown

@@ -1,0 +1,125 @@
+"""Change a router's declaration: read it, edit it, write it on the condition that nobody else did, wait until it is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from schemas import BASED_ON, DeadLetter, LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from streams.console.bus import Bus
+from streams.console.failures import Failure, NoRouter, Refused
+
+TOPICS = ("routers", "lambda", "dlq")
+ATTEMPTS = 5
+
+Document = dict[str, Any]
+Edit = Callable[[Document], Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A router as it is declared: the JSON document, fields of newer versions included, and where it stands."""
+
+    document: Document
+    offset: int
+
+    @property
+    def router(self) -> RouterDeclared:
+        """Return the document as an event."""
+        return decode(RouterDeclared, orjson.dumps(self.document))
+
+
+async def read_router(bus: Bus, router_id: str) -> Declared | None:
+    """Return the declaration in force; None if the router was never declared, or is gone.
+
+    A newer record which the worker refused is passed over: `pb.lambda` names the offset in force.
+    """
+    state = await bus.latest("lambda", router_id)
+    in_force = None if state is None or state.value is None else decode(LambdaUpdated, state.value).config_offset
+    newest: Declared | None = None
+    async for record in bus.backwards("routers", router_id):
+        if record.key != router_id.encode():
+            continue
+        if record.value is None:
+            break
+        found = _readable(record)
+        if found is not None and (in_force is None or found.offset <= in_force):
+            return found
+        newest = newest or found
+    return newest
+
+
+async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, create: bool = False) -> LambdaUpdated:
+    """Put an edited declaration in force and return the state that acknowledges it.
+
+    Args:
+        edit: takes the document in force and returns the new one; called again when somebody else was faster.
+        create: start from an empty router where there is none.
+
+    Raises:
+        NoRouter: there is none, and `create` is False.
+        Refused: the worker refused the declaration; after five attempts also because others keep changing it.
+        NoAnswer: no worker took it up in time.
+    """
+    refused = Failure("")
+    for _ in range(ATTEMPTS):
+        before = await read_router(bus, router_id)
+        if before is None and not create:
+            raise NoRouter(router_id)
+        document = edit({"router_id": router_id, "models": {}} if before is None else before.document)
+        try:
+            return await put_in_force(bus, router_id, document, based_on=before.offset if before else None, seconds=seconds)
+        except Refused as error:
+            if error.reason != "stale_config":
+                raise
+            refused = error
+    raise refused
+
+
+async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on: int | None, seconds: float) -> LambdaUpdated:
+    """Write one declaration, on the condition that the one at offset `based_on` is in force (−1: none), and await it."""
+    value = orjson.dumps(document)
+    try:
+        decode(RouterDeclared, value)
+    except MalformedEvent as error:
+        raise Refused("the declaration", error.reason.value, error.message) from error
+    headers = [] if based_on is None else [(BASED_ON, str(based_on).encode())]
+    async with bus.follow("lambda", "dlq", router_id=router_id) as records:
+        placed = await bus.send_bytes("routers", router_id, value, headers=headers)
+
+        def acknowledged(name: str, record: Any) -> LambdaUpdated | Refused | None:
+            if name == "dlq":
+                return refusal_of(record, placed, "the declaration")
+            if record.key != router_id.encode() or record.value is None:
+                return None
+            state = decode(LambdaUpdated, record.value)
+            return state if state.config_offset >= placed.offset else None
+
+        answer: LambdaUpdated | Refused = await records.until(acknowledged, seconds=seconds, waited_for="took up the declaration")
+    if isinstance(answer, Refused):
+        raise answer
+    return answer
+
+
+def refusal_of(record: Any, placed: Any, what: str) -> Refused | None:
+    """Return the refusal of the event that was written at `placed`, if the record is its dead letter."""
+    try:
+        letter = DeadLetter.from_headers(record.headers)
+    except MalformedEvent:
+        return None
+    if (letter.topic, letter.partition, letter.offset) != (placed.topic, placed.partition, placed.offset):
+        return None
+    return Refused(what, letter.reason, letter.message)
+
+
+def _readable(record: Any) -> Declared | None:
+    try:
+        decode_router(key=record.key, value=record.value)
+    except MalformedEvent:
+        return None
+    document = orjson.loads(record.value)
+    document.pop("snapshot", None)  # has done its work, and is large
+    return Declared(document, record.offset)

@@ -1,0 +1,93 @@
+"""From sentence embeddings to contexts: centre, rotate, whiten, and a last entry 1.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streams.files.array_folder import Array, UnusableArrays, checksum_arrays, read_arrays, write_arrays
+
+_NAME = "projection"
+_SMALLEST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """A principal component analysis, applied: x = [(e - mean) componentsᵀ / sqrt(variance), 1.0].
+
+    Without components (`identity`) the embedding itself is the context, and the 1.0 follows it.
+
+    Args:
+        mean: shape (e,), the embeddings' mean; zeros for the identity.
+        components: shape (k, e), orthonormal rows, or None for the identity.
+        explained_variance: shape (k,), variance along each component; empty for the identity.
+    """
+
+    mean: Array
+    components: Array | None
+    explained_variance: Array
+
+    def __post_init__(self) -> None:
+        if self.components is None:
+            return
+        shapes = (self.components.shape, self.mean.shape, self.explained_variance.shape)
+        k, width = len(self.explained_variance), len(self.mean)
+        if shapes != ((k, width), (width,), (k,)):
+            raise UnusableArrays(f"components, mean and explained_variance do not fit together: {shapes}")
+
+    @classmethod
+    def identity(cls, width: int = 384) -> Projection:
+        """Return the projection that only appends 1.0 (d = width + 1)."""
+        return cls(np.zeros(width), None, np.empty(0))
+
+    @property
+    def embedding_width(self) -> int:
+        """The length e of the embeddings it takes."""
+        return len(self.mean)
+
+    @property
+    def dimensions(self) -> int:
+        """The length d of the contexts it makes."""
+        return 1 + (self.embedding_width if self.components is None else len(self.components))
+
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 that names this projection in priors and caches."""
+        return checksum_arrays(self._arrays(), {})
+
+    def project(self, embeddings: Array) -> Array:
+        """Turn embeddings (n, e) into contexts (n, d), last entry 1.0.
+
+        Raises:
+            UnusableArrays: the embeddings are not (n, e).
+        """
+        if embeddings.ndim != 2 or embeddings.shape[1] != self.embedding_width:
+            raise UnusableArrays(f"embeddings of shape {embeddings.shape}, expected (n, {self.embedding_width})")
+        features = np.asarray(embeddings, dtype=np.float64)
+        if self.components is not None:
+            scale = np.sqrt(np.maximum(self.explained_variance, _SMALLEST_VARIANCE))
+            features = (features - self.mean) @ (self.components / scale[:, None]).T
+        return np.concatenate([features, np.ones((len(features), 1))], axis=1)
+
+    def save(self, folder: Path) -> str:
+        """Write `projection.npz` and `projection.json` into `folder`; return the checksum."""
+        return write_arrays(folder, _NAME, self._arrays(), {})
+
+    @classmethod
+    def load(cls, folder: Path) -> Projection:
+        """Read a saved projection.
+
+        Raises:
+            UnusableArrays: missing, another version, damaged, or arrays that do not fit together.
+        """
+        arrays = read_arrays(folder, _NAME).arrays
+        try:
+            return cls(arrays["mean"], arrays.get("components"), arrays["explained_variance"])
+        except KeyError as absent:
+            raise UnusableArrays(f"{folder}/{_NAME} has no array {absent}") from absent
+
+    def _arrays(self) -> dict[str, Array]:
+        arrays = {"mean": self.mean, "explained_variance": self.explained_variance}
+        return arrays if self.components is None else {**arrays, "components": self.components}

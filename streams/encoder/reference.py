@@ -1,0 +1,52 @@
+"""The reference: sentence-transformers itself, on torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streams.encoder.encoder import EncoderError, Progress
+from streams.encoder.weights import find_weights, hash_weights
+from streams.files.array_folder import Array
+
+_BATCH = 64
+
+
+class ReferenceEncoder:
+    """Embeds by sentence-transformers (extra `reference`), in batches sorted by length."""
+
+    def __init__(self, weights: str | None = None, *, threads: int) -> None:
+        """Load the weights.
+
+        Raises:
+            EncoderError: sentence-transformers or the weights are not installed.
+        """
+        folder = find_weights(weights)
+        try:
+            import torch
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils.logging import disable_progress_bar
+        except ImportError as absent:
+            raise EncoderError(
+                "the reference encoder needs torch and sentence-transformers: pip install 'paretobandit-streams[reference]'"
+            ) from absent
+        disable_progress_bar()  # type: ignore[no-untyped-call]
+        torch.set_num_threads(threads)
+        self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        self.identity = f"reference-{hash_weights(folder)[:16]}"
+        self.width = int(self._model.encode(["."], show_progress_bar=False).shape[1])
+
+    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
+        """Embed prompts, shape (n, e), rows of length 1."""
+        parts = []
+        by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+        for start in range(0, len(prompts), _BATCH):
+            texts = [prompts[index] for index in by_length[start : start + _BATCH]]
+            parts.append(self._model.encode(texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
+            if progress is not None:
+                progress(len(texts))
+        embeddings = np.empty((len(prompts), self.width))
+        if parts:
+            embeddings[by_length] = np.concatenate(parts)
+        return embeddings

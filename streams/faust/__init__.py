@@ -1,0 +1,1 @@
+"""What replaces methods of Faust and aiokafka; nothing else stands here."""

@@ -1,0 +1,127 @@
+"""Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record batch."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+import faust
+from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from agents.boundary import fatal
+from streams.state.partition import EPOCH, Changes
+from streams.state.tables import States
+
+GZIP = 1
+MAX_BYTES = 2**31 - 1
+
+
+class BatchTooLarge(Exception):
+    """The changes of one batch do not fit into one record batch of the changelog."""
+
+    reason = "batch_too_large"
+    retriable = False
+
+
+class StateTable(faust.Table):  # type: ignore[misc]
+    """The table as Faust sees it: it recovers from its changelog, and everything else is up to `States`."""
+
+    def __init__(self, app: Any, states: States, **options: Any) -> None:
+        super().__init__(app, key_type=bytes, value_type=bytes, **options)
+        self.states = states
+
+    def persisted_offset(self, tp: Any) -> int:
+        """Return the last offset contained; recovery reads what follows, all of it for a new partition."""
+        return self.states.recovers_from(tp.partition)
+
+    async def on_rebalance(self, assigned: set[Any], revoked: set[Any], newly_assigned: set[Any], generation_id: int = 0) -> None:
+        """Drop the partitions that went to other workers; the group has just confirmed this one."""
+        await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
+        self.app.lease.join()
+        await self.states.assign(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
+
+    def restore(self, records: Iterable[Any]) -> None:
+        """Apply recovered records; those of partitions that are gone are left out."""
+        # Faust logs what is raised in its fetching and fetches on.
+        with fatal():
+            owned = self.states.owned
+            for record in records:
+                if record.partition in owned:
+                    epoch = int(dict(record.headers or ()).get(EPOCH, b"0"))
+                    partition = self.states.partition(record.partition)
+                    partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+
+    async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
+        """Fence the recovered partitions and tell the agents, before the first event flows."""
+        await super().on_recovery_completed(active_tps, standby_tps)
+        highwaters = self.app.tables.recovery.active_highwaters
+        await self.states.recovered({tp.partition: highwaters[tp] + 1 for tp in active_tps})
+
+
+class RecordBatches:
+    """Write record batches with the app's own producer.
+
+    Args:
+        app: the Faust app, started.
+        limit: bytes of a changelog batch, the topic's `max.message.bytes`.
+        may_write: returns while this worker is a member of its group, waits where that is not known, and raises when it is none.
+    """
+
+    def __init__(self, app: Any, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]) -> None:
+        self._app = app
+        self._changelog = changelog
+        self._limit = limit
+        self._may_write = may_write
+
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        """Write changes as one record batch, all of it or nothing, and return its first record's offset.
+
+        Raises:
+            BatchTooLarge: they do not fit; nothing was written.
+        """
+        batch = BatchBuilder(self._limit, 0)
+        headers = [(EPOCH, b"%d" % epoch)]
+        for key, value in changes.items():
+            added = batch.append(timestamp=None, key=key, value=value, headers=headers)
+            if added is None or batch.size() > self._limit:
+                total = sum(len(key) + len(value or b"") for key, value in changes.items())
+                raise BatchTooLarge(
+                    f"{len(changes)} changes of partition {partition} have {total} bytes, {self._limit} fit: lower "
+                    f"PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of {self._changelog}"
+                )
+        delivered = await self._send(batch, self._changelog, partition)
+        return int(delivered.offset)
+
+    async def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+    ) -> Awaitable[Any]:
+        """Hand one record to the producer; what is returned holds its delivery."""
+        await self._may_write()
+        delivery: Awaitable[Any] = await self.producer.send(topic, value, key, partition, headers=headers)
+        return delivery
+
+    async def send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> None:
+        """Deliver one record of any size, compressed; what the topic still refuses is sent without its value."""
+        await self.producer.partitions_for(topic)
+        partition = self.producer._partition(topic, None, None, None, key, None)
+        try:
+            await self._send_one(topic, partition, key, value, headers)
+        except MessageSizeTooLargeError:
+            omitted = [*headers, ("pb.value_omitted", b"%d" % len(value or b""))]
+            await self._send_one(topic, partition, key, None, omitted)
+
+    @property
+    def producer(self) -> Any:
+        """Return aiokafka's producer below Faust's."""
+        return self._app.producer._ensure_producer()
+
+    async def _send_one(
+        self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> None:
+        batch = BatchBuilder(MAX_BYTES, GZIP)
+        batch.append(timestamp=None, key=key, value=value, headers=list(headers))
+        await self._send(batch, topic, partition)
+
+    async def _send(self, batch: BatchBuilder, topic: str, partition: int) -> Any:
+        await self._may_write()
+        batch.close()  # a closed batch does not linger, and takes nobody else's records
+        return await (await self.producer.send_batch(batch, topic, partition=partition))

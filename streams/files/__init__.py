@@ -1,0 +1,1 @@
+"""Named arrays, atomic writes and the cache folder on disk."""

@@ -1,0 +1,86 @@
+"""Named arrays on disk with a JSON header: versioned, checksummed, never pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.files.atomic_file import replacing
+
+FORMAT_VERSION = 1
+
+Array = NDArray[np.float64]
+
+
+class UnusableArrays(ValueError):
+    """The folder's arrays are missing, of another version, or not those that were written."""
+
+    reason = "unusable_arrays"
+    retriable = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArrays:
+    """What one header and its arrays hold; `checksum` names the content."""
+
+    arrays: dict[str, Array]
+    details: dict[str, Any]
+    checksum: str
+
+
+def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of names, shapes, bytes and details: equal content, equal checksum."""
+    digest = hashlib.sha256(json.dumps(details, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype="<f8")
+        digest.update(f"\n{name}{array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def write_arrays(folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, Any]) -> str:
+    """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum.
+
+    Raises:
+        UnusableArrays: an array holds a NaN or an infinity.
+    """
+    for key, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise UnusableArrays(f"{name}: array {key!r} holds a value that is not finite")
+    checksum = checksum_arrays(arrays, details)
+    header = {"format": name, "version": FORMAT_VERSION, "checksum": checksum, "details": dict(details)}
+    with replacing(folder / f"{name}.npz") as part, part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **{key: np.asarray(array, dtype="<f8") for key, array in arrays.items()})
+    with replacing(folder / f"{name}.json") as part:
+        part.write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+    return checksum
+
+
+def read_arrays(folder: Path, name: str) -> StoredArrays:
+    """Read what `write_arrays` wrote and verify it.
+
+    Raises:
+        UnusableArrays: a file is missing or unreadable, the version is another, or the checksum differs.
+    """
+    try:
+        header = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {key: np.asarray(stored[key], dtype=np.float64) for key in stored.files}
+        version, checksum, details = header["version"], header["checksum"], header["details"]
+    except FileNotFoundError as missing:
+        raise UnusableArrays(f"{missing.filename} does not exist; `pbstream fit` writes it") from missing
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as broken:
+        raise UnusableArrays(f"{folder}/{name} cannot be read: {broken}") from broken
+    if version != FORMAT_VERSION:
+        raise UnusableArrays(f"{folder}/{name} has version {version}, this program reads {FORMAT_VERSION}")
+    if checksum != checksum_arrays(arrays, details):
+        raise UnusableArrays(f"{folder}/{name} is not what was written (checksum differs); fit it again")
+    return StoredArrays(arrays, details, checksum)

@@ -1,0 +1,1 @@
+"""Recorded topics: read, merged, decided again, verified."""

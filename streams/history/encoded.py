@@ -1,0 +1,75 @@
+"""Contexts of a history: as recorded or, for prompts, encoded once and kept on disk by the prompt's hash."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from router_state.config import Vector
+from streams.files.cache_folder import cache_folder
+from streams.history.reading import Request
+
+Encode = Callable[[list[str]], np.ndarray]
+
+
+class Contexts:
+    """Give every request its context.
+
+    Args:
+        open_encoder: returns the encoder's identity and the encoder; called when the first prompt without a context comes.
+        progress: called with the number of prompts encoded so far.
+        folder: where encoded prompts are kept.
+    """
+
+    def __init__(
+        self,
+        open_encoder: Callable[[], tuple[str, Encode]],
+        *,
+        progress: Callable[[int], None] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self._open_encoder = open_encoder
+        self._progress = progress
+        self._folder = folder or cache_folder("contexts")
+        self._encode: Encode | None = None
+        self._kept: sqlite3.Connection | None = None
+        self.encoded = 0
+
+    def of(self, request: Request) -> Vector:
+        """Return a request's context, shape (d,)."""
+        if request.context is not None:
+            return np.array(request.context, np.float64)
+        prompt = request.prompt or ""
+        kept = self._open()
+        digest = hashlib.sha256(prompt.encode()).digest()
+        row = kept.execute("SELECT x FROM contexts WHERE prompt = ?", (digest,)).fetchone()
+        if row is not None:
+            return np.frombuffer(row[0], "<f8")
+        assert self._encode is not None
+        x: Vector = self._encode([prompt])[0]
+        kept.execute("INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes()))
+        self.encoded += 1
+        if self.encoded % 100 == 0:
+            kept.commit()
+            if self._progress is not None:
+                self._progress(self.encoded)
+        return x
+
+    def close(self) -> None:
+        """Keep what was encoded."""
+        if self._kept is not None:
+            self._kept.commit()
+            self._kept.close()
+            self._kept = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._kept is None:
+            identity, self._encode = self._open_encoder()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._kept = sqlite3.connect(self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite")
+            self._kept.execute("CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)")
+        return self._kept

@@ -1,0 +1,56 @@
+"""What happened to a router, one event after the other."""
+
+from __future__ import annotations
+
+from typing import final
+
+from msgspec import Struct
+
+from schemas.routers import RouterDeclared
+from streams.history.reading import Bill, Decision, Request, Reward
+
+
+@final
+class Declared(Struct, frozen=True, gc=False):
+    """A declaration comes in force; None: the router is gone."""
+
+    router_id: str
+    offset: int
+    at: float
+    router: RouterDeclared | None
+    applied: tuple[int, int] = (-1, -1)
+
+
+@final
+class Decided(Struct, frozen=True, gc=False):
+    """A request got its decision."""
+
+    router_id: str
+    offset: int
+    request: Request
+    decision: Decision
+    at: float
+
+
+@final
+class Billed(Struct, frozen=True, gc=False):
+    """A bill is booked."""
+
+    router_id: str
+    offset: int
+    at: float
+    bill: Bill
+
+
+@final
+class Rewarded(Struct, frozen=True, gc=False):
+    """A reward is learned."""
+
+    router_id: str
+    offset: int
+    at: float
+    reward: Reward
+
+
+Happened = Declared | Decided | Billed | Rewarded
+Feedback = Billed | Rewarded

@@ -1,0 +1,106 @@
+"""Partitions read from an offset up to another: no group, no commit, no producer, no topic is created."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.history.records import NO_HEADERS, Record
+from streams.settings import Settings
+
+T = TypeVar("T")
+Bounds = dict[TopicPartition, tuple[int, int]]
+AT_ONCE = 5000
+LOOK_AGAIN_MS = 1000
+
+
+def consumer_of(settings: Settings) -> AIOKafkaConsumer:
+    """Return a consumer that belongs to no group, not yet started."""
+    auth = settings.kafka_auth()
+    return AIOKafkaConsumer(**auth, enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
+
+
+async def bounds_of(consumer: AIOKafkaConsumer, places: Iterable[TopicPartition]) -> Bounds:
+    """Return the first and the next offset of each partition."""
+    wanted = list(places)
+    begins, ends = await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
+    return {place: (begins[place], ends[place]) for place in wanted}
+
+
+async def batches(settings: Settings, place: TopicPartition, begin: int, end: int) -> AsyncIterator[list[Record]]:
+    """Read a partition's records from `begin` up to, not including, `end`."""
+    if begin >= end:
+        return
+    async with consumer_of(settings) as consumer:
+        consumer.assign([place])
+        consumer.seek(place, begin)
+        position = begin
+        while position < end:
+            found = await consumer.getmany(place, timeout_ms=LOOK_AGAIN_MS, max_records=AT_ONCE)
+            position = await consumer.position(place)
+            yield [record_of(record) for record in found.get(place, ()) if record.offset < end]
+
+
+def record_of(found: Any) -> Record:
+    """Return a consumer's record as a history holds it."""
+    headers = {name: value.decode(errors="replace") for name, value in found.headers} if found.headers else NO_HEADERS
+    return Record(found.offset, found.timestamp / 1000.0, found.key, found.value, headers)
+
+
+class KafkaReader:
+    """Partitions for code that is not asynchronous; to be used where no event loop runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        logging.getLogger("aiokafka").setLevel(logging.ERROR)
+        self.settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._open: list[AsyncIterator[list[Record]]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is still being read, and give the event loop up."""
+        for reading in list(self._open):
+            self._end(reading)
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine and return what it returns."""
+        return self._loop.run_until_complete(work)
+
+    def look(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a reader looks up when it is made; where that fails it is closed."""
+        try:
+            return self.run(work)
+        except BaseException:
+            self.close()
+            raise
+
+    def records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Record]:
+        """Read a partition of a topic, by its full name, from `begin` up to, not including, `end`."""
+        reading = batches(self.settings, TopicPartition(topic, partition), begin, end)
+        self._open.append(reading)
+        try:
+            while (batch := self.run(_next(reading))) is not None:
+                yield from batch
+        finally:
+            self._end(reading)
+
+    def _end(self, reading: AsyncIterator[list[Record]]) -> None:
+        # A reader that was left half-way may be collected long after `close`, or while another one waits: then `close` ends it.
+        if reading in self._open and not self._loop.is_running():
+            self._open.remove(reading)
+            self.run(reading.aclose())  # type: ignore[attr-defined]
+
+
+async def _next(reading: AsyncIterator[list[Record]]) -> list[Record] | None:
+    return await anext(reading, None)

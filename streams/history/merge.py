@@ -1,0 +1,224 @@
+"""A partition's topics put back into the order in which its worker applied them.
+
+Each topic is in order by itself. Across topics a decision says what the state contained when it was made: the last offsets of bills
+and rewards, and the declaration in force. Decisions of older workers do not; then records go by their time. Either way nothing
+comes before its own decision.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from streams.history.account import Account
+from streams.history.happened import Billed, Decided, Declared, Feedback, Happened, Rewarded
+from streams.history.reading import Decision
+from streams.history.records import History, Record
+from streams.history.source_events import MAX_WAITING, Cursor, Decoder, Requests
+
+REORDER = 1_000
+AT_ONCE = 100
+END = 2**63
+
+
+@dataclass(slots=True)
+class Queue:
+    """What of one router is read but not yet due."""
+
+    declarations: deque[Declared] = field(default_factory=deque)
+    bills: deque[Billed] = field(default_factory=deque)
+    rewards: deque[Rewarded] = field(default_factory=deque)
+    decided: int = 0
+    early: dict[int, tuple[Record, Decision]] = field(default_factory=dict)
+    orphans: OrderedDict[str, list[Feedback]] = field(default_factory=OrderedDict)
+    seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+
+class Merge:
+    """Iterate over what happened on one partition.
+
+    Args:
+        refused: offsets of refused events by (short topic name, partition), see `records.refused_offsets`.
+        router_id: only this router; None: all.
+        account: takes what is left out.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        partition: int,
+        *,
+        refused: dict[tuple[str, int], set[int]],
+        account: Account,
+        router_id: str | None = None,
+    ) -> None:
+        self._account = account
+        self._decoder = Decoder(partition, router_id, account)
+
+        def cursor(topic: str) -> Cursor:
+            # Compaction leaves holes among declarations; a decision whose declaration is gone says so itself.
+            where = None if topic == "routers" else f"{topic}-{partition}"
+            found = refused.get((topic, partition), set())
+            return Cursor(history.read(topic, partition), refused=found, where=where, account=account)
+
+        self._cursors = {topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")}
+        self._requests = Requests(self._cursors["requests"], self._decoder, account, self._is_decided)
+        self._queues: dict[str, Queue] = {}
+        self._out: list[Happened] = []
+
+    def __iter__(self) -> Iterator[Happened]:
+        out, decode = self._out, self._decoder.event
+        routes = self._cursors["routes"]
+        while (record := routes.head) is not None:
+            routes.advance()
+            decision = decode("routes", record)
+            if decision is not None:
+                self._in_order(record, decision)
+            if len(out) > AT_ONCE:
+                yield from out
+                out.clear()
+        for queue in list(self._queues.values()):
+            for record, decision in (queue.early[seq] for seq in sorted(queue.early)):
+                self._decide(queue, record, decision)
+            queue.early.clear()
+        self._rest()
+        yield from out
+        out.clear()
+
+    def _in_order(self, record: Record, decision: Decision) -> None:
+        """Take a decision in its turn; answers that were given again are left out."""
+        queue, seq = self._queue(decision.router_id), decision.seq
+        if seq == queue.decided + 1 and not queue.early and not decision.repeat and queue.decided:
+            self._decide(queue, record, decision)
+            return
+        if seq == 1 and queue.decided and decision.request_id not in queue.seen:
+            queue.decided = 0  # the router was gone and was declared anew
+        if decision.repeat or seq <= queue.decided:
+            return
+        queue.early[seq] = record, decision
+        if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
+            queue.decided = min(queue.early) - 1
+            self._account.skip("the decisions before this one are gone", f"routes offset {record.offset}, seq {queue.decided + 1}")
+        if len(queue.early) > REORDER:
+            missing = queue.decided + 1
+            queue.decided = min(queue.early) - 1
+            self._account.skip("decisions are missing", f"seq {missing} to {queue.decided} of router {decision.router_id}")
+        while queue.decided + 1 in queue.early:
+            self._decide(queue, *queue.early.pop(queue.decided + 1))
+
+    def _decide(self, queue: Queue, record: Record, decision: Decision) -> None:
+        if decision.seq > queue.decided + 1:
+            self._account.skip(
+                "decisions are missing", f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}"
+            )
+        queue.decided = decision.seq
+        at, applied, request_id = decision.at, decision.applied, decision.request_id
+        self._declare(queue, decision, at)
+        if applied is None:
+            self._feed_until(queue, at)
+        else:
+            self._feed(queue, applied.costs, applied.rewards)
+        request = self._requests.of(decision.router_id, request_id)
+        if request is None:
+            self._account.skip("decisions whose request is gone", f"routes-{self._decoder.partition} offset {record.offset}")
+            return
+        queue.seen[request_id] = None
+        if len(queue.seen) > MAX_WAITING:
+            queue.seen.popitem(last=False)
+        self._out.append(Decided(decision.router_id, record.offset, request, decision, at))
+        if queue.orphans and (overtook := queue.orphans.pop(request_id, None)) is not None:
+            self._out += overtook
+
+    def _declare(self, queue: Queue, decision: Decision, at: float) -> None:
+        """Put declarations in force up to the decision's, each after what was applied before it."""
+        routers = self._cursors["routers"].head
+        if routers is not None and routers.offset <= decision.config_offset:
+            self._read_declarations(decision.config_offset)
+        while queue.declarations and queue.declarations[0].offset <= decision.config_offset:
+            declared, applied = queue.declarations.popleft(), decision.applied
+            if applied is None:
+                self._feed_until(queue, min(declared.at, at))
+                self._out.append(declared)
+            else:
+                positions = applied.declared_costs, applied.declared_rewards
+                self._feed(queue, *positions)
+                self._out.append(replace(declared, applied=positions))
+
+    def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
+        """Take the router's bills and rewards up to these offsets."""
+        for topic, waiting, last in (("costs", queue.bills, costs), ("rewards", queue.rewards, rewards)):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None and record.offset <= last:
+                cursor.advance()
+                self._enqueue(topic, record)
+            while waiting and waiting[0].offset <= last:
+                self._known(queue, waiting.popleft())
+
+    def _feed_until(self, queue: Queue, at: float) -> None:
+        """Take the router's bills and rewards up to this time."""
+        for topic, waiting in (("costs", queue.bills), ("rewards", queue.rewards)):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None and record.timestamp <= at:
+                cursor.advance()
+                self._enqueue(topic, record)
+            while waiting and waiting[0].at <= at:
+                self._known(queue, waiting.popleft())
+
+    def _known(self, queue: Queue, event: Feedback) -> None:
+        """Take feedback of a decided request; of another one it waits for the decision."""
+        request_id = (event.bill if type(event) is Billed else event.reward).request_id
+        if request_id in queue.seen:
+            self._out.append(event)
+            return
+        queue.orphans.setdefault(request_id, []).append(event)
+        if len(queue.orphans) > MAX_WAITING:
+            lost, _ = queue.orphans.popitem(last=False)
+            self._account.skip("feedback of a request that has no decision", f"request {lost}")
+
+    def _rest(self) -> None:
+        """Take what came after the last decision."""
+        self._read_declarations(END)
+        for topic in ("costs", "rewards"):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None:
+                cursor.advance()
+                self._enqueue(topic, record)
+        for queue in self._queues.values():
+            self._out += queue.declarations
+            rest: list[Feedback] = [*queue.bills, *queue.rewards]
+            for event in rest:
+                self._known(queue, event)
+            for request_id in queue.orphans:
+                self._account.skip("feedback of a request that has no decision", f"request {request_id}")
+
+    def _read_declarations(self, last: int) -> None:
+        cursor = self._cursors["routers"]
+        while (record := cursor.head) is not None and record.offset <= last:
+            cursor.advance()
+            declared = self._decoder.declaration(record)
+            if declared is not None:
+                self._queue(declared.router_id).declarations.append(declared)
+
+    def _enqueue(self, topic: str, record: Record) -> None:
+        """Put a record into the queue of its router."""
+        event: Any = self._decoder.event(topic, record)
+        if event is None:
+            return
+        queue = self._queue(event.router_id)
+        if topic == "costs":
+            queue.bills.append(Billed(event.router_id, record.offset, record.timestamp, event))
+        else:
+            queue.rewards.append(Rewarded(event.router_id, record.offset, record.timestamp, event))
+
+    def _is_decided(self, router_id: str, request_id: str) -> bool:
+        return request_id in self._queue(router_id).seen
+
+    def _queue(self, router_id: str) -> Queue:
+        queue = self._queues.get(router_id)
+        if queue is None:
+            queue = self._queues[router_id] = Queue()
+        return queue

@@ -1,0 +1,88 @@
+"""What each kind of user may do in Kafka: the one list from which rights are printed, granted and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, get_args
+
+from streams.log.topics import topic_specs
+from streams.settings import Settings
+
+Role = Literal["worker", "client", "operator", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+MEANING: dict[Role, str] = {
+    "worker": "pbstream worker",
+    "client": "gateways and judges: send requests, bills and rewards, read decisions and λ_t",
+    "operator": "every other command of pbstream",
+    "admin": "pbstream topics create, beside the rights of an operator",
+}
+
+
+class Operation(IntEnum):
+    """Kafka's operations, by their codes on the wire."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DESCRIBE_CONFIGS = 10
+
+    @property
+    def title(self) -> str:
+        """Return its name as Kafka's tools spell it."""
+        return self.name.title().replace("_", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One operation on one resource."""
+
+    resource: Literal["topic", "group"]
+    name: str
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"{self.operation.title} on {self.resource} {self.name}"
+
+
+def rights(settings: Settings, role: Role) -> list[Right]:
+    """Return what a role needs, and no more; to read or write a topic implies to describe it."""
+    topics = [spec.name for spec in topic_specs(settings)]
+    sources = [settings.topic(name) for name in ("routers", "requests", "costs", "rewards")]
+    answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "dlq")]
+    state = settings.changelog
+    match role:
+        case "worker":
+            # Events that stand on another router's partition are sent on: sources are written as well.
+            return [
+                *_each([*sources, state], Operation.READ),
+                *_each([*sources, *answers, state], Operation.WRITE),
+                *_each(topics, Operation.DESCRIBE_CONFIGS),
+                Right("group", settings.app_id, Operation.READ),
+            ]
+        case "client":
+            return [
+                *_each(sources[1:], Operation.WRITE),
+                *_each([settings.topic("routes"), settings.topic("lambda")], Operation.READ),
+            ]
+        case "operator":
+            return [
+                *_each([*sources, *answers, state], Operation.READ),
+                *_each(sources, Operation.WRITE),
+                *_each(topics, Operation.DESCRIBE_CONFIGS),
+            ]
+        case "admin":
+            return list(_each(topics, Operation.CREATE))
+
+
+def _each(names: Iterable[str], operation: Operation) -> Iterable[Right]:
+    return (Right("topic", name, operation) for name in names)
+
+
+def command(right: Right, *, principal: str, bootstrap: str) -> str:
+    """Return the command of Kafka that grants a right."""
+    return (
+        f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config admin.properties --add "
+        f"--allow-principal {principal} --operation {right.operation.title} --{right.resource} {right.name}"
+    )

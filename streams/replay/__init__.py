@@ -1,1 +1,0 @@
-"""History as a simulator: read what happened, decide again, ask what would have happened if."""

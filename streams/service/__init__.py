@@ -1,0 +1,1 @@
+"""One worker: the Faust app, its agents, leases, metrics and web pages."""

@@ -1,0 +1,246 @@
+"""Build the Faust app of a worker: settings that keep events, recovery without holes, an end at once when in doubt."""
+
+import asyncio
+import logging
+import signal
+import time
+from typing import Any
+
+import faust
+import mode
+
+from agents import keys
+from agents.boundary import GapGuard, Outbox, leave
+from agents.dead_letters import DeadLetters
+from streams.faust.changelog import RecordBatches, StateTable
+from streams.faust.recovery import TableManager, Transport, require_known_faust
+from streams.log.probe import LogProbe
+from streams.log.rights_check import require_rights
+from streams.log.topics import TopicsNotReady, check_topics
+from streams.service.lease import Lease
+from streams.service.metrics import Metrics
+from streams.service.web import Web
+from streams.settings import Settings
+from streams.state.lost_state import require_state
+from streams.state.tables import Committed, States
+
+log = logging.getLogger(__name__)
+WATCH_EVERY = 2.0
+
+
+def faust_options(settings: Settings) -> dict[str, Any]:
+    """Return Faust's settings; each departs from its default because the default loses, hangs or exposes something."""
+    brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
+    return {
+        "broker": ";".join(brokers),
+        "broker_credentials": settings.faust_credentials(),
+        "consumer_group_instance_id": settings.instance_id,
+        # A member that comes back under its instance id must not be known to the group by another host's name.
+        **({"canonical_url": f"http://{settings.instance_id}"} if settings.instance_id else {}),
+        "agent_supervisor": mode.CrashingSupervisor,
+        "broker_commit_interval": settings.commit_interval,
+        "broker_commit_every": 1000,
+        "broker_session_timeout": settings.session_timeout,
+        "broker_heartbeat_interval": settings.heartbeat,
+        "broker_rebalance_timeout": 60.0,
+        "broker_request_timeout": 30.0,
+        "stream_buffer_maxsize": settings.stream_buffer,
+        "stream_wait_empty": True,
+        "producer_linger": 0.001,
+        "producer_acks": -1,
+        "producer_request_timeout": 60.0,
+        "producer_max_request_size": 1_000_000,
+        "producer_max_batch_size": 65_536,
+        "store": "memory://",
+        "table_standby_replicas": 0,
+        "topic_partitions": settings.partitions,
+        "topic_allow_declare": False,
+        "topic_disable_leader": True,
+        "web_enabled": False,
+        "autodiscover": False,
+        "TableManager": TableManager,
+    }
+
+
+class App(faust.App):  # type: ignore[misc]
+    """A Faust app with the durable table, readiness, metrics and an end without delay.
+
+    Attributes:
+        states: the durable table; agents change it inside `states.writing()`.
+        probe: looks at single offsets of the log.
+        guard: the check against undelivered events, shared by all agents.
+        metrics: what /metrics shows.
+        lease: this worker's membership; nothing is written or said without it.
+    """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.app_id, **faust_options(settings))
+        self.settings = settings
+        self.metrics = Metrics()
+        self.lease = Lease(settings.session_timeout)
+        self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
+        self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
+        self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
+        self.probe = LogProbe(settings)
+        self.guard = GapGuard(self._start_at, self.probe.holds_records)
+        self._web = Web(
+            bind=settings.web_bind,
+            port=settings.web_port,
+            registry=self.metrics.registry,
+            not_ready=self.not_ready,
+            before_scrape=self._measure,
+        )
+
+    # What agents use
+
+    def raw_topic(self, name: str) -> Any:
+        """Return a source topic of raw bytes; agents parse, as an error in Faust's decoding kills an agent silently."""
+        raw = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
+        return self.topic(self.settings.topic(name), **raw, allow_empty=True)
+
+    def outbox(self) -> Outbox:
+        """Return an empty outbox for one batch."""
+        return Outbox(self._batches.send)
+
+    def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
+        """Return the dead letter writer of an agent that reads the topic `source`."""
+
+        def count(reason: str) -> None:
+            self.metrics.dead_letters.labels(topic=source, reason=reason).inc()
+
+        topic = self.settings.topic("dlq")
+        return DeadLetters(topic, stage=stage, send_large=self._batches.send_large, count=count)
+
+    async def commit_states(self) -> Committed:
+        """Commit the durable table, measured."""
+        started = time.perf_counter()
+        committed = await self.states.commit()
+        self.metrics.commits.observe(time.perf_counter() - started)
+        self.metrics.records.inc(committed.records)
+        self.metrics.bytes.inc(committed.size)
+        return committed
+
+    def not_ready(self) -> str | None:
+        """Return why the worker cannot be relied on now, or None."""
+        if self.should_stop:
+            return "stopping"
+        if self.rebalancing or not self.tables.actives_ready:
+            return "recovering"
+        if not self.states.owned:
+            return "no partitions assigned"
+        if (age := self._oldest_unacked()) > self.settings.stall_after:
+            return f"no progress for {age:.0f} s"
+        return None
+
+    # What Faust calls
+
+    async def on_start(self) -> None:
+        """Start the web server and the watch, both of which must not wait for the recovery."""
+        await super().on_start()
+        await self._web.start()
+        self.add_future(self._watch())
+
+    async def on_stop(self) -> None:
+        """Finish what has begun, then close the rest."""
+        await super().on_stop()
+        await self.probe.stop()
+        await self._web.stop()
+
+    def on_rebalance_start(self) -> None:
+        """Note when a recovery began; called from the consumer's thread."""
+        self._rebalance_started = time.monotonic()
+        super().on_rebalance_start()
+
+    def on_rebalance_end(self) -> None:
+        """Note that a recovery ended."""
+        super().on_rebalance_end()
+        self.metrics.recoveries.inc()
+        self.metrics.recovery_seconds.set(time.monotonic() - self._rebalance_started)
+
+    def _crash(self, reason: BaseException) -> None:
+        log.critical("crash: %r, leaving", reason, exc_info=reason)
+        leave()
+
+    def _new_transport(self) -> Any:
+        return Transport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Any:
+        return Transport(self.conf.broker_producer, self)
+
+    def _create_directories(self) -> None:
+        """Make none: nothing of this worker is on a disk."""
+
+    async def _watch(self) -> None:
+        """End the process on an error that aiokafka only keeps for a call that Faust never makes."""
+        while not self.should_stop:
+            await self.sleep(WATCH_EVERY)
+            thread = getattr(self._consumer, "_thread", None)
+            coordinator = getattr(getattr(thread, "_consumer", None), "_coordinator", None)
+            error = getattr(coordinator, "_pending_exception", None)
+            task = getattr(coordinator, "_coordination_task", None)
+            if error is None and task is not None and task.done() and not task.cancelled():
+                error = task.exception()
+            if error is not None:
+                self._crash(error)
+            self.metrics.ready.set(self.not_ready() is None)
+
+    def _start_at(self, tp: Any) -> int | None:
+        found = self.consumer._thread.start_at.get(tp)
+        return None if found is None else int(found)
+
+    def _oldest_unacked(self) -> float:
+        now = self.monitor.time()
+        times = [m.time_in for m in list(self.consumer.unacked) if not m.acked and m.time_in is not None]
+        return float(now - min(times, default=now))
+
+    def _measure(self) -> None:
+        self.metrics.ready.set(self.not_ready() is None)
+        self.metrics.partitions.set(len(self.states.owned))
+        self.metrics.unacked.set(len(self.consumer.unacked))
+        for gauge, offsets in (
+            (self.metrics.committed, self.monitor.tp_committed_offsets),
+            (self.metrics.end, self.monitor.tp_end_offsets),
+        ):
+            gauge.clear()
+            for tp, offset in list(offsets.items()):
+                if tp.topic != self.settings.changelog and tp in self.consumer.assignment():
+                    gauge.labels(topic=tp.topic, partition=tp.partition).set(offset or 0)
+
+
+def build_app(settings: Settings) -> App:
+    """Build the app of a worker; opens nothing."""
+    require_known_faust()
+    return App(settings)
+
+
+async def serve(app: App) -> None:
+    """Check the topics, run the app until SIGTERM or SIGINT, and stop it in order.
+
+    Raises:
+        TopicsNotReady: a worker could not work on these topics; a line each says what to run.
+        StateLost: the changelog is gone; the text says what can be done.
+        MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to run.
+    """
+    problems = await check_topics(app.settings)
+    await require_rights(app.settings, "worker")
+    await require_state(app.settings)
+    if app.settings.redis_url is not None:
+        from streams.state.redis_rights import require_redis
+
+        await require_redis(app.settings)
+    if problems:
+        raise TopicsNotReady("\n".join(problems))
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    starting = asyncio.create_task(app.start())
+    ends = {asyncio.create_task(stop.wait()), asyncio.create_task(app.wait_until_stopped())}
+    await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        await starting
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await app.stop()
+    for task in (starting, *ends):
+        task.cancel()

@@ -1,0 +1,196 @@
+"""Compose a worker: the Faust app, the agents, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from faust.types import TP
+
+from agents import housekeeping
+from agents.boundary import fatal
+from agents.contexts import Contexts
+from agents.declare_routers import declare_routers
+from agents.learn_from_rewards import learn_from_rewards
+from agents.pace_spend import pace_spend
+from agents.route_requests import route_requests
+from agents.service import Limits, Service
+from router_state.config import Matrix
+from streams.encoder.encoder import Encoder, load_encoder
+from streams.encoder.projection import Projection
+from streams.log.partitioner import partition_of
+from streams.service.app import App, build_app
+from streams.settings import Settings
+from streams.warm_start.references import prior_reader
+
+log = logging.getLogger(__name__)
+
+SOURCES = {
+    "routers": declare_routers,
+    "requests": route_requests,
+    "costs": pace_spend,
+    "rewards": learn_from_rewards,
+}
+TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
+PUBLISH_EVERY = 0.2
+HOLD_BACK_EVERY = 0.1
+END_WAITS_EVERY = 0.5
+SWEEP_EVERY = 5.0
+
+
+class PromptEncoder:
+    """Encode prompts on a thread of its own; the model is loaded when the first prompt comes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._encoder: Encoder | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+        path = settings.projection_path
+        self.dimensions = (Projection.identity() if path is None else Projection.load(path)).dimensions
+
+    async def __call__(self, prompts: list[str]) -> Matrix:
+        """Return contexts, shape (n, d)."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encode, prompts)
+
+    def _encode(self, prompts: list[str]) -> Matrix:
+        if self._encoder is None:
+            started, settings = time.monotonic(), self._settings
+            self._encoder = load_encoder(
+                backend="reference" if settings.encoder_backend == "reference" else "onnx",
+                path=settings.encoder_path,
+                weights=settings.encoder_weights,
+                projection=settings.projection_path,
+                threads=settings.encoder_threads,
+            )
+            log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
+        return self._encoder.encode(prompts)
+
+
+def now() -> float:
+    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets the very same number."""
+    return round(time.time(), 6)
+
+
+def build_worker(settings: Settings) -> App:
+    """Build a worker that serves every router of the partitions it is given; opens nothing."""
+    app = build_app(settings)
+    service = build_service(app)
+    _register(app, service)
+    return app
+
+
+def build_service(app: App) -> Service:
+    """Hand the agents what they share."""
+    settings = app.settings
+    encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
+    return Service(
+        topic={name: settings.topic(name) for name in TOPICS},
+        states=app.states,
+        commit=app.commit_states,
+        outbox=app.outbox,
+        dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
+        guard=app.guard,
+        encode=encode,
+        dimensions=0 if encode is None else encode.dimensions,
+        read_prior=prior_reader(settings.priors_path),
+        contexts=_redis_contexts(app),
+        clock=now,
+        rank_of=settings.source_rank,
+        partition_of=partial(partition_of, partitions=settings.partitions),
+        count=app.metrics.count,
+        read_again=lambda partition, offsets: app.probe.values_at(TP(settings.topic("requests"), partition), offsets),
+        requests_end=requests_end(app),
+        hold=holder(app),
+        limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+    )
+
+
+def _redis_contexts(app: App) -> Contexts | None:
+    settings = app.settings
+    if settings.redis_url is None:
+        return None
+    # The client library takes memory that a worker without Redis does not need.
+    from streams.state.contexts import RedisContexts, changelog_contexts, connect
+
+    return RedisContexts(
+        connect(settings.redis_url.get_secret_value()),
+        prefix=settings.prefix,
+        ttl=settings.context_ttl,
+        retry_for=settings.retry_for,
+        refill=changelog_contexts(settings),
+        partition_of=partial(partition_of, partitions=settings.partitions),
+        on_retry=app.metrics.retries.labels(what="redis").inc,
+    )
+
+
+def requests_end(app: App) -> Callable[[int], int | None]:
+    """Return the function that gives the end of the requests on a partition's log, as of the last fetch."""
+    topic = app.settings.topic("requests")
+
+    def end(partition: int) -> int | None:
+        tp = TP(topic, partition)
+        found = app.consumer.highwater(tp) if tp in app.consumer.assignment() else None
+        return None if found is None else int(found)
+
+    return end
+
+
+def holder(app: App) -> Callable[[frozenset[int]], None]:
+    """Return the function that stops the bills and rewards of some partitions and lets those of all others come.
+
+    It says of them what Faust says of a full buffer: nothing more is fetched, and what has been fetched is still delivered. Pausing
+    partitions would drop that.
+    """
+    held: frozenset[TP] = frozenset()
+
+    def hold(partitions: frozenset[int]) -> None:
+        nonlocal held
+        if app.rebalancing or not app.tables.actives_ready:  # a recovery lets all partitions go on when it has ended
+            held = frozenset()
+            return
+        names = (app.settings.topic("costs"), app.settings.topic("rewards"))
+        assigned = app.consumer.assignment()
+        wanted = frozenset(TP(name, number) for name in names for number in partitions)
+        for tp in wanted & assigned:
+            app.consumer.on_buffer_full(tp)
+        for tp in (held - wanted) & assigned:
+            app.consumer.on_buffer_drop(tp)
+        held = wanted
+
+    return hold
+
+
+def _register(app: App, service: Service) -> None:
+    app.states.on_lost(service.lost)
+    app.states.on_recovered(service.recovered)
+    for name, agent in SOURCES.items():
+        app.agent(app.raw_topic(name), name=agent.__name__)(_bound(agent, service))
+    cursor: dict[int, int] = {}
+    for seconds, duty in (
+        (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
+        (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
+        (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
+        (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
+        (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),
+    ):
+        app.timer(seconds)(_fatal(duty))
+
+
+def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -> Callable[[Any], Awaitable[None]]:
+    async def bound(stream: Any) -> None:
+        await agent(stream, service)
+
+    return bound
+
+
+def _fatal(duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    async def bounded() -> None:
+        with fatal():
+            await duty()
+
+    return bounded

@@ -1,0 +1,1 @@
+"""What would have happened: policies, scenarios and tuning over a recorded history."""

@@ -1,0 +1,158 @@
+"""One request with everything that history says of it: decision, bill and reward joined, and how late they came."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, final
+
+from msgspec import Struct
+
+from router_state.config import Price, Vector
+from streams.history.account import Account
+from streams.history.encoded import Contexts
+from streams.history.happened import Billed, Decided, Declared, Happened
+
+HORIZON = 20_000
+NUMBER = {int, float}
+
+
+@final
+class Case(Struct, gc=False):
+    """One decided request.
+
+    Attributes:
+        index: its place among the decided requests, from 0.
+        outcomes: {model: (reward, cost_usd)} where the data says what other models would have earned, else empty.
+        model, propensity: as decided in history, and how likely that was.
+        cost_usd, reward: as observed, or None; the lags count decisions since its own.
+    """
+
+    index: int
+    request_id: str
+    x: Vector
+    at: float
+    allowed_models: list[str] | None
+    max_price_per_1k: float | None
+    outcomes: Mapping[str, tuple[float, float]]
+    model: str
+    propensity: float
+    cost_usd: float | None = None
+    cost_lag: int = 0
+    reward: float | None = None
+    reward_lag: int = 0
+
+
+class Cases:
+    """Iterate over a router's cases and declarations, in order of its decisions.
+
+    A case is emitted once its bill and reward have come, or `horizon` decisions later without them.
+
+    Args:
+        since, until: seconds since the epoch; cases decided outside are left out.
+        offsets: of `pb.routes`, first and last; cases outside are left out.
+    """
+
+    def __init__(
+        self,
+        happened: Iterable[Happened],
+        *,
+        contexts: Contexts,
+        account: Account,
+        horizon: int = HORIZON,
+        since: float = float("-inf"),
+        until: float = float("inf"),
+        offsets: tuple[int, int] | None = None,
+    ) -> None:
+        self._happened = happened
+        self._contexts = contexts
+        self._account = account
+        self._horizon = horizon
+        self._since, self._until = since, until
+        self._first, self._last = offsets or (0, 2**63)
+        self._open: deque[Case | Declared] = deque()
+        self._by_id: dict[str, Case] = {}
+        self._prices: dict[str, Price] = {}
+        self.decided = 0
+        self._clock = float("-inf")
+
+    def __iter__(self) -> Iterator[Case | Declared]:
+        waiting = self._open
+        for event in self._happened:
+            if type(event) is Decided:
+                if event.at >= self._until or event.offset > self._last:
+                    break
+                if event.at >= self._since and event.offset >= self._first:
+                    self._add(event)
+            elif type(event) is Declared:
+                self._declare(event)
+            else:
+                self._feed(event)
+            while waiting:
+                first = waiting[0]
+                if type(first) is Case:
+                    complete = first.reward is not None and first.cost_usd is not None
+                    if not complete and self.decided - first.index <= self._horizon:
+                        break
+                    del self._by_id[first.request_id]
+                yield waiting.popleft()
+        yield from waiting
+
+    def _declare(self, event: Declared) -> None:
+        if event.router is not None:
+            self._prices = {n: Price(m.input_price_per_m, m.output_price_per_m) for n, m in event.router.models.items()}
+        self._open.append(event)
+
+    def _add(self, event: Decided) -> None:
+        request, decision = event.request, event.decision
+        at = event.at
+        if at < self._clock:
+            self._account.skip("clock jumps back; taken as standing still", f"decision {decision.seq}")
+            at = self._clock
+        self._clock = at
+        case = Case(
+            self.decided,
+            decision.request_id,
+            self._contexts.of(request),
+            at,
+            request.allowed_models,
+            request.max_price_per_1k,
+            {} if request.metadata is None else _outcomes(request.metadata.outcomes),
+            decision.model,
+            decision.propensity,
+        )
+        self.decided += 1
+        self._open.append(case)
+        self._by_id[case.request_id] = case
+
+    def _feed(self, event: Any) -> None:
+        is_bill = type(event) is Billed
+        case = self._by_id.get((event.bill if is_bill else event.reward).request_id)
+        if case is None:
+            return
+        lag = self.decided - 1 - case.index
+        if is_bill:
+            if case.cost_usd is None:
+                case.cost_lag = lag
+            case.cost_usd = event.bill.cost_usd
+            if case.cost_usd is None and case.model in self._prices:
+                into, out = event.bill.tokens or (0, 0)
+                case.cost_usd = self._prices[case.model].cost_usd(input_tokens=into, output_tokens=out)
+        else:
+            if case.reward is None:
+                case.reward_lag = lag
+            case.reward = event.reward.reward
+
+
+def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
+    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is left out."""
+    if not isinstance(found, dict):
+        return {}
+    outcomes = {}
+    for model, outcome in found.items():
+        if type(outcome) is dict:
+            reward: Any = outcome.get("reward")
+            cost: Any = outcome.get("cost_usd")
+            if type(reward) in NUMBER and type(cost) in NUMBER and 0 <= reward <= 1 and cost >= 0:
+                outcomes[model] = float(reward), float(cost)
+    return outcomes

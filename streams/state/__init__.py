@@ -1,0 +1,1 @@
+"""The durable table: records per partition, contexts, snapshots."""

@@ -1,0 +1,93 @@
+"""A router's learned state out of the changelog, and the declaration with which another router goes on from it."""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from agents import keys
+from agents.shard import Shard
+from agents.wire import KNOBS, PERIODS
+from router_state import export
+from router_state.config import PROFILES, Knobs, RouterConfig
+from router_state.state import RouterState
+from streams.log.partitioner import partition_of
+from streams.settings import Settings
+from streams.state.partition import EPOCH, FENCE, Partition
+
+STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
+
+
+async def read_state(settings: Settings, router_id: str) -> RouterState | None:
+    """Return a router's state as its next owner would recover it, without its requests; None if it is not declared.
+
+    Reads one partition of the changelog, in no group; the service may run. A batch of a worker is on the log whole or not at all.
+    """
+    partition = Partition(partition_of(router_id, settings.partitions))
+    place = TopicPartition(settings.changelog, partition.number)
+    consumer = AIOKafkaConsumer(
+        **settings.kafka_auth(), enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
+    )
+    own = tuple(keys.key(kind, router_id) for kind in STATE)
+    async with consumer:
+        consumer.assign([place])
+        begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
+        consumer.seek(place, begin)
+        while await consumer.position(place) < end:
+            for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, ()):
+                if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
+                    epoch = int(dict(record.headers).get(EPOCH, b"0"))
+                    partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+    engine = Shard(partition).engine(router_id)
+    return None if engine is None else engine.state
+
+
+def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
+    """Return a state as a file that says where it comes from."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return export.pack(state, {"router_id": router_id, "service": settings.app_id, "exported_at": now})
+
+
+def declaration_of(config: RouterConfig, router_id: str, data: bytes) -> dict[str, Any]:
+    """Return the declaration of a router that goes on from a snapshot, declared as the exported one was.
+
+    Knobs are named only where they differ from the profile's.
+    """
+    models: dict[str, Any] = {}
+    for name, model in config.models.items():
+        models[name] = {
+            "input_price_per_m": model.price.input_price_per_m,
+            "output_price_per_m": model.price.output_price_per_m,
+        }
+        if model.onboarding_pulls is not None:
+            models[name]["onboarding_pulls"] = model.onboarding_pulls
+    document: dict[str, Any] = {
+        "router_id": router_id,
+        "models": models,
+        "profile": config.profile,
+        "dimensions": config.dimensions,
+        "snapshot": base64.b64encode(data).decode(),
+    }
+    if config.budget_usd_per_request is not None:
+        document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.caps:
+        period = {seconds: name for name, seconds in PERIODS.items()}
+        document["caps"] = {period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"} for cap in config.caps}
+    return document | _knobs(config.knobs, PROFILES[config.profile])
+
+
+def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, Any]:
+    names = [name for name in KNOBS if name != "t_adapt"]
+    found = {name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)}
+    if knobs.n_eff != usual.n_eff:
+        found["t_adapt"] = float(f"{_t_adapt(knobs.n_eff, gamma=knobs.gamma):.12g}")
+    return found
+
+
+def _t_adapt(n_eff: float, *, gamma: float) -> float:
+    """Invert `config.n_eff_of`."""
+    return n_eff if gamma >= 1.0 else math.log1p(n_eff * (1.0 - gamma)) / -math.log(gamma)

@@ -1,0 +1,99 @@
+"""Hold one partition of the durable table: its records as the log has them, and the changes of the batch being written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: Written by a new owner before it acts; no other key may start with this byte.
+FENCE = b"\x00"
+
+#: Header of each record: the epoch of the owner that wrote it, in decimal digits.
+EPOCH = "epoch"
+
+Changes = Mapping[bytes, bytes | None]
+
+
+class TableError(Exception):
+    """Base of the table's errors; all of them end the process, a restart recovers from the log."""
+
+    reason = "table"
+    retriable = False
+
+
+class PartitionLost(TableError):
+    """The partition is not, or no longer, owned by this worker."""
+
+    reason = "partition_lost"
+
+
+class NotWriting(TableError):
+    """A change outside of `writing()`, or one that was never committed."""
+
+    reason = "not_writing"
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    """The records of one partition, and the changes of the batch being written."""
+
+    number: int
+    records: dict[bytes, bytes] = field(default_factory=dict)
+    dirty: dict[bytes, bytes | None] = field(default_factory=dict)
+    #: Offset of the last record seen, and where the next batch must land.
+    offset: int = -1
+    end: int = -1
+    epoch: int = 0
+    fenced: bool = False
+    owned: bool = True
+    writable: bool = False
+    #: Keys whose last record on the log is a stale owner's.
+    repairs: set[bytes] = field(default_factory=set)
+    #: First bytes of keys that are on the log only: another store holds them.
+    log_only: bytes = b""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a record's value, or None."""
+        return self.records.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set a record, durable with the next commit."""
+        self._may_change(key)
+        self.dirty[key] = value
+        if key[:1] not in self.log_only:
+            self.records[key] = value
+
+    def delete(self, key: bytes) -> None:
+        """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
+        self._may_change(key)
+        if self.records.pop(key, None) is not None or key[:1] in self.log_only:
+            self.dirty[key] = None
+
+    def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        """Return all records under a prefix; reads every key, so only for when a partition was recovered."""
+        return [(key, value) for key, value in self.records.items() if key.startswith(prefix)]
+
+    def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
+        """Apply one record of the log; a stale owner's is left out and noted for repair."""
+        if offset <= self.offset:
+            return
+        self.offset = offset
+        if key[:1] in self.log_only:  # what is on the log only can't be written again from memory either
+            return
+        if epoch < self.epoch:
+            self.repairs.add(key)
+            return
+        self.epoch = epoch
+        self.repairs.discard(key)
+        if key == FENCE:
+            return
+        if value is None:
+            self.records.pop(key, None)
+        else:
+            self.records[key] = value
+
+    def _may_change(self, key: bytes) -> None:
+        if not self.owned:
+            raise PartitionLost(f"partition {self.number} was lost")
+        if not self.writable:
+            raise NotWriting("changes need `async with states.writing()`")
+        if key[:1] == FENCE or not key:
+            raise ValueError("keys must not be empty or start with a zero byte")

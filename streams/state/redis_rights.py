@@ -1,0 +1,42 @@
+"""What a worker's user may do in Redis: the list, and a check of it before a worker begins."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+
+from streams.log.rights_check import MissingRights
+from streams.settings import Settings
+from streams.state.contexts import connect, key_of
+
+COMMANDS = ("set", "mget")
+PROBE = ("\x00", "probe")
+"""The context of no router: no router has such a name."""
+
+
+def acl(settings: Settings, user: str) -> str:
+    """Return the rule for a user, as `ACL SETUSER` and an ACL file take it, its password left to be filled in."""
+    commands = " ".join(f"+{name}" for name in COMMANDS)
+    return f"{user} on >PASSWORD resetkeys ~{settings.prefix}context:* -@all {commands}"
+
+
+async def require_redis(settings: Settings) -> None:
+    """Raise MissingRights where Redis refuses the user of PB_REDIS_URL; a Redis that is away is waited for later."""
+    if settings.redis_url is None:
+        return
+    url = settings.redis_url.get_secret_value()
+    user = urlsplit(url).username or "default"
+    client = connect(url)
+    key = key_of(settings.prefix, PROBE)
+    try:
+        await client.set(key, b"", px=1000)
+        await client.mget([key])
+    except AuthenticationError:
+        raise MissingRights(f"Redis refuses user {user}: look at its name and password in PB_REDIS_URL") from None
+    except NoPermissionError as error:
+        raise MissingRights(f"Redis: {error}; user {user} needs: `ACL SETUSER {acl(settings, user)}`") from None
+    except (RedisError, OSError):
+        pass
+    finally:
+        await client.aclose()

@@ -1,0 +1,1 @@
+"""Priors and projections, fitted offline."""

@@ -1,0 +1,38 @@
+"""Priors that a declaration names instead of holding them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agents.refusals import WrongPrior
+from router_state.config import Prior
+from schemas.priors import ReferencedPrior
+from streams.files.array_folder import UnusableArrays
+from streams.warm_start.priors import load_priors
+
+
+def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[Prior]]:
+    """Return the function that reads a referenced prior, `NAME#MODEL`, from a folder that `pbstream fit` wrote.
+
+    Args:
+        folder: holds those folders by NAME; None refuses all references.
+    """
+
+    async def read_prior(reference: ReferencedPrior) -> Prior:
+        name, _, model = reference.ref.partition("#")
+        if folder is None or Path(name).name != name:
+            raise WrongPrior("references need PB_PRIORS_PATH, and the form NAME#MODEL of a folder in it")
+        try:
+            priors = await asyncio.to_thread(load_priors, folder / name)
+        except UnusableArrays as error:
+            raise WrongPrior(f"the prior can't be read: {type(error).__name__}") from None
+        if priors.checksum != reference.sha256:
+            raise WrongPrior("the prior has another checksum than declared")
+        if model not in priors.models:
+            raise WrongPrior("the folder has no prior of this model")
+        k = priors.models.index(model)
+        return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff)
+
+    return read_prior
