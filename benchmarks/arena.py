@@ -13,6 +13,7 @@ from router_state.alert import Alert
 from router_state.config import RouterConfig
 
 Array = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 DelayKind = Literal["fixed", "exponential", "heavy"]
 NEVER = float("inf")
 
@@ -29,6 +30,7 @@ class Episode:
         bill_delay, reward_delay: shape (n,), how many more requests are decided first; infinity: never.
         phases: what is measured, by name.
         twice: shape (n,), whose bills are sent twice.
+        input_tokens: shape (n,), what is known of a prompt's length before the call.
     """
 
     models: Sequence[str]
@@ -40,6 +42,7 @@ class Episode:
     reward_delay: Array
     phases: Mapping[str, slice]
     twice: npt.NDArray[np.bool_] | None = None
+    input_tokens: Array | None = None
 
     def __len__(self) -> int:
         return len(self.contexts)

@@ -79,10 +79,10 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
 
 def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = None) -> Benchmark:
     """Load one split without encoding anything: its contexts have shape (n, 0). Arguments as in `load_benchmark`."""
-    models = _read_models(wheel_folder() / "config/models.json")
+    models = read_models(wheel_folder() / "config/models.json")
     path = wheel_folder() / _FILES[split]
     if folder is not None:
-        listed = _read_models(folder / "models_k4.json")
+        listed = read_models(folder / "models_k4.json")
         models = {name: listed[name] for name in dict.fromkeys((*models, *listed))}
         path = folder / f"{split}_k4.jsonl"
     return read_judged(path, models, limit=limit)
@@ -134,7 +134,7 @@ def wheel_projection() -> Projection:
 def wheel_priors() -> Priors:
     """Return the wheel's warm-up priors as shipped (8,373 prompts, whitened coordinates), in the benchmark's model order."""
     shipped = _load_joblib("data/artifacts/priors_k3_25comp.joblib")
-    models = tuple(_read_models(wheel_folder() / "config/models.json"))
+    models = tuple(read_models(wheel_folder() / "config/models.json"))
     A, b = (np.stack([np.asarray(shipped[name][model], dtype=np.float64) for model in models]) for name in "Ab")
     return Priors(models, A, b, wheel_projection().checksum)
 
@@ -171,7 +171,12 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
         raise MissingData(f"{path} does not exist") from missing
 
 
-def _read_models(path: Path) -> dict[str, Price]:
+def read_models(path: Path) -> dict[str, Price]:
+    """Read a portfolio's list prices, by model.
+
+    Raises:
+        MissingData: the file is missing.
+    """
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))["models"]
     except FileNotFoundError as missing:

@@ -14,7 +14,8 @@ STYLE = {"live": ("#1f77b4", "-", "o"), "paper": ("#d62728", "-", "s"), "ε-gree
          "hindsight": ("#000000", "--", "")}  # fmt: skip
 
 
-def _axes(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, Any]:
+def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, Any]:
+    """Return a figure and its axes, side by side."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -24,7 +25,8 @@ def _axes(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, A
     return figure, axes[0]
 
 
-def _save(figure: Any, name: str) -> None:
+def save(figure: Any, name: str) -> None:
+    """Write a figure into `docs/`."""
     from matplotlib import pyplot as plt
 
     figure.savefig(DOCS / f"{name}.png", dpi=110)
@@ -41,7 +43,7 @@ def line(axis: Any, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None
 
 def frontier(rows: Sequence[Row]) -> None:
     """Plot reward and cost ÷ budget over the budget, with nothing and with a hundred in flight."""
-    figure, axes = _axes(3)
+    figure, axes = canvas(3)
     for axis, in_flight, y in ((axes[0], 0, "reward"), (axes[1], 100, "reward"), (axes[2], 100, "cost_over_budget")):
         for policy in STYLE:
             yardstick = policy in ("best fixed mix", "hindsight")
@@ -51,12 +53,12 @@ def frontier(rows: Sequence[Row]) -> None:
         axis.set(xscale="log", xlabel="budget, $ per request", title=f"{y.replace('_', ' ')}, {in_flight} in flight")
     axes[0].legend(fontsize=7)
     axes[2].set_yscale("log")
-    _save(figure, "frontier")
+    save(figure, "frontier")
 
 
 def inflight(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget over the requests in flight, per phase, at the middle budget."""
-    figure, axes = _axes(3)
+    figure, axes = canvas(3)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, phase in zip(axes, ("P1", "P2", "P3"), strict=True):
         shown = [r for r in rows if r["delay"] == "fixed" and r["phase"] == phase and r["budget"] == budget]
@@ -65,25 +67,25 @@ def inflight(rows: Sequence[Row]) -> None:
         axis.axhspan(0.95, 1.05, color="#dddddd")
         axis.set(xscale="symlog", yscale="log", xlabel="requests in flight", title=f"{phase}: cost ÷ budget, ${budget:g}")
     axes[0].legend(fontsize=7)
-    _save(figure, "inflight")
+    save(figure, "inflight")
 
 
 def sparse(rows: Sequence[Row]) -> None:
     """Plot reward over the share of judged requests, at three budgets."""
     budgets = sorted({r["budget"] for r in rows})
     chosen = (budgets[1], budgets[len(budgets) // 2], budgets[-2])
-    figure, axes = _axes(3)
+    figure, axes = canvas(3)
     for axis, budget in zip(axes, chosen, strict=True):
         for policy in ("live", "paper", "thompson", "ε-greedy"):
             line(axis, [r for r in rows if r["budget"] == budget and r["in_flight"] == 0], policy, x="judged", y="reward")
         axis.set(xscale="log", xlabel="share of requests judged", title=f"reward at ${budget:g}")
     axes[0].legend(fontsize=7)
-    _save(figure, "sparse")
+    save(figure, "sparse")
 
 
 def drift(rows: Sequence[Row]) -> None:
     """Plot reward during and after ÷ before over the level that Mistral's quality drops to."""
-    figure, axes = _axes(3)
+    figure, axes = canvas(3)
     budget = max(r["budget"] for r in rows)
     shown = [r for r in rows if (r["model"], r["form"], r["in_flight"], r["budget"]) == ("mistral", "constant", 0, budget)]
     for axis, phase in zip(axes, ("P2", "P3", "after ÷ before"), strict=True):
@@ -91,12 +93,12 @@ def drift(rows: Sequence[Row]) -> None:
             line(axis, [r for r in shown if r["phase"] == phase], policy, x="level", y="reward")
         axis.set(xlabel="Mistral's quality in P2", title=f"{phase}, ${budget:g}")
     axes[0].legend(fontsize=7)
-    _save(figure, "drift")
+    save(figure, "drift")
 
 
 def onboarding(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget by quarter after a good model joined, cheap and dear."""
-    figure, axes = _axes(2)
+    figure, axes = canvas(2)
     budget = min(r["budget"] for r in rows if r["budget"] is not None)
     for axis, kind in zip(axes, ("good and cheap", "good and dear"), strict=True):
         mine = [r for r in rows if (r["newcomer"], r["budget"], r["in_flight"]) == (kind, budget, 0) and r["phase"] != "whole"]
@@ -104,12 +106,12 @@ def onboarding(rows: Sequence[Row]) -> None:
             line(axis, [{**r, "quarter": int(r["phase"][1])} for r in mine], policy, x="quarter", y="cost_over_budget")
         axis.set(xlabel="quarter of the requests after it joined", title=f"{kind}: cost ÷ budget, ${budget:g}", xticks=range(1, 5))
     axes[0].legend(fontsize=7)
-    _save(figure, "onboarding")
+    save(figure, "onboarding")
 
 
 def shocks(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget before, adapting and after for every shock, at the middle budget with 30 in flight."""
-    figure, axes = _axes(2, width=7.0, height=4.6)
+    figure, axes = canvas(2, width=7.0, height=4.6)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, policy in zip(axes, ("live", "paper"), strict=True):
         mine = [r for r in rows if (r["policy"], r["budget"], r["in_flight"]) == (policy, budget, 30)]
@@ -120,4 +122,4 @@ def shocks(rows: Sequence[Row]) -> None:
         axis.axvspan(0.95, 1.05, color="#dddddd")
         axis.set(xscale="log", title=f"{policy}: cost ÷ budget, ${budget:g}")
     axes[0].legend(fontsize=7)
-    _save(figure, "shocks")
+    save(figure, "shocks")

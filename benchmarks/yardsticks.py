@@ -41,7 +41,16 @@ def hindsight_choices(warm: Benchmark, contexts: Array, costs: Array, budget: fl
     scores = contexts @ np.linalg.solve(normal, X.T @ warm.rewards)
     means = warm.costs.mean(0)
     expected = np.clip(contexts @ np.linalg.solve(normal, X.T @ warm.costs), means / SPAN, means * SPAN)
-    rows = np.arange(len(contexts))
+    return within_budget(scores, expected, costs, budget)
+
+
+def within_budget(scores: Array, expected: Array, costs: Array, budget: float) -> npt.NDArray[np.intp]:
+    """Return the choices, shape (n,), of scores less expected costs, at the price of a dollar that meets the budget in hindsight.
+
+    Args:
+        scores, expected, costs: shape (n, K): rewards and costs as predicted, costs as billed.
+    """
+    rows = np.arange(len(scores))
 
     def choices(per_dollar: float) -> npt.NDArray[np.intp]:
         won: npt.NDArray[np.intp] = (scores - per_dollar * expected).argmax(1)

@@ -1,0 +1,93 @@
+"""Parts that made-up worlds are drawn from: contexts, effects, rewards, prices, bills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.arena import Array, Rows
+from router_state.config import Price
+
+CONTEXTS = ("gaussian", "clusters", "unit norm", "heavy tails")
+BILLS = ("lognormal", "bimodal", "by task", "with zeros")
+LEAST, MOST = 0.02, 0.98
+
+
+def contexts(n: int, d: int, kind: str, rng: np.random.Generator) -> tuple[Array, Rows]:
+    """Return contexts, shape (n, d), last entry 1.0, and the task of each, shape (n,).
+
+    gaussian: whitened features; clusters: tasks apart from each other; unit norm: as raw embeddings; heavy tails: Student's t, 4.
+    """
+    tasks = rng.integers(rng.integers(2, 6), size=n)
+    if kind == "clusters":
+        features = 1.5 * rng.normal(size=(6, d - 1))[tasks] + rng.normal(size=(n, d - 1))
+        features /= features.std(0)
+    elif kind == "heavy tails":
+        features = rng.standard_t(4, size=(n, d - 1)) / np.sqrt(2.0)
+    else:
+        features = rng.normal(size=(n, d - 1))
+    if kind == "unit norm":
+        features += rng.normal(size=d - 1)
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+    return np.concatenate([features, np.ones((n, 1))], axis=1), tasks
+
+
+def effects(X: Array, m: int, rng: np.random.Generator, *, curved: bool = False) -> Array:
+    """Return m functions of the features, shape (n, m), each of mean 0 and deviation 1; `curved` ones no line fits."""
+    values = X[:, :-1] @ rng.normal(size=(X.shape[1] - 1, m))
+    values = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
+    if curved:
+        values = np.tanh(2.0 * values)
+    standard: Array = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
+    return standard
+
+
+def rewards(expected: Array, sigma: float, rng: np.random.Generator) -> Array:
+    """Return rewards in [0, 1] with these means and deviation sigma: beta, or 0 and 1 where nothing else deviates as much."""
+    spread = expected * (1.0 - expected)
+    count = spread / sigma**2 - 1.0
+    graded = rng.beta(expected * np.maximum(count, 0.05), (1.0 - expected) * np.maximum(count, 0.05))
+    return np.where(count > 0.05, graded, rng.random(expected.shape) < expected).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bills:
+    """List prices, what every call costs (n, K), and the input tokens of each prompt (n,)."""
+
+    prices: tuple[Price, ...]
+    costs: Array
+    input_tokens: Array
+
+
+def prices(K: int, decades: float, free: int, rng: np.random.Generator) -> tuple[Price, ...]:
+    """Return K list prices over so many decades, in no order; the last `free` of them are nothing."""
+    outputs = 0.1 * 10.0 ** (decades * rng.random(K))
+    shares = rng.uniform(0.15, 1.0, K)
+    listed = [Price(float(o * s), float(o)) for o, s in zip(outputs, shares, strict=True)]
+    return tuple(listed[: K - free] + [Price(0.0, 0.0)] * free)
+
+
+def bills(listed: tuple[Price, ...], X: Array, tasks: Rows, kind: str, rng: np.random.Generator, *, by_prompt: float) -> Bills:
+    """Return bills: input tokens known, output tokens lognormal around what prompt, task and model make of them.
+
+    Args:
+        kind: lognormal; bimodal: some answers are many times as long; by task: tight within a task, apart between tasks;
+            with zeros: some calls are not billed.
+        by_prompt: deviation of the logarithm of what the prompt tells.
+    """
+    n, K = len(X), len(listed)
+    own = 0.3 * by_prompt * effects(X, K, rng) + rng.normal(0.0, 0.5, K)
+    length = by_prompt * effects(X, 1, rng) + own
+    spread = 0.05 if kind == "by task" else rng.uniform(0.2, 0.9)
+    if kind == "by task":
+        length = length + rng.normal(0.0, 0.8, 6)[tasks][:, None]
+    output = 200.0 * np.exp(length + spread * rng.normal(size=(n, K)))
+    if kind == "bimodal":
+        output *= np.where(rng.random((n, K)) < rng.uniform(0.05, 0.3), rng.uniform(5.0, 20.0), 1.0)
+    input_tokens = np.ceil(300.0 * np.exp(rng.normal(0.0, 0.7, n)))
+    per_input, per_output = (np.array([getattr(p, f"{side}_price_per_m") for p in listed]) / 1e6 for side in ("input", "output"))
+    costs = input_tokens[:, None] * per_input + output * per_output
+    if kind == "with zeros":
+        costs *= rng.random((n, K)) >= rng.uniform(0.05, 0.4)
+    return Bills(listed, costs, input_tokens)

@@ -1,0 +1,160 @@
+"""Worlds drawn at random: everything that may differ between users differs, and nothing was tuned on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.arena import NEVER, Array, Rows, delays
+from benchmarks.elsewhere import drawing
+from benchmarks.elsewhere.world import World
+
+DIMENSIONS = (2, 3, 5, 9, 17, 26, 26, 26, 65, 129, 385)
+JUDGED = (1.0, 1.0, 1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
+IN_FLIGHT = (0.0, 10.0, 30.0, 100.0, 300.0)
+OWN = (0.0, 0.01, 0.03, 0.06, 0.12, 0.2)
+SHARED = (0.0, 0.05, 0.15)
+SHIFTS = ("none", "none", "none", "abrupt", "slow")
+WHAT = ("reward", "cost", "mix")
+LEARNED = 100  # judged requests per model before anything is measured
+MEASURED = 1000
+TRIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a world is drawn with; `shifts` says how something changes, `what` says what."""
+
+    K: int
+    d: int
+    sigma: float
+    own: float
+    shared: float
+    curved: bool
+    contexts: str
+    bills: str
+    by_prompt: float
+    decades: float
+    free: int
+    in_flight: float
+    delay: str
+    judged: float
+    shifts: str
+    what: str
+    level: float
+
+    @property
+    def learning(self) -> int:
+        """Return how many requests it takes until every model had its share of judged ones."""
+        return int(np.ceil(self.K * LEARNED / self.judged))
+
+    @property
+    def n(self) -> int:
+        return self.learning * (2 if self.shifts == "abrupt" else 1) + MEASURED
+
+    @property
+    def seconds(self) -> float:
+        """Return about how long a policy takes to play it: what must be read of (K, d, d) per request decides."""
+        return 1e-6 * self.n * (30.0 + 2.0 * self.K + self.K * self.d**2 * 8.0 / 5e3)
+
+
+def recipe(number: int, *, seconds: float) -> Recipe:
+    """Draw the recipe of a world that is played within so many seconds."""
+    rng = np.random.default_rng([15, number])
+    for _ in range(TRIES):
+        K = round(2.0 ** rng.uniform(1.0, 6.0))
+        found = Recipe(
+            K=K,
+            d=int(rng.choice(DIMENSIONS)),
+            sigma=float(np.exp(rng.uniform(np.log(0.05), np.log(0.5)))),
+            own=float(rng.choice(OWN)),
+            shared=float(rng.choice(SHARED)),
+            curved=bool(rng.random() < 0.2),
+            contexts=str(rng.choice(drawing.CONTEXTS)),
+            bills=str(rng.choice(drawing.BILLS)),
+            by_prompt=float(rng.choice((0.0, 0.3, 0.8))),
+            decades=float(rng.uniform(0.5, 3.0)),
+            free=int(rng.random() < 0.1),
+            in_flight=float(rng.choice(IN_FLIGHT)),
+            delay=str(rng.choice(("fixed", "exponential"))),
+            judged=float(rng.choice(JUDGED)),
+            shifts=str(rng.choice(SHIFTS)),
+            what=str(rng.choice(WHAT)),
+            level=float(rng.uniform(0.0, 1.1)),
+        )
+        if found.seconds <= seconds:
+            return found
+    return replace(found, K=2, d=2, judged=1.0)
+
+
+def drawn(number: int, *, seconds: float = 6.0) -> World:
+    """Draw a world by its number."""
+    r = recipe(number, seconds=seconds)
+    rng = np.random.default_rng([16, number])
+    X, tasks, moved = _contexts(r, rng)
+    expected, bills = _expected(r, X, moved, rng), _bills(r, X, tasks, moved, rng)
+    judged = rng.random(r.n) < r.judged
+    bill_delay = delays(r.n, r.in_flight, r.delay, rng)  # type: ignore[arg-type]
+    reward_delay = np.where(judged, delays(r.n, r.in_flight * rng.uniform(1.0, 3.0), r.delay, rng), NEVER)  # type: ignore[arg-type]
+    known = slice(r.n - MEASURED, r.n)
+    return World(
+        kind="drawn",
+        name=f"{number:03d}",
+        models=tuple(f"m{k:02d}" for k in range(r.K)),
+        prices=bills.prices,
+        contexts=X,
+        rewards=drawing.rewards(expected, r.sigma, rng),
+        costs=bills.costs,
+        budget=_budget(expected[known], bills.costs[known], r.level),
+        bill_delay=bill_delay,
+        reward_delay=reward_delay,
+        phases={"whole": slice(0, r.n), "learned": known},
+        expected=expected,
+        input_tokens=bills.input_tokens,
+        stationary=r.shifts == "none",
+        facts={name: getattr(r, name) for name in Recipe.__slots__},
+    )
+
+
+def _contexts(r: Recipe, rng: np.random.Generator) -> tuple[Array, Rows, Array]:
+    """Return contexts (n, d), tasks (n,), and how far the shift has come at each request, in [0, 1]."""
+    moved = np.zeros(r.n)
+    if r.shifts == "abrupt":
+        moved[r.learning :] = 1.0
+    elif r.shifts == "slow":
+        moved = np.linspace(0.0, 1.0, r.n)
+    X, tasks = drawing.contexts(r.n, r.d, r.contexts, rng)
+    if r.what == "mix" and r.shifts != "none":
+        other = rng.random(r.n) < moved
+        X[other, :-1] += X[:, :-1].std(0) * rng.normal(size=r.d - 1)
+        tasks = np.where(other, (tasks + 1) % 6, tasks)
+    return X, tasks, moved
+
+
+def _expected(r: Recipe, X: Array, moved: Array, rng: np.random.Generator) -> Array:
+    """Return the means of the rewards, shape (n, K)."""
+    base = rng.uniform(0.4, 0.75) + rng.normal(0.0, 0.12, r.K)
+    values = base + r.shared * drawing.effects(X, 1, rng) + r.own * drawing.effects(X, r.K, rng, curved=r.curved)
+    if r.what == "reward":
+        values[:, rng.integers(r.K)] += rng.choice((-1.0, 1.0)) * rng.uniform(0.2, 0.5) * moved
+    clipped: Array = np.clip(values, drawing.LEAST, drawing.MOST)
+    return clipped
+
+
+def _bills(r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator) -> drawing.Bills:
+    listed = drawing.prices(r.K, r.decades, min(r.free, r.K - 1), rng)
+    bills = drawing.bills(listed, X, tasks, r.bills, rng, by_prompt=r.by_prompt)
+    if r.what == "cost":
+        factor = np.log(rng.choice((1.0 / 3.0, 3.0)))
+        bills.costs[:, rng.integers(r.K)] *= np.exp(factor * moved)
+    return bills
+
+
+def _budget(expected: Array, costs: Array, level: float) -> float:
+    """Return a budget between the cheapest model's cost (level 0) and the best one's (level 1), never below the cheapest."""
+    mean = costs.mean(0)
+    best = max(float(mean[expected.mean(0).argmax()]), 1e-9)
+    cheapest = float(mean.min())
+    low = max(cheapest, 1e-3 * best)
+    return max(float(low * (best / low) ** level), 1.1 * cheapest) if best > low else 1.5 * low

@@ -1,0 +1,79 @@
+"""Judged prompts of others as worlds: the paper's benchmark, and eleven models if their file is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.arena import Array, Rows
+from benchmarks.data import Benchmark, MissingData, embed_cached, read_judged, read_models, wheel_priors, wheel_projection
+from benchmarks.elsewhere.made import ordered
+from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
+from benchmarks.protocol import prompts
+from router_state.config import Prior
+
+HOME_BUDGETS = (2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)
+ELEVEN_BUDGETS = (3e-4, 5e-4, 1e-3, 2e-3, 4e-3)
+FIRST, LAST = 400, 1000
+CHARACTERS_PER_TOKEN = 4.0
+ELEVEN, ELEVEN_MODELS = "eleven_models.jsonl", "models_eleven.json"
+
+
+def _length(texts: tuple[str, ...]) -> Array:
+    return np.array([max(1.0, len(text) / CHARACTERS_PER_TOKEN) for text in texts])
+
+
+@lru_cache(maxsize=1)
+def eleven(folder: Path) -> Benchmark:
+    """Load 3,150 prompts of three tasks that eleven models answered, contexts included.
+
+    Raises:
+        MissingData: the folder does not hold them.
+    """
+    if not (folder / ELEVEN).is_file():
+        raise MissingData(f"{folder / ELEVEN} does not exist")
+    judged = read_judged(folder / ELEVEN, read_models(folder / ELEVEN_MODELS))
+    return replace(judged, contexts=wheel_projection().project(embed_cached(judged.prompts)))
+
+
+def home(budget: float, seed: int, *, priors: bool) -> World:
+    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400) with the shipped ones."""
+    test = prompts("test")
+    order = np.random.default_rng([19, seed]).permutation(len(test))[: FIRST if priors else None]
+    known = wheel_priors()
+    return _world(
+        "the paper's, cold, shipped priors" if priors else "the paper's, cold, no priors", test, order, budget, seed,
+        phases={"first 400" if priors else "whole": slice(0, len(order))},
+        priors={name: Prior(A=known.A[k], b=known.b[k]) for k, name in enumerate(known.models)} if priors else {},
+    )  # fmt: skip
+
+
+def eleven_models(folder: Path, budget: float, seed: int, *, order: str) -> World:
+    """Eleven models; tasks mixed, one after the other, growing or alternating."""
+    judged = eleven(folder)
+    _, sources = np.unique(judged.sources, return_inverse=True)
+    rows = ordered(sources, order, np.random.default_rng([20, seed]))
+    n = len(rows)
+    phases = {"whole": slice(0, n), "last 1,000": slice(n - LAST, n)}
+    if order == "in turn":
+        of_row = np.array(judged.sources)[rows]
+        for task in dict.fromkeys(of_row):
+            mine = np.flatnonzero(of_row == task)
+            phases[f"last third of {task}"] = slice(int(mine[-(len(mine) // 3)]), int(mine[-1]) + 1)
+    return _world(f"eleven models, {order}", judged, rows, budget, seed, phases=phases, priors={})
+
+
+def _world(
+    kind: str, judged: Benchmark, rows: Rows, budget: float, seed: int, *,
+    phases: dict[str, slice], priors: dict[str, Prior],
+) -> World:  # fmt: skip
+    n = len(rows)
+    return World(
+        kind=kind, name=f"{budget:g}/{seed}", models=judged.models, prices=judged.prices, contexts=judged.contexts[rows],
+        rewards=judged.rewards[rows], costs=judged.costs[rows], budget=budget, bill_delay=late(n, BILLS_LATE),
+        reward_delay=late(n, REWARDS_LATE), phases=phases, input_tokens=_length(judged.prompts)[rows], priors=priors,
+        facts={"budget": budget},
+    )  # fmt: skip
