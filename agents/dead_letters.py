@@ -1,10 +1,13 @@
-"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why."""
+"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why; and to the clients why."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.boundary import Outbox
+from agents.refused_events import refusal_of
+from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
+from schemas.event import encode
 
 LARGE_BYTES = 500_000
 
@@ -13,7 +16,7 @@ class DeadLetters:
     """Write the dead letters of one agent.
 
     Args:
-        topic: the dead letter topic's full name.
+        prefix: what the service's topics begin with.
         stage: the agent's name, or what it was doing.
         send_large: delivers one record of any size, even of none.
         count: called with each reason, for the metrics.
@@ -21,28 +24,32 @@ class DeadLetters:
 
     def __init__(
         self,
-        topic: str,
+        prefix: str,
         *,
         stage: str,
         send_large: Callable[..., Awaitable[Any]],
         count: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._topic = topic
+        self._prefix = prefix
         self._stage = stage
         self._send_large = send_large
         self._count = count
 
     async def send(self, outbox: Outbox, message: Any, error: Exception) -> None:
-        """Dead-letter a source message; its delivery is awaited with everything else in the outbox.
+        """Dead-letter a source message and tell its router's clients; its delivery is awaited with everything else in the outbox.
 
         Args:
             message: the source's message, with topic, partition, offset, key and value.
             error: why; its `reason` names the dead letter, its text must quote nothing of the event.
         """
         letter = DeadLetter.of(error, topic=message.topic, partition=message.partition, offset=message.offset, stage=self._stage)
+        topic = self._prefix + dlq.TOPIC
         # A usual send takes neither a large value nor a record with nothing in it.
         if len(message.value or b"") > LARGE_BYTES or (message.key is None and message.value is None):
-            await self._send_large(self._topic, key=message.key, value=message.value, headers=letter.headers())
+            await self._send_large(topic, key=message.key, value=message.value, headers=letter.headers())
         else:
-            await outbox.send(self._topic, key=message.key, value=message.value, headers=letter.headers())
+            await outbox.send(topic, key=message.key, value=message.value, headers=letter.headers())
+        refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
+        if refusal is not None:
+            await outbox.send(self._prefix + refusals.TOPIC, key=refusal.router_id.encode(), value=encode(refusal))
         self._count(letter.reason)

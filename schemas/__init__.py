@@ -11,6 +11,7 @@ from schemas.headers import BASED_ON, FORWARDED, based_on, is_forwarded
 from schemas.lambdas import LambdaUpdated
 from schemas.priors import InlinePrior, LikePrior, Prior, ReferencedPrior
 from schemas.reasons import Reason
+from schemas.refusals import EventRefused
 from schemas.requests import RequestSubmitted
 from schemas.rewards import RewardObserved
 from schemas.routers import Cap, Caps, ModelDeclared, RouterDeclared, decode_router
@@ -24,6 +25,7 @@ EVENTS: Final[dict[str, type[Event]]] = {
     "rewards": RewardObserved,
     "lambda": LambdaUpdated,
     "alerts": AlertRaised,
+    "refusals": EventRefused,
 }
 """Schema of each topic's value, by the topic's name without prefix."""
 
@@ -39,6 +41,7 @@ __all__ = [
     "CostReported",
     "DeadLetter",
     "Event",
+    "EventRefused",
     "InlinePrior",
     "LambdaUpdated",
     "LikePrior",

@@ -74,7 +74,7 @@ class MemoryWorker:
         self.requests: dict[tuple[int, int], bytes | None] = {}
         self.states = States(self._publish)
         self._ends = dict.fromkeys(partitions, 0)
-        dead_letters = DeadLetters(settings.topic("dlq"), stage="test", send_large=self._send_large)
+        dead_letters = DeadLetters(settings.prefix, stage="test", send_large=self._send_large)
         self.service = Service(
             topic={name: settings.topic(name) for name in TOPICS},
             states=self.states,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agents import keys
+from agents.refused_events import refusal_of
 from agents.shard import Shard
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -24,11 +25,16 @@ DAMAGE = (RouterStateError, ValueError, LookupError, TypeError, AttributeError, 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too large to be kept."""
+    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too large to be kept.
+
+    `named`: its router can be read, so that its clients are told. `at`: when it was written, which copies may differ in.
+    """
 
     reason: str
     key: bytes | None
     checksum: int | None
+    named: bool = field(compare=False)
+    at: float = field(compare=False)
 
 
 Letters = dict[tuple[str, int], dict[int, Letter]]
@@ -53,7 +59,9 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
                 findings.violation(Kind.MALFORMED, where, str(error))
                 continue
             place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
-            found = Letter(letter.reason, record.key, None if OMITTED in record.headers else checksum(record.value))
+            omitted = OMITTED in record.headers
+            named = not omitted and refusal_of(record, letter, topic=letter.topic) is not None
+            found = Letter(letter.reason, record.key, None if omitted else checksum(record.value), named, record.timestamp)
             if place.setdefault(letter.offset, found) != found:
                 findings.violation(Kind.LETTER_ALTERED, where, "another dead letter of the same event says otherwise")
     return letters

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     LETTER_MISSING = "dead_letter_missing"
     LETTER_ALTERED = "dead_letter_altered"
     LETTER_UNFOUNDED = "dead_letter_without_source"
+    REFUSAL_MISSING = "refusal_missing"
+    REFUSAL_UNFOUNDED = "refusal_without_dead_letter"
     STRAY_LOST = "stray_lost"
     BILL = "bill_differs"
     SPEND = "spend_differs"

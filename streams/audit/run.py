@@ -16,6 +16,7 @@ from streams.audit.evidence import SOURCES, Letters, gather, read_letters
 from streams.audit.feedback import FeedbackCheck
 from streams.audit.findings import Findings, Kind
 from streams.audit.learned import LearnedCheck, StateContexts
+from streams.audit.refusals import RefusalCheck
 from streams.audit.topics import Progress, Topics
 from streams.history.account import Account
 from streams.history.rerun import Rerun
@@ -41,9 +42,10 @@ def audit(topics: Topics, settings: Settings, *, tell: Callable[[int], None] = l
     """
     findings, read = Findings(), Progress(topics, tell)
     letters = read_letters(topics, read, findings, prefix=settings.prefix)
+    refusals = RefusalCheck(topics, read, findings)
     strays = Strays(Counter(), Counter())
     for number in topics.partitions():
-        _audit_partition(number, topics, read, letters, findings, strays, settings)
+        _audit_partition(number, topics, read, letters, refusals, findings, strays, settings)
     for place, count in (strays.sent - strays.arrived).items():
         topic, router_id, request_id = place
         findings.violation(Kind.STRAY_LOST, f"{topic} router {router_id} request {request_id}", f"{count} not sent on")
@@ -61,6 +63,7 @@ def _audit_partition(
     topics: Topics,
     read: Progress,
     letters: Letters,
+    refusals: RefusalCheck,
     findings: Findings,
     strays: Strays,
     settings: Settings,
@@ -75,6 +78,7 @@ def _audit_partition(
     FeedbackCheck(evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank).run(
         read, gone=gone, complete=complete
     )
+    refusals.run(evidence)
     strays.sent += answers.strays
     strays.arrived += answers.forwarded
     check_published(evidence, read, findings)

@@ -13,7 +13,7 @@ from streams.history.kafka_reader import KafkaReader, bounds_of, consumer_of
 from streams.history.records import Record
 from streams.settings import Settings
 
-NAMES = ("changelog", "routes", "lambda", "dlq", "routers", "requests", "costs", "rewards")
+NAMES = ("changelog", "routes", "lambda", "refusals", "dlq", "routers", "requests", "costs", "rewards")
 """In this order their ends are taken: nothing that is read speaks of anything that is not."""
 SETTLE_SECONDS = 2.0
 

@@ -14,7 +14,7 @@ Role = Literal["worker", "client", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 MEANING: dict[Role, str] = {
     "worker": "pbstream worker",
-    "client": "gateways and judges: send requests, bills and rewards, read decisions and λ_t",
+    "client": "gateways and judges: send requests, bills and rewards, read decisions, refusals and λ_t",
     "operator": "every other command of pbstream",
     "admin": "pbstream topics create, beside the rights of an operator",
 }
@@ -50,7 +50,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     """Return what a role needs, and no more; to read or write a topic implies to describe it."""
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in ("routers", "requests", "costs", "rewards")]
-    answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "dlq")]
+    answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]
     state = settings.changelog
     match role:
         case "worker":
@@ -64,7 +64,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
         case "client":
             return [
                 *_each(sources[1:], Operation.WRITE),
-                *_each([settings.topic("routes"), settings.topic("lambda")], Operation.READ),
+                *_each([settings.topic(name) for name in ("routes", "lambda", "refusals")], Operation.READ),
             ]
         case "operator":
             return [

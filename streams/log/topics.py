@@ -61,6 +61,7 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         TopicSpec(topic("rewards"), "delete", n, MIB, lasting),
         TopicSpec(topic("lambda"), "compact", n, MIB, few_keys),
         TopicSpec(topic("alerts"), "delete", n, MIB, lasting),
+        TopicSpec(topic("refusals"), "delete", n, MIB, lasting),
         TopicSpec(topic("dlq"), "delete", n, 32 * MIB, {"retention.ms": 30 * DAY_MS}),
         TopicSpec(settings.changelog, "compact", n, settings.changelog_batch_bytes, many_keys),
     ]

@@ -110,8 +110,7 @@ class App(faust.App):  # type: ignore[misc]
         def count(reason: str) -> None:
             self.metrics.dead_letters.labels(topic=source, reason=reason).inc()
 
-        topic = self.settings.topic("dlq")
-        return DeadLetters(topic, stage=stage, send_large=self._batches.send_large, count=count)
+        return DeadLetters(self.settings.prefix, stage=stage, send_large=self._batches.send_large, count=count)
 
     async def commit_states(self) -> Committed:
         """Commit the durable table, measured."""

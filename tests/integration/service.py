@@ -31,7 +31,7 @@ from streams.state.partition import EPOCH, Partition
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("routers", "requests", "costs", "rewards")
-ANSWERS = ("routes", "lambda", "alerts", "dlq")
+ANSWERS = ("routes", "lambda", "alerts", "refusals", "dlq")
 MODULE = "tests.integration.service_worker"
 PATIENCE = 60.0
 DIMENSIONS = 5

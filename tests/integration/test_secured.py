@@ -147,7 +147,7 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(sec
         "headers of dead letters": repr([r.headers for r in service.records["dlq"]]).encode(),
         **{
             name: b"".join((r.value or b"") + repr(r.headers).encode() for r in service.records[name])
-            for name in ("lambda", "alerts")
+            for name in ("lambda", "alerts", "refusals")
         },
         "decisions": b"".join(r.value for r in service.records["routes"]),
     }

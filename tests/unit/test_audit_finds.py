@@ -31,7 +31,7 @@ def world() -> World:
 
 def spoiled(world: World, topic: str, spoil: Spoil) -> MemoryTopics:
     """Return the topics with one log spoiled: that of home-0, of dead letters that of home-3, which has some."""
-    place = (topic, world.partition_of("home-3" if topic == "dlq" else "home-0"))
+    place = (topic, world.partition_of("home-3" if topic in ("dlq", "refusals") else "home-0"))
     return MemoryTopics({**world.records, place: spoil(list(world.records[place]))})
 
 
@@ -135,6 +135,12 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
     ("a dead letter of what was applied", "dlq",
      lambda log: [*log, replace(log[0], headers={**log[0].headers, "__connect.errors.topic": "pb.requests",
                                                  "__connect.errors.offset": "0"})], set()),
+    ("a client is not told of a dead letter", "refusals", lambda log: without(log, 1), {Kind.REFUSAL_MISSING}),
+    ("a client is told another reason", "refusals", lambda log: changed(log, 1, reason="cap_reached"), {Kind.REFUSAL_MISSING}),
+    ("a client is told a body", "refusals", lambda log: changed(log, 1, prompt="Hello"), {Kind.MALFORMED}),
+    ("a refusal that is none", "refusals", lambda log: changed(log, 1, router_id="no router"), {Kind.MALFORMED}),
+    ("a client is told of what was applied", "refusals", lambda log: changed(log, 1, topic="requests", offset=0),
+     {Kind.REFUSAL_UNFOUNDED, Kind.REFUSAL_MISSING}),
     ("a bill that was never sent is in the state", "costs", lambda log: without(log, events(log, request_id="r-40")[0]),
      {Kind.BILL, Kind.SPEND}),
     ("a bill in the topic says otherwise", "costs", lambda log: changed(log, events(log, request_id="r-40")[0], cost_usd=0.5),

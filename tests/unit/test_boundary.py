@@ -10,8 +10,9 @@ import pytest
 from agents.boundary import GapGuard, GaveUp, OffsetGap, Outbox, retrying
 from agents.dead_letters import DeadLetters
 from schemas.dlq import DeadLetter
-from schemas.event import MalformedEvent
+from schemas.event import MalformedEvent, decode_keyed
 from schemas.reasons import Reason
+from schemas.refusals import EventRefused
 
 
 @dataclass
@@ -106,7 +107,7 @@ async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]
     async def send_large(topic: str, **record: Any) -> None:
         large.append((topic, record))
 
-    letters = DeadLetters("pb.dlq", stage="route_requests", send_large=send_large, count=reasons.append)
+    letters = DeadLetters("pb.", stage="route_requests", send_large=send_large, count=reasons.append)
     outbox = Outbox(sent)
     await letters.send(outbox, message, MalformedEvent(Reason.MALFORMED_JSON, "cut off"))
     await outbox.delivered()
@@ -114,7 +115,7 @@ async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]
 
 
 async def test_a_dead_letter_holds_the_sources_bytes_and_why() -> None:
-    [(topic, value, key, partition, headers)], large, reasons = await dead_letter(Message(7, value=b"{"))
+    [(topic, value, key, partition, headers), told], large, reasons = await dead_letter(Message(7, value=b"{"))
     letter = DeadLetter.from_headers(headers)
     assert (topic, value, key, partition, large) == ("pb.dlq", b"{", b"r1", None, [])
     assert (letter.topic, letter.offset, letter.reason, letter.stage) == (
@@ -124,12 +125,37 @@ async def test_a_dead_letter_holds_the_sources_bytes_and_why() -> None:
         "route_requests",
     )
     assert reasons == ["malformed_json"]
+    refusal = decode_keyed(EventRefused, key=told[2], value=told[1])
+    assert (told[0], refusal.router_id, refusal.request_id) == ("pb.refusals", "r1", None)
+    assert (refusal.topic, refusal.partition, refusal.offset, refusal.reason) == ("requests", 0, 7, "malformed_json")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        (b"home", b'{"router_id": "home", "request_id": "r", "prompt": "secret"}', ("home", "r")),
+        (b"home", b'{"router_id": "home", "request_id": "a\\nb", "reward": NaN}', ("home", None)),
+        (b"home", b'{"router_id": ["home"], "request_id": 7}', ("home", None)),
+        (None, b'{"router_id": "home", "request_id": "r", "cost_usd": NaN}', ("home", "r")),
+        (b"other", b'{"router_id": "home", "request_id": "r"}', ("home", "r")),
+        (b"home", None, ("home", None)),
+        (b"no router", b"[" * 100_000, None),
+        (None, b"\xff", None),
+    ],
+)
+async def test_clients_are_told_whose_event_was_refused(
+    key: bytes | None, value: bytes | None, named: tuple[str, str | None] | None
+) -> None:
+    sent, _, _ = await dead_letter(Message(7, key=key, value=value))
+    told = [decode_keyed(EventRefused, key=key, value=value) for topic, value, key, *_ in sent if topic == "pb.refusals"]
+    assert [(refusal.router_id, refusal.request_id) for refusal in told] == [named] * (named is not None)
+    assert not any(b"secret" in value for topic, value, *_ in sent if topic == "pb.refusals")
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"k", b"x" * 600_000), (None, None)])
 async def test_what_a_usual_send_refuses_goes_another_way(key: bytes | None, value: bytes | None) -> None:
     usual, large, _ = await dead_letter(Message(7, key=key, value=value))
-    assert usual == []
+    assert not any(topic == "pb.dlq" for topic, *_ in usual)
     assert [(record["key"], record["value"]) for _, record in large] == [(key, value)]
 
 

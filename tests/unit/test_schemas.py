@@ -96,7 +96,7 @@ def test_events_are_immutable(event: type[Event], value: dict[str, Any]) -> None
 
 def test_every_topic_has_its_schema() -> None:
     modules: list[Any] = [schemas.routers, schemas.requests, schemas.routes, schemas.costs]
-    modules += [schemas.rewards, schemas.lambdas, schemas.alerts]
+    modules += [schemas.rewards, schemas.lambdas, schemas.alerts, schemas.refusals]
     assert [module.TOPIC for module in modules] == list(EVENTS)
     assert {module.KEY for module in modules} == {"router_id"}
 

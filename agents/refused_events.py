@@ -1,0 +1,49 @@
+"""Whose event was refused: what can be read of one that may be unreadable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from schemas.dlq import DeadLetter
+from schemas.refusals import EventRefused
+
+
+def refusal_of(message: Any, letter: DeadLetter, *, topic: str) -> EventRefused | None:
+    """Return what the clients of a refused event's router may know; None where no router can be read.
+
+    Args:
+        message: the source's message; a parked one knows its ids, also where its value is gone.
+        topic: the source topic's name without the prefix.
+    """
+    named = _named(message.value)
+    routers: tuple[Any, ...] = (named.get("router_id"), getattr(message, "router_id", None), _text(message.key))
+    for router_id in routers:
+        for request_id in (named.get("request_id"), getattr(message, "request_id", None), None):
+            try:
+                return EventRefused(
+                    router_id=router_id,
+                    request_id=request_id,
+                    topic=topic,
+                    partition=letter.partition,
+                    offset=letter.offset,
+                    reason=letter.reason,
+                    message=letter.message,
+                )
+            except ValidationError:
+                continue
+    return None
+
+
+def _named(value: bytes | None) -> dict[str, Any]:
+    try:
+        found = from_json(value or b"")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(key: bytes | None) -> str:
+    return (key or b"").decode(errors="replace")
