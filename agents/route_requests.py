@@ -111,6 +111,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             max_price_per_1k=event.max_price_per_1k,
         )
     except (RouterStateError, Refusal) as error:
+        shard.touch(event.router_id)  # a cap that was reached is noted, and an alert may have been raised
         service.refuse_later(_parked(request, service, error), error, answers)
         return
     record.applied = Applied(*service.positions(message.partition), engine.state.expired, *engine.state.config.applied)

@@ -15,6 +15,8 @@ from router_state.record import RequestRecord
 from router_state.state import RouterState
 
 MAX_COST_USD = 1000.0
+MOST_PER_DOLLAR = 1e300
+"""Reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
 
 
@@ -80,7 +82,7 @@ def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
     if isinstance(pacer, DualPacer):
         pacer.charge(cost_usd - (budget if first and not committed else charged), budget)
     elif committed:
-        pacer.correct(cost_usd - charged)
+        pacer.correct(cost_usd - charged, age=state.seq - record.seq)
     elif first:
         pacer.observe(cost_usd, budget)
 
@@ -92,9 +94,10 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     """
     arms = state.arms
     k = arms.row.get(record.model, -1)
-    if k < 0:  # its arm was dropped
-        return
     per_1k = record.price.per_1k
+    # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another quantity.
+    if k < 0 or (per_1k == 0.0) != (arms.per_1k[k] == 0.0):
+        return
     ratio = cost_usd / (per_1k if per_1k > cost_model.MIN_PRICE_PER_1K else cost_model.MIN_PRICE_PER_1K)
     mean = arms.ratio[k]
     knobs = state.config.knobs
@@ -152,7 +155,7 @@ def price_of_a_dollar(state: RouterState, pacer: DualPacer, x: Vector, limited_t
     state.touched.add(pacer.prepare(state.arms, x, budget, limited_to))
     if pacer.lambda_t == UNREACHABLE or state.unreachable:
         review_budget(state)
-    return pacer.lambda_t, pacer.lambda_t / budget
+    return pacer.lambda_t, min(pacer.lambda_t / budget, MOST_PER_DOLLAR)
 
 
 def spare(state: RouterState) -> Spare:

@@ -19,7 +19,7 @@ from router_state.arms import Arms
 from router_state.config import Knobs, Matrix, Vector
 from router_state.pacing import EmaPacer
 from router_state.record import Candidates, Label, RequestRecord
-from router_state.scoring import MAX_SQUARED_NORM, MAX_STALE_STEPS, MIN_VARIANCE, TIE
+from router_state.scoring import MAX_NORM, MAX_STALE_STEPS, MIN_VARIANCE, TIE
 from router_state.state import RouterState
 
 Rows = npt.NDArray[np.intp]
@@ -94,7 +94,7 @@ def _stacked(contexts: Sequence[Vector], d: int) -> Matrix | None:
     except (TypeError, ValueError):  # numbers or matrices among them
         return None
     x = flat.reshape(-1, d)
-    fits = (x[:, -1] == 1.0).all() and np.einsum("nd,nd->n", x, x).max() <= MAX_SQUARED_NORM
+    fits = (x[:, -1] == 1.0).all() and np.abs(x).max() <= MAX_NORM and np.einsum("nd,nd->n", x, x).max() <= MAX_NORM**2
     return x if fits else None
 
 

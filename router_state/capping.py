@@ -22,6 +22,8 @@ def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, 
     left = min(bucket.refill(now) for bucket in state.buckets)
     under = [why or (None if cost <= left else "capped") for why, cost in zip(excluded, expected, strict=True)]
     if None in under:
+        for bucket in state.buckets:
+            bucket.reached = bucket.reached and bucket.left_usd <= bucket.cap.usd / 2.0
         return under, None if under == excluded else "capped"
     tightest = [bucket for bucket in state.buckets if bucket.left_usd <= left]
     for bucket in tightest:

@@ -14,7 +14,7 @@ class Bucket:
     Attributes:
         cap: the limit.
         left_usd: dollars left at time `at` (seconds since the epoch); below 0 when bills were higher than expected.
-        reached: whether it has been used up since it last was half full.
+        reached: whether it has been used up since it last was half full and enough for a request.
     """
 
     cap: Cap
@@ -27,8 +27,6 @@ class Bucket:
         if now > self.at:
             self.left_usd = min(self.cap.usd, self.left_usd + (now - self.at) * self.cap.usd / self.cap.seconds)
             self.at = now
-        if self.reached and self.left_usd > self.cap.usd / 2.0:
-            self.reached = False
         return self.left_usd
 
 

@@ -26,7 +26,8 @@ EXPECTED_COUNTS = 20.0
 COST_LIMIT, LEAST_COST_LIMIT = 10.0, 4.0
 DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 MIN_PRICE_PER_1K = 1e-9
-TINY = 1e-9
+LEAST_RESIDUAL = -math.log(OUTLIER)
+"""A bill far below what was expected (a call that was cut off) counts as a tenth of it, as `winsorised` cuts one far above."""
 RIDGE_FLOOR = 0.1
 
 
@@ -75,13 +76,16 @@ def follow(mean: float, bills: float, ratio: float) -> tuple[float, float]:
 def surprise(watch: Watch, ratio: float, predicted: float, *, budgets: float, bills: float, now: float) -> Shift | None:
     """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens.
 
-    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough.
+    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough. A bill
+    of nothing (a cached answer, a call that failed) is no price: it moves the mean only.
 
     Args:
         budgets: the bill, in requests' budgets.
         bills: how many the arm has had.
     """
-    residual = math.log((ratio + TINY) / (predicted + TINY))
+    if ratio <= 0.0 or predicted <= 0.0:
+        return None
+    residual = max(math.log(ratio / predicted), LEAST_RESIDUAL)
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
     limit = COST_LIMIT if budgets <= 1.0 else max(COST_LIMIT - math.log(budgets), LEAST_COST_LIMIT)
     return watch.observe(residual, limit=limit, now=now, adaptive=True, memory=memory)

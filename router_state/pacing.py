@@ -32,6 +32,7 @@ class EmaPacer:
         moved = self.lambda_t + DUAL_STEP * (mean / budget_usd_per_request - 1.0)
         self.lambda_t = 0.0 if moved < 0.0 else LAMBDA_MAX if moved > LAMBDA_MAX else moved
 
-    def correct(self, difference_usd: float) -> None:
-        """Put a bill in place of the expectation that was followed."""
-        self.cost_ema_usd += EMA_STEP * difference_usd
+    def correct(self, difference_usd: float, *, age: int) -> None:
+        """Put a bill in place of the expectation that was followed `age` decisions ago, as far as the mean still has it."""
+        left = EMA_STEP * (1.0 - EMA_STEP) ** age
+        self.cost_ema_usd = max(0.0, self.cost_ema_usd + left * difference_usd)

@@ -11,7 +11,8 @@ from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 
 MIN_VARIANCE = 1e-12
-MAX_SQUARED_NORM = 1e8
+MAX_NORM = 1e4
+"""Of a context: an embedding has norm 1, a whitened entry is about 1. Above it single precision loses what tells prompts apart."""
 MAX_STALE_STEPS = 1000
 NOTHING = -math.inf
 TIE = 1e-12
@@ -24,29 +25,32 @@ def project(arms: Arms, x: Vector) -> tuple[list[list[float]], list[float]]:
         x: context, shape (d,), last entry the bias 1.0.
 
     Raises:
-        WrongContext: another shape or bias.
-        NonFiniteInput: a NaN, an infinity, or features out of all proportion: an embedding has norm 1, a whitened entry is about 1.
+        WrongContext: another shape or bias, or features out of all proportion.
+        NonFiniteInput: a NaN or an infinity.
     """
     if x.shape != (arms.d,):
         raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {arms.d} dimensions")
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
+    # Before the first product: one that overflows, or meets an infinity, sets a flag that numpy reports as a warning.
+    norm = math.hypot(*x.tolist())
+    if not norm <= MAX_NORM:
+        if not math.isfinite(norm):
+            raise NonFiniteInput("the context holds a NaN or an infinity")
+        raise WrongContext(f"the features of the context have a norm of {norm:.3g}; {MAX_NORM:,.0f} is the limit")
     work = arms.work
-    try:
-        arms.flat.dot(x, work.rows)
-        work.x[:] = x
-        variance: list[float] = work.grid.dot(work.x_row, work.squares).tolist()
-        squared_norm = variance.pop()
-    except RuntimeWarning:  # numpy's, where warnings are errors
-        squared_norm = math.inf
-    if not squared_norm <= MAX_SQUARED_NORM:
-        raise NonFiniteInput("the context holds a NaN, an infinity, or features of a norm above 10,000")
+    arms.flat.dot(x, work.rows)
+    work.x[:] = x
+    variance: list[float] = work.grid.dot(work.x_row, work.squares).tolist()
+    projected: list[list[float]] = work.tail.tolist()
+    if not math.isfinite(sum(variance) + sum(map(sum, projected))):
+        raise NonFiniteInput("what an arm has learned is not finite")
     if arms.d >= WIDE:
         for k, n in enumerate(arms.pending):
             if n:
                 tail = arms.tails[k, :n].dot(x)
                 variance[k] -= tail.dot(tail).item()
-    return work.tail.tolist(), variance
+    return projected, variance
 
 
 def expected_costs(arms: Arms, projected: list[list[float]]) -> list[float]:

@@ -68,6 +68,7 @@ def _hold_against(state: RouterState, k: int, suspicion: Suspicion, x: Vector, r
     elif suspicion.accepted:
         _suspect(state, k, None)
         arms.theta[k][-1] += suspicion.offset
+        arms.forgotten[k] -= math.log(FADED)
         learning.restore_ridge(arms, k, decay=arms.decay[k] * FADED, ridge=state.config.knobs.ridge)
 
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from router_state.arms import Arms
 from router_state.config import Matrix, Vector
 from router_state.cost_model import SPAN
+from router_state.errors import NonFiniteInput
 
 LENGTH = 128
 BLOCK = 8
@@ -51,7 +52,12 @@ class Window:
         An arm that a request could not be given to can't win there; where all that it could be given to are gone, any may.
         """
         d, n, K = arms.d, self.size, len(arms)
-        both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T)
+        # Whether values are finite is looked at, not what flags the processor has: kernels of a BLAS set them for lanes of a
+        # register that no result comes from.
+        with np.errstate(all="ignore"):
+            both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T)
+        if not np.isfinite(both).all():
+            raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
         scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if suspicion is None else suspicion.offset for suspicion in arms.suspicion]

@@ -39,9 +39,8 @@ class Work:
     __slots__ = ("arm", "cost", "grid", "half", "rows", "squares", "tail", "x", "x_row")
 
     def __init__(self, K: int, d: int) -> None:
-        # Row k of the grid is arm k times x, the last one x itself: one product with whole rows gives every xᵀA⁻¹x, and xᵀx.
-        self.grid = np.zeros((K + 1, d + 2))
-        self.rows, self.x_row, self.squares = self.grid[:K].reshape(-1), self.grid[K], np.empty(K + 1)
-        self.x, self.tail = self.x_row[:d], self.grid[:K, d:]
+        # Row k of the grid is arm k times x: one product with whole rows gives every xᵀA⁻¹x.
+        self.grid, self.x_row, self.squares = np.zeros((K, d + 2)), np.zeros(d + 2), np.empty(K)
+        self.rows, self.x, self.tail = self.grid.reshape(-1), self.x_row[:d], self.grid[:, d:]
         self.arm, self.cost = Correction(d + 2, d), Correction(d + 1, d)
         self.half = self.arm.outer[:d]

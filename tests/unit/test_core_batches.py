@@ -136,8 +136,8 @@ BAD: dict[str, tuple[type[errors.RouterStateError], Array]] = {
     "no bias": (errors.WrongContext, np.array([1.0, 1.0, 1.0, 2.0])),
     "not a number": (errors.NonFiniteInput, context(np.nan, 0, 0)),
     "infinite": (errors.NonFiniteInput, context(0, np.inf, 0)),
-    "overflow": (errors.NonFiniteInput, context(0, 1e200, 0)),
-    "out of proportion": (errors.NonFiniteInput, context(0, 0, 2e4)),
+    "overflow": (errors.WrongContext, context(0, 1e200, 0)),
+    "out of proportion": (errors.WrongContext, context(0, 0, 2e4)),
 }
 
 

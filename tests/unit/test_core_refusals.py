@@ -173,7 +173,7 @@ def test_knobs_that_are_no_numbers_or_endless_are_refused(settings: dict[str, fl
 def test_a_context_out_of_all_proportion_is_refused(size: float) -> None:
     engine = Engine.start(declaration())
     before = freeze(engine)
-    with pytest.raises(errors.NonFiniteInput):
+    with pytest.raises(errors.WrongContext, match="norm"):
         engine.decide("a", context(0, size, 1), now=0.0)
     assert freeze(engine) == before
 
