@@ -12,7 +12,7 @@ import orjson
 from msgspec import structs
 
 from router_state.alert import Alert
-from router_state.config import Cap, ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import Cap, CostPrior, ModelConfig, Price, Prior, RouterConfig, knobs_for
 from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
@@ -80,8 +80,16 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
         case LikePrior(like=like, n_eff=n_eff):
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
-            prior = referenced
-    return ModelConfig(price, prior, declared.onboarding_pulls, declared.expected_cost_usd)
+            prior = None if referenced is None or referenced.A is None else referenced  # its file may know costs only
+    return ModelConfig(price, prior, declared.onboarding_pulls, declared.expected_cost_usd, _costs(declared, referenced))
+
+
+def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | None:
+    """Return what the declaration says of costs, else what the file of its prior does."""
+    given = declared.cost_prior
+    if given is None:
+        return None if referenced is None else referenced.costs
+    return CostPrior(np.array(given.A), np.array(given.b), given.mean_usd, given.n_eff)
 
 
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:

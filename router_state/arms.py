@@ -171,9 +171,9 @@ class Arms:
         self.w[k][:] = self.costs[k].w
         self.prompt_costs = True
 
-    def expect(self, k: int, *, ratio: float) -> None:
-        """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for 20 bills."""
-        self.ratio[k], self.bills[k] = ratio, EXPECTED_COUNTS
+    def expect(self, k: int, *, ratio: float, bills: float = EXPECTED_COUNTS) -> None:
+        """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for so many bills."""
+        self.ratio[k], self.bills[k] = ratio, bills
         self.mean_cost_usd[k] = ratio * self.list_price[k]
 
     def flush(self, k: int) -> None:

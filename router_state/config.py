@@ -36,12 +36,29 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class CostPrior:
+    """What is believed of a model's bills before the first one: sums over earlier bills, at the list price that is declared.
+
+    Attributes:
+        A: Σ xxᵀ over the bills above zero, shape (d, d).
+        b: Σ ln(dollars)·x over them, shape (d,).
+        mean_usd: the mean bill, those of zero included.
+        n_eff: how many bills the belief counts for; None: as many as there were, up to a limit.
+    """
+
+    A: Matrix
+    b: Vector
+    mean_usd: float
+    n_eff: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Prior:
     """What is believed of a model before its first reward.
 
     One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose coefficients are taken over
     (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is how many observations the belief counts for; None takes
-    the profile's.
+    the profile's. `costs` is what the same file says of its bills.
     """
 
     A: Matrix | None = None
@@ -49,6 +66,7 @@ class Prior:
     like: str | None = None
     expected_reward: float | None = None
     n_eff: float | None = None
+    costs: CostPrior | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +76,14 @@ class ModelConfig:
     Attributes:
         onboarding_pulls: None: the profile's number without a prior, none with one.
         expected_cost_usd: mean cost of a request as far as it is known before the first bill, or None.
+        cost_prior: what earlier bills say of costs by prompt; where `expected_cost_usd` is given as well, that is the mean.
     """
 
     price: Price
     prior: Prior | None = None
     onboarding_pulls: int | None = None
     expected_cost_usd: float | None = None
+    cost_prior: CostPrior | None = None
 
 
 @dataclass(frozen=True, slots=True)

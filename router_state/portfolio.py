@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from router_state import caps, warm_start
+from dataclasses import replace
+
+from router_state import caps, cost_priors, warm_start
 from router_state.accounts import cost_piece
-from router_state.config import ModelConfig, RouterConfig
+from router_state.config import CostPrior, ModelConfig, RouterConfig
 from router_state.dual import EVERY, DualPacer
 from router_state.errors import InvalidConfig
 from router_state.pacing import EmaPacer
@@ -27,6 +29,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         )
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
     starts = {name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs) for name, model in joining.items()}
+    costs = {name: _cost_prior(model, arms.d) for name, model in joining.items() if model.cost_prior is not None}
     for k, name in enumerate(arms.names):
         declared = config.models.get(name)
         if declared is None:
@@ -42,7 +45,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         A, b = starts[name]
         state.touched.update((name, cost_piece(name)))
         arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
-        if model.expected_cost_usd is not None and model.price.per_1k > 0.0:
+        if name in costs:
+            cost_priors.start(arms, len(arms) - 1, costs[name])
+        elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
             arms.expect(len(arms) - 1, ratio=model.expected_cost_usd / model.price.per_1k)
     arms.derive()
     state.config = config
@@ -50,6 +55,13 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     set_budget(state, config.budget_usd_per_request)
     if isinstance(state.pacer, DualPacer) and _terms(state) != before:
         state.pacer.stale = EVERY
+
+
+def _cost_prior(model: ModelConfig, d: int) -> CostPrior:
+    """Return a joining model's cost prior; the mean that is declared wins over the prior's."""
+    assert model.cost_prior is not None
+    prior, mean = cost_priors.checked(model.cost_prior, d=d), model.expected_cost_usd
+    return prior if mean is None else replace(prior, mean_usd=mean)
 
 
 def _terms(state: RouterState) -> tuple[object, ...]:

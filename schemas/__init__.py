@@ -9,7 +9,7 @@ from schemas.event import Event, MalformedEvent, decode, decode_keyed, encode
 from schemas.fields import ModelName, RequestId, RouterId, UtcTime
 from schemas.headers import BASED_ON, FORWARDED, based_on, is_forwarded
 from schemas.lambdas import LambdaUpdated
-from schemas.priors import InlinePrior, LikePrior, Prior, ReferencedPrior
+from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, ReferencedPrior
 from schemas.reasons import Reason
 from schemas.refusals import EventRefused
 from schemas.requests import RequestSubmitted
@@ -38,6 +38,7 @@ __all__ = [
     "Candidate",
     "Cap",
     "Caps",
+    "CostPrior",
     "CostReported",
     "DeadLetter",
     "Event",

@@ -1,6 +1,6 @@
 """What a declaration may say of a model before its first reward: arrays, a reference, or "like model X"."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -11,7 +11,16 @@ from schemas.reasons import Reason
 Row = Annotated[tuple[float, ...], Field(min_length=1, fail_fast=True)]
 Pseudo = Annotated[float, Field(gt=0, le=1e9)]
 
+_WithArrays = TypeVar("_WithArrays", "InlinePrior", "CostPrior")
+
 _N_EFF = "Observations that the prior counts for; absent: follows from the router's t_adapt"
+
+
+def _squared(prior: _WithArrays) -> _WithArrays:
+    d = len(prior.b)
+    if len(prior.A) != d or any(len(row) != d for row in prior.A):
+        raise refuse(Reason.WRONG_PRIOR, "A is not (d, d) for b of (d,)")
+    return prior
 
 
 class InlinePrior(Content):
@@ -23,14 +32,27 @@ class InlinePrior(Content):
 
     @model_validator(mode="after")
     def _is_square(self) -> Self:
-        d = len(self.b)
-        if len(self.A) != d or any(len(row) != d for row in self.A):
-            raise refuse(Reason.WRONG_PRIOR, "A is not (d, d) for b of (d,)")
-        return self
+        return _squared(self)
+
+
+class CostPrior(Content):
+    """Give what earlier bills of the model say, at the list prices declared beside it.
+
+    A = Σ xxᵀ, shape (d, d), and b = Σ ln(dollars)·x, shape (d,), both over the bills above zero.
+    """
+
+    A: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    b: Row
+    mean_usd: Annotated[float, Field(ge=0, le=1000, description="Mean bill in US dollars, bills of zero included")]
+    n_eff: Pseudo | None = optional("Bills that the prior counts for; absent: as many as A counts, at most 200")
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        return _squared(self)
 
 
 class ReferencedPrior(Content):
-    """Name a file of arrays that the worker can read, and the checksum of its bytes."""
+    """Name a file of arrays that the worker can read, and the checksum of its bytes; what it says of costs is taken as well."""
 
     ref: Annotated[Label, Field(description="File name or address, resolved by the worker's settings")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
-from schemas.priors import InlinePrior, LikePrior, Prior
+from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS
 
@@ -30,6 +30,7 @@ class ModelDeclared(Content):
     expected_cost_usd: Annotated[float, Field(ge=0, le=1000)] | None = optional(
         "US dollars that a request to the model costs on average, from earlier bills; absent: learned, from a high first guess"
     )
+    cost_prior: CostPrior | None = optional("What earlier bills say of its costs by prompt; expected_cost_usd wins for the mean")
     onboarding_pulls: Annotated[int, Field(ge=0, le=10_000)] | None = optional(
         "Requests sent to the model as it joins, paced by the budget; absent: 20 without a prior, none with one"
     )
@@ -82,7 +83,12 @@ class RouterDeclared(Event):
                         "input_price_per_m": 0,
                         "output_price_per_m": 0,
                         "prior": {"A": [[2.0, 0.5], [0.5, 4.0]], "b": [0.3, 3.1], "n_eff": 100.0},
-                    }
+                    },
+                    "billed": {
+                        "input_price_per_m": 0.5,
+                        "output_price_per_m": 1.5,
+                        "cost_prior": {"A": [[2.0, 0.5], [0.5, 4.0]], "b": [-3.0, -31.0], "mean_usd": 0.0005},
+                    },
                 },
                 "profile": "paper",
                 "dimensions": 2,
@@ -143,6 +149,8 @@ class RouterDeclared(Event):
         for name, model in self.models.items():
             if isinstance(model.prior, InlinePrior) and len(model.prior.b) != self.dimensions:
                 raise refuse(Reason.WRONG_PRIOR, "a prior does not have the router's dimensions")
+            if model.cost_prior is not None and len(model.cost_prior.b) != self.dimensions:
+                raise refuse(Reason.WRONG_PRIOR, "a cost prior does not have the router's dimensions")
             if isinstance(model.prior, LikePrior) and model.prior.like == name:
                 raise refuse(Reason.WRONG_PRIOR, "a model is declared to be like itself")
         return self

@@ -1,0 +1,62 @@
+"""What an arm's cost model knows before the first bill."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.config import CostPrior, Vector
+from router_state.cost_model import RIDGE
+from router_state.errors import InvalidConfig
+
+MOST_BILLS = 200.0  # that a prior counts for unless it says so: prices and habits change
+
+
+def checked(prior: CostPrior, *, d: int) -> CostPrior:
+    """Return a prior that fits a router.
+
+    Raises:
+        InvalidConfig: another dimension, not finite, not a sum of xxᵀ, or a mean cost below zero.
+    """
+    if prior.A.shape != (d, d) or prior.b.shape != (d,):
+        raise InvalidConfig(f"a cost prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} dimensions")
+    if not (np.isfinite(prior.A).all() and np.isfinite(prior.b).all() and 0.0 <= prior.mean_usd < np.inf):
+        raise InvalidConfig("a cost prior must be finite, and its mean cost not below zero")
+    if not np.allclose(prior.A, prior.A.T, rtol=1e-6, atol=1e-9):
+        raise InvalidConfig("a cost prior's A must be symmetric")
+    least = np.linalg.eigvalsh(prior.A)[0]
+    if prior.A[-1, -1] <= 0.0 or least < -1e-6 * np.trace(prior.A):
+        raise InvalidConfig("a cost prior's A must be a sum of xxᵀ over at least one bill")
+    return prior
+
+
+def bills_of(prior: CostPrior) -> float:
+    """Return how many bills a prior counts for."""
+    return min(float(prior.A[-1, -1]), MOST_BILLS) if prior.n_eff is None else prior.n_eff
+
+
+def slopes(prior: CostPrior) -> tuple[Vector, Vector]:
+    """Return how the logarithm of a bill rises with the features, shape (d − 1,), and their means over the bills."""
+    count = prior.A[-1, -1]
+    means = prior.A[-1, :-1] / count
+    spread = prior.A[:-1, :-1] - count * np.outer(means, means)
+    together = prior.b[:-1] - prior.b[-1] * means
+    slope: Vector = np.linalg.solve(spread + RIDGE * np.eye(len(means)), together)
+    return slope, means
+
+
+def start(arms: Arms, k: int, prior: CostPrior) -> None:
+    """Start the costs of row k from earlier bills: the mean ratio, and per prompt what is linear of exp(slopeᵀ(x − mean))."""
+    price = arms.price[k].per_1k
+    if price <= 0.0:
+        return
+    ratio, bills = prior.mean_usd / price, bills_of(prior)
+    arms.expect(k, ratio=ratio, bills=bills)
+    slope, means = slopes(prior)
+    model = arms.costs[k]
+    model.w[:-1], model.w[-1] = ratio * slope, -ratio * float(slope @ means)
+    A = prior.A * (bills / prior.A[-1, -1])
+    A[np.diag_indices(arms.d)] += RIDGE
+    inverse = np.linalg.inv(A)
+    model.inverse[:] = (inverse + inverse.T) / 2.0
+    arms.show_costs(k)
