@@ -1,6 +1,6 @@
 """What a declaration may say of a model before its first reward: arrays, a reference, or "like model X"."""
 
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -11,16 +11,12 @@ from schemas.reasons import Reason
 Row = Annotated[tuple[float, ...], Field(min_length=1, fail_fast=True)]
 Pseudo = Annotated[float, Field(gt=0, le=1e9)]
 
-_WithArrays = TypeVar("_WithArrays", "InlinePrior", "CostPrior")
-
 _N_EFF = "Observations that the prior counts for; absent: follows from the router's t_adapt"
 
 
-def _squared(prior: _WithArrays) -> _WithArrays:
-    d = len(prior.b)
-    if len(prior.A) != d or any(len(row) != d for row in prior.A):
+def _require_square(A: tuple[Row, ...], b: Row) -> None:
+    if len(A) != len(b) or any(len(row) != len(b) for row in A):
         raise refuse(Reason.WRONG_PRIOR, "A is not (d, d) for b of (d,)")
-    return prior
 
 
 class InlinePrior(Content):
@@ -32,7 +28,8 @@ class InlinePrior(Content):
 
     @model_validator(mode="after")
     def _is_square(self) -> Self:
-        return _squared(self)
+        _require_square(self.A, self.b)
+        return self
 
 
 class CostPrior(Content):
@@ -48,7 +45,8 @@ class CostPrior(Content):
 
     @model_validator(mode="after")
     def _is_square(self) -> Self:
-        return _squared(self)
+        _require_square(self.A, self.b)
+        return self
 
 
 class ReferencedPrior(Content):
