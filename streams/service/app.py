@@ -4,6 +4,8 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import faust
@@ -26,6 +28,8 @@ from streams.state.tables import Committed, States
 
 log = logging.getLogger(__name__)
 WATCH_EVERY = 2.0
+#: Longest time that a stop waits for its timers and for the group, seconds; after it the session's end hands over.
+HAND_OVER_WITHIN = 5.0
 
 
 def faust_options(settings: Settings) -> dict[str, Any]:
@@ -79,6 +83,9 @@ class App(faust.App):  # type: ignore[misc]
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.metrics = Metrics()
+        self._duties = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self.lease = Lease(settings.session_timeout)
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
@@ -142,10 +149,35 @@ class App(faust.App):  # type: ignore[misc]
         self.add_future(self._watch())
 
     async def on_stop(self) -> None:
-        """Finish what has begun, then close the rest."""
+        """Finish what has begun, hand the partitions over, then close the rest."""
+        began = time.monotonic()
         await super().on_stop()
+        await self._hand_over()
+        log.info("stopping: partitions handed over after %.2f s", time.monotonic() - began)
         await self.probe.stop()
         await self._web.stop()
+
+    @asynccontextmanager
+    async def duty(self) -> AsyncIterator[None]:
+        """Surround what a timer does: a stop waits for it, as it writes and sends."""
+        self._duties += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._duties -= 1
+            if not self._duties:
+                self._idle.set()
+
+    async def _hand_over(self) -> None:
+        """Leave the group; whoever has the partitions next may write at once, so nothing here may write any more."""
+        try:
+            async with asyncio.timeout(HAND_OVER_WITHIN):
+                await self._idle.wait()
+                if (thread := getattr(self._consumer, "_thread", None)) is not None and thread.started:
+                    await thread.leave_group()
+        except TimeoutError:
+            log.warning("the group did not answer within %g s: the end of the session hands the partitions over", HAND_OVER_WITHIN)
 
     def on_rebalance_start(self) -> None:
         """Note when a recovery began; called from the consumer's thread."""

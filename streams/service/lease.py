@@ -34,18 +34,30 @@ class Lease:
         self._seconds = seconds
         self._clock = clock
         self._sleep = sleep
-        self._until = clock()
+        self._until = self._heard = clock()
         self._member = False
         self._losses = 0
 
     def join(self) -> None:
         """Note that the group has just given this worker its partitions."""
         self._member = True
-        self.renew(self._clock())
+        self._heard = self._clock()
+        self.renew(self._heard)
 
-    def renew(self, sent: float) -> None:
-        """Note that the group has confirmed a heartbeat; `sent` on the lease's clock."""
+    def extend(self, seconds: float) -> None:
+        """Note that the group grants sessions of so many seconds, more than were asked for."""
+        self._seconds = seconds
+
+    def renew(self, sent: float) -> float:
+        """Note that the group has confirmed a heartbeat, and return the seconds since the one before it.
+
+        Args:
+            sent: when the heartbeat was sent, on the lease's clock.
+        """
+        gap = max(0.0, sent - self._heard)
+        self._heard = max(self._heard, sent)
         self._until = max(self._until, sent + self._seconds)
+        return gap
 
     def lose(self) -> None:
         """Note that the group does not know this member any more."""

@@ -3,6 +3,8 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: The last one is the longest session that can be set; a gap of a session is a false alarm.
+GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
 
 
 class Metrics:
@@ -23,6 +25,9 @@ class Metrics:
         self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
         self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
         self.recovery_seconds = Gauge("pb_recovery_seconds", "Duration of the last recovery", registry=registry)
+        self.heartbeat_gaps = Histogram(
+            "pb_heartbeat_gap_seconds", "Time between two heartbeats that the group confirmed", buckets=GAPS, registry=registry
+        )
         self.unacked = Gauge("pb_unacked_events", "Events fetched and not finished", registry=registry)
         self.committed = Gauge("pb_committed_offset", "Committed source offset", ["topic", "partition"], registry=registry)
         self.end = Gauge("pb_end_offset", "End of the source partition", ["topic", "partition"], registry=registry)

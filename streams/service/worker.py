@@ -178,7 +178,7 @@ def _register(app: App, service: Service) -> None:
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
         (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),
     ):
-        app.timer(seconds)(_fatal(duty))
+        app.timer(seconds)(_fatal(app, duty))
 
 
 def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -> Callable[[Any], Awaitable[None]]:
@@ -188,9 +188,12 @@ def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -
     return bound
 
 
-def _fatal(duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
     async def bounded() -> None:
+        if app.should_stop:
+            return
         with fatal():
-            await duty()
+            async with app.duty():
+                await duty()
 
     return bounded

@@ -18,7 +18,7 @@ from streams.broker.wire import free_ports
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker
 
-NAMES = ("first", "second")
+NAMES = ("first", "second", "third")
 
 
 @dataclass(slots=True)
@@ -142,6 +142,15 @@ async def worker_stopped(stage: Stage) -> None:
     await stage.start_worker(name)
 
 
+async def rolling_restart(stage: Stage) -> None:
+    """Restart three workers in order, one after the other, as an upgrade does."""
+    stage.hit = stage.everything
+    for name in list(stage.running):
+        await stage.stop_worker(name)
+        await stage.start_worker(name)
+        await asyncio.sleep(1.0)
+
+
 async def workers_scaled(stage: Stage) -> None:
     """Go from one worker to two, three, and back to one: one is killed, one stopped."""
     stage.hit = stage.everything
@@ -224,6 +233,7 @@ FAULTS: dict[str, tuple[Fault, int]] = {
         (worker_killed, 2),
         (worker_gone, 2),
         (worker_stopped, 2),
+        (rolling_restart, 3),
         (worker_frozen, 2),
         (workers_scaled, 1),
         (fresh_machine, 1),

@@ -89,7 +89,7 @@ async def play(
     per_second: float = 100.0,
     routers: int = 64,
     partitions: int = 8,
-    session: float = 6.0,
+    session: float = 4.0,
     calm: float = CALM_SECONDS,
     seed: int = 1,
 ) -> Outcome:

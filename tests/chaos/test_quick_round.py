@@ -18,7 +18,7 @@ FAULTS = [
     "worker_killed",
     "worker_killed",
     "worker_killed",
-    "worker_stopped",
+    "rolling_restart",
     "worker_frozen",
 ]
 

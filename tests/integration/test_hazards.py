@@ -6,13 +6,15 @@ is no longer needed, is noticed.
 
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from tests.integration.counting import CountingService, Worker, counting_service, stays_alive, until_async
+from tests.integration.counting import CountingService, Worker, counting_service, stays_alive, until, until_async
 
 # Without the order, what is fetched while Faust has not yet noticed that its seek is done waits in a slow agent's queue.
 SLOW = {"seek_lag": 1.0, "batch_delay": 0.2}
@@ -157,15 +159,33 @@ async def test_awaiting_deliveries_commits_nothing_whose_answer_was_refused(serv
     assert await service.committed() == {}
 
 
+@asynccontextmanager
+async def stranger(service: CountingService) -> AsyncIterator[None]:
+    """Be a member of the group with another protocol: the broker refuses whoever speaks only Faust's."""
+    group = {"bootstrap_servers": service.settings.bootstrap, "group_id": service.settings.app_id}
+    async with AIOKafkaConsumer(service.requests, **group) as consumer:
+        await until(lambda: bool(consumer.assignment()))
+        yield
+
+
 async def test_without_the_watch_a_refused_member_lives_on_as_a_zombie(service: CountingService) -> None:
     await service.produce(10)
-    worker = service.worker(without=["watch"], faults={"session_timeout": 0.5})
-    await worker.says("joining group")
-    await stays_alive(worker)
-    assert await service.missing() == 10
+    async with stranger(service):
+        worker = service.worker(without=["watch"])
+        await worker.says("joining group")
+        await stays_alive(worker)
+        assert await service.missing() == 10
 
 
 async def test_the_watch_ends_a_refused_member(service: CountingService) -> None:
+    async with stranger(service):
+        worker = service.worker()
+        assert await worker.ended() == 1
+        assert "InconsistentGroupProtocol" in worker.tail()
+
+
+async def test_a_broker_that_grants_no_short_session_gets_a_member_with_a_longer_one(service: CountingService) -> None:
+    await service.produce(10)
     worker = service.worker(faults={"session_timeout": 0.5})
-    assert await worker.ended() == 1
-    assert "InvalidSessionTimeout" in worker.tail()
+    await service.all_answered()
+    assert "the broker grants no session of 0.5 s, it is 6 s now" in worker.tail()

@@ -151,3 +151,20 @@ async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Leas
 async def test_a_worker_that_is_no_member_yet_says_nothing() -> None:
     with pytest.raises(MembershipLost):
         await build_app(Settings()).outbox().send("pb.routes", key=b"home", value=b"{}")
+
+
+async def test_lease_is_as_long_as_the_session_that_the_broker_grants(lease: Lease, time: Time) -> None:
+    lease.extend(20.0)
+    lease.renew(101.0)
+    time.now = 120.9
+    await lease.held()
+    assert time.now == 120.9
+
+
+async def test_gap_is_what_passed_between_two_confirmed_heartbeats(lease: Lease, time: Time) -> None:
+    assert lease.renew(103.0) == 3.0
+    assert lease.renew(103.5) == 0.5
+    assert lease.renew(102.0) == 0.0
+    time.now = 140.0
+    lease.join()  # while it joins the group it sends none
+    assert lease.renew(140.25) == 0.25
