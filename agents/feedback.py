@@ -99,9 +99,11 @@ def _apply(
 def _move(engine: Engine, event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Outcome:
     if isinstance(event, RewardObserved):
         rank = service.rank_of(event.source)
-        return engine.learn(event.request_id, reward=event.reward, source=event.source, rank=rank, revision=event.revision, x=x)
+        return engine.learn(
+            event.request_id, reward=event.reward, source=event.source, rank=rank, model=event.model, revision=event.revision, x=x
+        )
     tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
-    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, revision=event.revision, x=x)
+    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, model=event.model, revision=event.revision, x=x)
 
 
 def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, service: Service, answers: Answers) -> None:

@@ -7,7 +7,7 @@ import math
 from router_state import cost_model
 from router_state.alert import Alert
 from router_state.choosing import UNLIMITED, Spare
-from router_state.config import Vector
+from router_state.config import Price, Vector
 from router_state.drift import Shift
 from router_state.dual import CREDIT, EVERY, HORIZON, UNREACHABLE, DualPacer
 from router_state.errors import CostOutOfRange, NonFiniteInput
@@ -87,14 +87,25 @@ def charge(state: RouterState, record: RequestRecord, cost_usd: float) -> None:
         pacer.observe(cost_usd, budget)
 
 
-def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Vector | None) -> None:
-    """Teach the arm's cost model a request's first bill; without a context x, shape (d,), only the mean.
+def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
+    """Return what a bill's tokens are priced at: as at the decision, or what another model that was called costs now.
+
+    None if that is not in the portfolio. Of a request that has its bill, what that was priced at.
+    """
+    if called == record.model or record.bill is not None:
+        return record.price
+    row = state.arms.row
+    return state.arms.price[row[called]] if called in row else None
+
+
+def learn_cost(state: RouterState, model: str, price: Price, cost_usd: float, x: Vector | None) -> None:
+    """Teach a model's arm a request's first bill; without a context x, shape (d,), only the mean.
 
     What teaches is at most `OUTLIER` times what was expected.
     """
     arms = state.arms
-    k = arms.row.get(record.model, -1)
-    per_1k = record.price.per_1k
+    k = arms.row.get(model, -1)
+    per_1k = price.per_1k
     # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another quantity.
     if k < 0 or (per_1k == 0.0) != (arms.per_1k[k] == 0.0):
         return
@@ -105,13 +116,13 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
         arms.ratio[k], arms.bills[k] = cost_model.follow(mean, arms.bills[k], cost_model.winsorised(ratio, mean))
         arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
         return
-    model = arms.costs[k]
-    deviation = 0.0 if x is None else cost_model.deviation(model, x, arms.work)
+    costs = arms.costs[k]
+    deviation = 0.0 if x is None else cost_model.deviation(costs, x, arms.work)
     predicted = cost_model.predict(mean, deviation)
     if knobs.drift_alarms and arms.bills[k] > cost_model.KNOWN_AFTER:
         budget = state.config.budget_usd_per_request
         budgets = cost_usd / budget if budget is not None else 0.0
-        shift = cost_model.surprise(model.watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
+        shift = cost_model.surprise(costs.watch, ratio, predicted, budgets=budgets, bills=arms.bills[k], now=state.latest)
         if shift is not None:
             factor = _rescale(state, k, shift)
             predicted, deviation = predicted * factor, deviation * factor
@@ -119,9 +130,9 @@ def learn_cost(state: RouterState, record: RequestRecord, cost_usd: float, x: Ve
     arms.ratio[k], arms.bills[k] = cost_model.follow(arms.ratio[k], arms.bills[k], ratio)
     arms.mean_cost_usd[k] = arms.ratio[k] * arms.list_price[k]
     if x is not None:
-        cost_model.regress(model, x, ratio - arms.ratio[k] - deviation, arms.work)
+        cost_model.regress(costs, x, ratio - arms.ratio[k] - deviation, arms.work)
         arms.show_costs(k)
-    state.touched.add(cost_piece(record.model))
+    state.touched.add(cost_piece(model))
 
 
 def _rescale(state: RouterState, k: int, shift: Shift) -> float:

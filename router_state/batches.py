@@ -168,9 +168,9 @@ def learn(
         if record is None or record.label is not None or record.x is None or not 0.0 <= reward <= 1.0:
             return False
         labelled[request_id] = record
-        block = blocks.get(record.model)
+        block = blocks.get(record.called)
         if block is None:
-            block = blocks[record.model] = ([], [])
+            block = blocks[record.called] = ([], [])
         block[0].append(record)
         block[1].append(reward)
     if len(labelled) < len(rewards) or not blocks.keys() <= arms.row.keys():

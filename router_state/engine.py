@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from router_state import accounts, batches, deciding, export, housekeeping, learning, portfolio, suspecting
 from router_state.config import RouterConfig, Vector
-from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest
+from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest, UnpricedModel
 from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
 
@@ -120,6 +120,7 @@ class Engine:
         *,
         cost_usd: float | None = None,
         tokens: tuple[int, int] | None = None,
+        model: str | None = None,
         revision: int = 0,
         x: Vector | None = None,
     ) -> Outcome:
@@ -128,29 +129,37 @@ class Engine:
         Args:
             cost_usd: dollars; or
             tokens: input and output tokens, priced as at the decision.
+            model: which one was called, where that is known: another one than was decided if the caller could not wait.
             x: the context, where the record does not hold it; without one the bill teaches nothing about prompts.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
+            UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
         record = self.records.get(request_id)
         if record is None:
             raise UnknownRequest(f"no decision for request {request_id!r}")
+        state, bill, called = self.state, record.bill, model or record.called
+        price = accounts.price_of(state, record, called)
         if cost_usd is None:
             if tokens is None:
                 raise CostOutOfRange("a bill needs cost_usd or token counts")
-            cost_usd = record.price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
+            if price is None:
+                raise UnpricedModel("tokens of a model that is not in the portfolio have no price: report dollars")
+            cost_usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
         cost_usd = accounts.checked_cost(cost_usd)
-        bill = record.bill
         if bill is not None and revision <= bill.revision:
             return Outcome.DUPLICATE
-        state = self.state
         accounts.charge(state, record, cost_usd)
         if bill is None:
             state.settled += 1
             accounts.close(state, request_id, record)
-            accounts.learn_cost(state, record, cost_usd, x if record.x is None else record.x)
+            if price is not None:
+                accounts.learn_cost(state, called, price, cost_usd, x if record.x is None else record.x)
+                record.price = price
+            if record.label is None:
+                record.answered_by = None if called == record.model else called
         record.bill = Bill(cost_usd, revision)
         record.candidates = None
         self.records[request_id] = record
@@ -163,6 +172,7 @@ class Engine:
         reward: float,
         source: str = "judge",
         rank: int = 0,
+        model: str | None = None,
         revision: int = 0,
         x: Vector | None = None,
     ) -> Outcome:
@@ -171,6 +181,7 @@ class Engine:
         Args:
             reward: quality in [0, 1].
             rank: of the source; higher ones win.
+            model: which one was called, where that is known; the first reward learns it of that one.
             x: the context, where the record does not hold it.
 
         Raises:
@@ -189,9 +200,11 @@ class Engine:
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         if label is None:
+            if model is not None:
+                record.answered_by = None if model == record.model else model
             forgotten = suspecting.absorb(self.state, record, context, reward)
         else:
-            forgotten = suspecting.revise(self.state, record.model, context, reward, label)
+            forgotten = suspecting.revise(self.state, record.called, context, reward, label)
         record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
         if label is None:

@@ -58,6 +58,12 @@ class CostOutOfRange(RouterStateError):
     reason = "cost_out_of_range"
 
 
+class UnpricedModel(RouterStateError):
+    """A bill in tokens is of a model that is not in the portfolio: there is no price for them."""
+
+    reason = "unpriced_model"
+
+
 class RewardOutOfRange(RouterStateError):
     """A reward is outside [0, 1]."""
 

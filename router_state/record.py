@@ -74,6 +74,7 @@ class RequestRecord(Struct, gc=False):
     """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where another store keeps the context.
 
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
+    `answered_by` is the model that was called where that was another one than the decided one; `price` is that model's then.
     """
 
     seq: int
@@ -93,3 +94,9 @@ class RequestRecord(Struct, gc=False):
     label: Label | None = None
     expired: bool = False
     applied: Applied | None = None
+    answered_by: str | None = None
+
+    @property
+    def called(self) -> str:
+        """Return the model that answered, as far as is known."""
+        return self.answered_by or self.model

@@ -35,6 +35,7 @@ RECORD_SCALARS = (
     "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at",
     "offset",
 )  # fmt: skip
+SCALARS = len(RECORD_SCALARS)
 
 
 def pack_config(config: RouterConfig) -> bytes:
@@ -203,6 +204,7 @@ def pack_record(record: RequestRecord) -> bytes:
                 record.label,
                 record.expired,
                 record.applied,
+                *([] if record.answered_by is None else [record.answered_by]),
             ],
             default=structs.astuple,
         )
@@ -212,7 +214,8 @@ def pack_record(record: RequestRecord) -> bytes:
 def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
     with reading("request"):
-        *scalars, price, candidates, bill, label, expired, applied = loads(data)
+        fields = loads(data)
+        scalars, (price, candidates, bill, label, expired, applied, *answered_by) = fields[:SCALARS], fields[SCALARS:]
         return RequestRecord(
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
@@ -222,4 +225,5 @@ def unpack_record(data: bytes) -> RequestRecord:
             label=None if label is None else Label(*label),
             expired=expired,
             applied=None if applied is None else Applied(*applied),
+            answered_by=answered_by[0] if answered_by else None,
         )

@@ -24,10 +24,10 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
     residual only says how little was known.
     """
     arms, knobs = state.arms, state.config.knobs
-    k = arms.row.get(record.model, -1)
+    k = arms.row.get(record.called, -1)
     if k < 0:
         return NOT_LEARNED
-    state.touched.add(record.model)
+    state.touched.add(record.called)
     if knobs.feedback_clock:
         state.t += 1
     suspicion = arms.suspicion[k]

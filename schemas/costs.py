@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from schemas.event import Event, documented, optional
-from schemas.fields import RequestId, Revision, refuse
+from schemas.fields import ModelName, RequestId, Revision, refuse
 from schemas.reasons import Reason
 
 TOPIC: Final = "costs"
@@ -29,6 +29,7 @@ class CostReported(Event):
             {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00031},
             {"router_id": "acme.chat", "request_id": "r-2", "input_tokens": 68, "output_tokens": 412},
             {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00029, "revision": 1},
+            {"router_id": "acme.chat", "request_id": "r-3", "cost_usd": 2e-05, "model": "llama-3.1-8b"},
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "input_tokens": 68},
@@ -41,6 +42,7 @@ class CostReported(Event):
     cost_usd: Annotated[float, Field(ge=0, le=MAX_COST_USD)] | None = optional("US dollars, as billed")
     input_tokens: Tokens | None = optional("Priced as at the decision")
     output_tokens: Tokens | None = optional("Priced as at the decision")
+    model: ModelName | None = optional("Which model was called, where that is known; absent: the decided one")
     revision: Revision = 0
 
     @model_validator(mode="after")

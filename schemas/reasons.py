@@ -44,6 +44,7 @@ class Reason(StrEnum):
     ORPHAN_COST = "orphan_cost", "No decision of this request within 60 s; booked as `unmatched_cost_usd`."
     ORPHAN_REWARD = "orphan_reward", "No decision of this request within 60 s."
     COST_OUT_OF_RANGE = "cost_out_of_range", "The cost is negative or above $1,000, or a token count is out of range."
+    UNPRICED_MODEL = "unpriced_model", "The bill is in tokens of a model that is not in the portfolio; dollars need no price."
     REWARD_OUT_OF_RANGE = "reward_out_of_range", "The reward is outside [0, 1]."
 
     # Declarations of routers.

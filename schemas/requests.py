@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from schemas.event import Event, documented, optional
-from schemas.fields import JsonObject, ModelName, RequestId, refuse
+from schemas.fields import JsonObject, Label, ModelName, RequestId, refuse
 from schemas.reasons import Reason
 
 TOPIC: Final = "requests"
@@ -72,6 +72,7 @@ class RequestSubmitted(Event):
         "US dollars per 1,000 tokens, mean of input and output price; dearer models are excluded"
     )
     metadata: JsonObject | None = optional()
+    session_id: Label | None = optional("The conversation that the request belongs to")
 
     @field_validator("prompt")
     @classmethod

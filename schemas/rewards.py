@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from schemas.event import Event, documented, optional
-from schemas.fields import Label, RequestId, Revision, UnitInterval, UtcTime
+from schemas.fields import Label, ModelName, RequestId, Revision, UnitInterval, UtcTime
 from schemas.reasons import Reason
 
 TOPIC: Final = "rewards"
@@ -53,5 +53,6 @@ class RewardObserved(Event):
     request_id: RequestId
     reward: UnitInterval
     source: Label
+    model: ModelName | None = optional("Which model was called, where that is known; absent: the decided one")
     revision: Revision = 0
     observed_at: UtcTime | None = optional("When the answer was judged; absent: the time of the record")

@@ -119,7 +119,8 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
         home, request_id = homes[number % len(homes)], f"r-{number}"
         context = [*rng.normal(size=DIMENSIONS - 1).round(3).tolist(), 1.0]
         event = {"router_id": home, "request_id": request_id, "context": context}
-        bill = {"router_id": home, "request_id": request_id, "cost_usd": float(rng.lognormal(-8, 1))}
+        called = {"model": "llama"} if number % 23 == 6 else {}
+        bill = {"router_id": home, "request_id": request_id, "cost_usd": float(rng.lognormal(-8, 1)), **called}
         label = {"router_id": home, "request_id": request_id, "reward": round(float(rng.random()), 3), "source": "judge"}
         astray = {"partition": (world.partition_of(home) + 1) % settings.partitions} if number % 41 == 5 else {}
         if number % 7 == 3:

@@ -90,6 +90,7 @@ class Bill(Struct, frozen=True, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     revision: int = 0
+    model: str | None = None
 
     def __post_init__(self) -> None:
         if self.cost_usd is None and self.tokens is None:
@@ -110,6 +111,7 @@ class Reward(Struct, frozen=True, gc=False):
     reward: Annotated[float, Meta(ge=0.0, le=1.0)]
     source: str
     revision: int = 0
+    model: str | None = None
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -115,7 +115,8 @@ class Rerun:
     def _feed(self, event: Feedback, engine: Engine) -> None:
         if type(event) is Billed:
             bill = event.bill
-            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=bill.tokens, revision=bill.revision)
+            tokens, model = bill.tokens, bill.model
+            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=tokens, model=model, revision=bill.revision)
             return
         reward = event.reward
         engine.learn(
@@ -123,6 +124,7 @@ class Rerun:
             reward=reward.reward,
             source=reward.source,
             rank=self._rank_of(reward.source),
+            model=reward.model,
             revision=reward.revision,
         )
 

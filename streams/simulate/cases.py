@@ -127,8 +127,9 @@ class Cases:
 
     def _feed(self, event: Any) -> None:
         is_bill = type(event) is Billed
-        case = self._by_id.get((event.bill if is_bill else event.reward).request_id)
-        if case is None:
+        feedback = event.bill if is_bill else event.reward
+        case = self._by_id.get(feedback.request_id)
+        if case is None or feedback.model not in (None, case.model):  # of a fallback, not of what was decided
             return
         lag = self.decided - 1 - case.index
         if is_bill:
