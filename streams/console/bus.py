@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
 from schemas import Event, encode
 from streams.console.failures import NoAnswer, NoBroker, NotAllowed, NoTopics
+from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
 from streams.log.reaching import refusal
 from streams.log.rights_check import require_rights
@@ -164,10 +165,7 @@ async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int
 
 @asynccontextmanager
 async def _consumer(settings: Settings) -> AsyncIterator[AIOKafkaConsumer]:
-    consumer = AIOKafkaConsumer(
-        **settings.kafka_auth(), enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
-    )
-    async with consumer:
+    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
         yield consumer
 
 

@@ -89,8 +89,8 @@ class Refused(Failure):
 
 
 KNOWN = {
-    "CorruptSnapshot", "EncoderError", "KafkaUnavailable", "MissingData", "MissingRights", "StateLost", "UnusableArrays",
-    "UnusableJudgements",
+    "CorruptSnapshot", "EncoderError", "KafkaUnavailable", "MissingData", "MissingRights", "StateLost", "UnreadableBatch",
+    "UnusableArrays", "UnusableJudgements",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.history.records import NO_HEADERS, Record
+from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -21,8 +22,7 @@ LOOK_AGAIN_MS = 1000
 
 def consumer_of(settings: Settings) -> AIOKafkaConsumer:
     """Return a consumer that belongs to no group, not yet started."""
-    auth = settings.kafka_auth()
-    return AIOKafkaConsumer(**auth, enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
+    return log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
 
 
 async def bounds_of(consumer: AIOKafkaConsumer, places: Iterable[TopicPartition]) -> Bounds:

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
+from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 ANSWER_WITHIN = 30.0
@@ -68,6 +69,6 @@ class LogProbe:
         return self._consumer, own
 
     async def _connect(self) -> Any:
-        consumer = AIOKafkaConsumer(**self._settings.kafka_auth(), enable_auto_commit=False, auto_offset_reset="earliest")
+        consumer = log_consumer(self._settings)
         await consumer.start()
         return consumer

@@ -6,24 +6,24 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import faust
 import mode
 
 from agents import keys
-from agents.boundary import GapGuard, Outbox, Produce, leave
+from agents.boundary import GapGuard, Outbox, fatal, leave
 from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
-from streams.faust.recovery import TableManager, Transport, require_known_faust
-from streams.log.partitioner import partition_of
+from streams.faust.membership import membership_error
+from streams.faust.recovery import TableManager
+from streams.faust.transport import Transport
+from streams.faust.versions import require_known_versions
 from streams.log.probe import LogProbe
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
-from streams.service.router_metrics import RouterMetrics
 from streams.service.web import Web
 from streams.settings import Settings
 from streams.state.lost_state import require_state
@@ -86,17 +86,13 @@ class App(faust.App):  # type: ignore[misc]
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.metrics = Metrics()
-        self.metrics.topic_partitions.set(settings.partitions)
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self.lease = Lease(settings.session_timeout)
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
-        self._send: Produce = self._batches.send
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
-        if settings.metrics_routers:
-            self._watch_routers(settings.metrics_routers)
         self.probe = LogProbe(settings)
         self.guard = GapGuard(self._start_at, self.probe.holds_records)
         self._web = Web(
@@ -116,7 +112,7 @@ class App(faust.App):  # type: ignore[misc]
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
-        return Outbox(self._send)
+        return Outbox(self._batches.send)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""
@@ -125,13 +121,6 @@ class App(faust.App):  # type: ignore[misc]
             self.metrics.dead_letters.labels(topic=source, reason=reason).inc()
 
         return DeadLetters(self.settings.prefix, stage=stage, send_large=self._batches.send_large, count=count)
-
-    def _watch_routers(self, limit: int) -> None:
-        settings = self.settings
-        routers = RouterMetrics(limit, partition_of=partial(partition_of, partitions=settings.partitions))
-        self._send = routers.watching(self._batches.send, routes=settings.topic("routes"), pacing=settings.topic("lambda"))
-        self.states.on_lost(routers.lost)
-        self.metrics.registry.register(routers)
 
     async def commit_states(self) -> Committed:
         """Commit the durable table, measured."""
@@ -150,6 +139,8 @@ class App(faust.App):  # type: ignore[misc]
             return "recovering"
         if not self.states.owned:
             return "no partitions assigned"
+        if unreadable := self.consumer.unreadable:
+            return "; ".join(map(str, unreadable))
         if (age := self._oldest_unacked()) > self.settings.stall_after:
             return f"no progress for {age:.0f} s"
         return None
@@ -165,10 +156,9 @@ class App(faust.App):  # type: ignore[misc]
     async def on_stop(self) -> None:
         """Finish what has begun, hand the partitions over, then close the rest."""
         began = time.monotonic()
-        log.info("stopping partitions=%s", sorted(self.states.owned))
         await super().on_stop()
         await self._hand_over()
-        log.info("stopped seconds=%.2f", time.monotonic() - began)
+        log.info("stopping: partitions handed over after %.2f s", time.monotonic() - began)
         await self.probe.stop()
         await self._web.stop()
 
@@ -189,8 +179,8 @@ class App(faust.App):  # type: ignore[misc]
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
                 await self._idle.wait()
-                if (thread := getattr(self._consumer, "_thread", None)) is not None and thread.started:
-                    await thread.leave_group()
+                if self._consumer is not None and self._consumer._thread.started:
+                    await self._consumer._thread.leave_group()
         except TimeoutError:
             log.warning("the group did not answer within %g s: the end of the session hands the partitions over", HAND_OVER_WITHIN)
 
@@ -202,11 +192,8 @@ class App(faust.App):  # type: ignore[misc]
     def on_rebalance_end(self) -> None:
         """Note that a recovery ended."""
         super().on_rebalance_end()
-        took = time.monotonic() - self._rebalance_started
         self.metrics.recoveries.inc()
-        self.metrics.recovery_seconds.set(took)
-        log.info("recovered partitions=%s seconds=%.2f", sorted(self.states.owned), took)
-        log.info("ready")
+        self.metrics.recovery_seconds.set(time.monotonic() - self._rebalance_started)
 
     def _crash(self, reason: BaseException) -> None:
         log.critical("crash: %r, leaving", reason, exc_info=reason)
@@ -223,17 +210,12 @@ class App(faust.App):  # type: ignore[misc]
 
     async def _watch(self) -> None:
         """End the process on an error that aiokafka only keeps for a call that Faust never makes."""
-        while not self.should_stop:
-            await self.sleep(WATCH_EVERY)
-            thread = getattr(self._consumer, "_thread", None)
-            coordinator = getattr(getattr(thread, "_consumer", None), "_coordinator", None)
-            error = getattr(coordinator, "_pending_exception", None)
-            task = getattr(coordinator, "_coordination_task", None)
-            if error is None and task is not None and task.done() and not task.cancelled():
-                error = task.exception()
-            if error is not None:
-                self._crash(error)
-            self.metrics.ready.set(self.not_ready() is None)
+        with fatal():
+            while not self.should_stop:
+                if (error := membership_error(self)) is not None:
+                    self._crash(error)
+                self.metrics.ready.set(self.not_ready() is None)
+                await self.sleep(WATCH_EVERY)
 
     def _start_at(self, tp: Any) -> int | None:
         found = self.consumer._thread.start_at.get(tp)
@@ -248,20 +230,19 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.ready.set(self.not_ready() is None)
         self.metrics.partitions.set(len(self.states.owned))
         self.metrics.unacked.set(len(self.consumer.unacked))
-        committed, ends = self.monitor.tp_committed_offsets, self.monitor.tp_end_offsets
-        for gauge in (self.metrics.committed, self.metrics.end):
+        for gauge, offsets in (
+            (self.metrics.committed, self.monitor.tp_committed_offsets),
+            (self.metrics.end, self.monitor.tp_end_offsets),
+        ):
             gauge.clear()
-        for tp in self.consumer.assignment() if self._consumer is not None else ():
-            if tp.topic != self.settings.changelog:
-                at = {"topic": tp.topic.removeprefix(self.settings.prefix), "partition": tp.partition}
-                # Before the first commit of an assignment it is where that assignment began.
-                self.metrics.committed.labels(**at).set(committed.get(tp) or self._start_at(tp) or 0)
-                self.metrics.end.labels(**at).set(ends.get(tp) or self._start_at(tp) or 0)
+            for tp, offset in list(offsets.items()):
+                if tp.topic != self.settings.changelog and tp in self.consumer.assignment():
+                    gauge.labels(topic=tp.topic, partition=tp.partition).set(offset or 0)
 
 
 def build_app(settings: Settings) -> App:
     """Build the app of a worker; opens nothing."""
-    require_known_faust()
+    require_known_versions()
     return App(settings)
 
 

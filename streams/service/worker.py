@@ -25,7 +25,6 @@ from streams.encoder.encoder import Encoder, load_encoder
 from streams.encoder.projection import Projection
 from streams.log.partitioner import partition_of
 from streams.service.app import App, build_app
-from streams.service.measured import MeasuredStream, measured
 from streams.settings import Settings
 from streams.warm_start.references import prior_reader
 
@@ -96,7 +95,7 @@ def build_service(app: App) -> Service:
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
         guard=app.guard,
-        encode=encode and measured(encode, app.metrics),
+        encode=encode,
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
         contexts=_redis_contexts(app),
@@ -130,15 +129,9 @@ def _redis_contexts(app: App) -> Contexts | None:
 
 
 def requests_end(app: App) -> Callable[[int], int | None]:
-    """Return the function that gives the end of the requests on a partition's log, as of the last fetch."""
+    """Return the function that gives the offset after the last request of a partition, as of the last fetch."""
     topic = app.settings.topic("requests")
-
-    def end(partition: int) -> int | None:
-        tp = TP(topic, partition)
-        found = app.consumer.highwater(tp) if tp in app.consumer.assignment() else None
-        return None if found is None else int(found)
-
-    return end
+    return lambda partition: app.consumer.end_of(TP(topic, partition))
 
 
 def holder(app: App) -> Callable[[frozenset[int]], None]:
@@ -170,9 +163,7 @@ def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
     app.states.on_recovered(service.recovered)
     for name, agent in SOURCES.items():
-        app.agent(app.raw_topic(name), name=agent.__name__)(
-            _bound(agent, service, partial(MeasuredStream, topic=name, metrics=app.metrics))
-        )
+        app.agent(app.raw_topic(name), name=agent.__name__)(_bound(agent, service))
     cursor: dict[int, int] = {}
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
@@ -184,11 +175,9 @@ def _register(app: App, service: Service) -> None:
         app.timer(seconds)(_fatal(app, duty))
 
 
-def _bound(
-    agent: Callable[[Any, Service], Awaitable[None]], service: Service, watch: Callable[[Any], MeasuredStream]
-) -> Callable[[Any], Awaitable[None]]:
+def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -> Callable[[Any], Awaitable[None]]:
     async def bound(stream: Any) -> None:
-        await agent(watch(stream), service)
+        await agent(stream, service)
 
     return bound
 

@@ -9,13 +9,14 @@ from typing import TypeVar
 
 import numpy as np
 import redis.asyncio as redis
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from redis.exceptions import BusyLoadingError, ConnectionError, ReadOnlyError, TimeoutError
 
 from agents import keys
 from agents.boundary import retrying
 from agents.contexts import Ref
 from router_state.config import Vector
+from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -141,7 +142,7 @@ def changelog_contexts(settings: Settings) -> Refill:
     async def refill(partition: int) -> dict[Ref, bytes]:
         tp = TopicPartition(settings.changelog, partition)
         found: dict[Ref, bytes] = {}
-        consumer = AIOKafkaConsumer(**settings.kafka_auth(), enable_auto_commit=False, auto_offset_reset="earliest")
+        consumer = log_consumer(settings)
         await consumer.start()
         try:
             consumer.assign([tp])

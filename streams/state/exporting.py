@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from agents import keys
 from agents.shard import Shard
@@ -15,6 +15,7 @@ from agents.wire import KNOBS, PERIODS
 from router_state import export
 from router_state.config import PROFILES, Knobs, RouterConfig
 from router_state.state import RouterState
+from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
@@ -29,9 +30,7 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
     """
     partition = Partition(partition_of(router_id, settings.partitions))
     place = TopicPartition(settings.changelog, partition.number)
-    consumer = AIOKafkaConsumer(
-        **settings.kafka_auth(), enable_auto_commit=False, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
-    )
+    consumer = log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
     own = tuple(keys.key(kind, router_id) for kind in STATE)
     async with consumer:
         consumer.assign([place])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
+from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 
@@ -20,7 +21,7 @@ async def require_state(settings: Settings) -> None:
     An owner writes to the changelog before it reads its first event, so that both can't be true of a service that is well.
     """
     routers, changelog = settings.topic("routers"), settings.changelog
-    consumer = AIOKafkaConsumer(**settings.kafka_auth(), group_id=settings.app_id, enable_auto_commit=False)
+    consumer = log_consumer(settings, group_id=settings.app_id)
     async with consumer:
         present = await consumer.topics()
         if routers not in present:

@@ -10,7 +10,8 @@ import mode
 from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
-from streams.faust.recovery import Consumer, Recovery, Transport
+from streams.faust.recovery import Recovery
+from streams.faust.transport import Consumer, Transport
 from streams.service.app import App
 from streams.settings import Settings
 

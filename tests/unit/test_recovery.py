@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from streams.faust.recovery import Consumer, Recovery
+from streams.faust.recovery import Recovery
+from streams.faust.transport import Consumer
 from streams.service.app import App, build_app
 from streams.settings import Settings
 from streams.state.partition import EPOCH
@@ -83,6 +84,8 @@ class Fetching(Consumer):
         self.app, self._active_partitions, self.flow_active = app, active, True
         self._fetched, self._meanwhile = fetched, meanwhile
         self.fetches = 0
+        self._thread = SimpleNamespace(caught_up=frozenset())
+        self._delivered_to = {}
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109
         self.fetches += 1

@@ -1,0 +1,168 @@
+"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be read."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from faust.transport.drivers import aiokafka as driver
+
+from agents.boundary import leave
+from streams.faust.membership import accept_longer_session
+from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
+
+log = logging.getLogger(__name__)
+
+#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed meanwhile wait for its end.
+#: Faust has 1.5 s and no setting.
+FETCH_HELD_FOR = 0.2
+#: Seconds until a batch that could not be read is fetched again: its replica may have been restored.
+LOOK_AGAIN_AFTER = 10.0
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """Fetch so that no fetch crosses a seek: records drained before a seek are dropped and read again after it.
+
+    Attributes:
+        start_at: where each source partition of the current assignment starts: committed, or the log's start.
+        unreadable: what keeps a source partition from going on; it is tried again, while all others go on.
+        caught_up: partitions of which the last fetch left nothing that was committed by then.
+    """
+
+    start_at: dict[Any, int]
+    unreadable: dict[Any, UnreadableBatch]
+    caught_up: frozenset[Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.start_at, self.unreadable, self.caught_up = {}, {}, frozenset()
+        self._rests_until: dict[Any, float] = {}
+        self._gate = asyncio.Lock()  # held in the consumer's thread only
+        self._seeks = 0
+
+    async def on_start(self) -> None:
+        """Start the consumer, and let its heartbeats renew the worker's lease."""
+        await super().on_start()
+        accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
+        self._renew_lease(self._consumer._coordinator)
+
+    async def leave_group(self) -> None:
+        """Tell the group that this worker goes: the others take its partitions over now, and not after a session."""
+        coordinator = self._ensure_consumer()._coordinator
+        # aiokafka lets a member with an instance id go silently, so that it may come back within its session.
+        coordinator._group_instance_id = None
+        await self.call_thread(coordinator.close)
+
+    def _renew_lease(self, coordinator: Any) -> None:
+        lease, gaps = self.app.lease, self.app.metrics.heartbeat_gaps
+        beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
+
+        async def heartbeat() -> bool:
+            sent = time.monotonic()
+            try:
+                confirmed = bool(await beat())
+            except Exception:  # it ends the consumer; the watch ends the worker
+                lease.lose()
+                raise
+            if confirmed:
+                gaps.observe(lease.renew(sent))
+            return confirmed
+
+        def reset_generation() -> None:
+            lease.lose()
+            reset()
+
+        coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        place_what_is_unreadable()
+        consumer = super()._create_worker_consumer(transport)
+        # Both are read when it is started. Faust reads what was aborted, unless it writes in transactions itself.
+        consumer._fetch_max_wait_ms = int(FETCH_HELD_FOR * 1000)
+        consumer._isolation_level = READ_COMMITTED
+        return consumer
+
+    async def getmany(self, active_partitions: Iterable[Any] | None, timeout: float) -> Any:  # noqa: ASYNC109
+        """Fetch from a copy of the active partitions; an empty one means none, not all."""
+        now, seeks = time.monotonic(), self._seeks
+        partitions = {tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)}
+        records = await super().getmany(partitions, timeout) if partitions else {}
+        if seeks == self._seeks:
+            return records
+        self.caught_up = frozenset()
+        return {}
+
+    async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
+        async with self._gate:
+            before = {tp: state.position for tp, state in _positions(consumer)}
+            try:
+                records = await super()._fetch_records(consumer, *args, **kwargs)
+            except UnreadableBatch as error:
+                _rewind(consumer, before, failed=error.tp)
+                self._set_aside(error)
+                return {}
+            after = dict(_positions(consumer))
+            self.caught_up = frozenset(tp for tp, state in after.items() if state.lso is not None and state.position >= state.lso)
+            for tp, found in list(self.unreadable.items()):
+                if tp not in after or after[tp].position >= found.end:
+                    log.warning("topic %s, partition %d goes on", *tp)
+                    del self.unreadable[tp], self._rests_until[tp]
+            return records
+
+    def _set_aside(self, found: UnreadableBatch) -> None:
+        tp, settings = found.tp, self.app.settings
+        if self.consumer._is_changelog_tp(tp):
+            log.critical("%s: the state of this partition can't be recovered; restore the replica at its broker", found)
+            leave()
+        if tp not in self.unreadable:
+            reset = f"--group {settings.app_id} --topic {tp.topic}:{tp.partition} --reset-offsets --to-offset {found.end} --execute"
+            log.error(
+                "%s: this partition waits, all others go on. Restore the replica at its broker; or give these events up: stop all "
+                "workers, and run `kafka-consumer-groups.sh --bootstrap-server %s %s`",
+                found,
+                settings.bootstrap,
+                reset,
+            )
+        self.unreadable[tp] = found
+        self._rests_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
+
+    async def seek_to_committed(self) -> Any:
+        """Seek every partition to its committed offset, and sources without one to their start."""
+        self._seeks += 1
+        return await self.call_thread(self._seek_to_committed, self._ensure_consumer())
+
+    async def _seek_to_committed(self, consumer: Any) -> Any:
+        async with self._gate:
+            committed = await consumer.seek_to_committed()
+            # aiokafka leaves partitions without a committed offset where they are, which may be anywhere.
+            fresh = [tp for tp, offset in committed.items() if not offset and not self.consumer._is_changelog_tp(tp)]
+            if fresh:
+                await consumer.seek_to_beginning(*fresh)
+            started = {tp: offset for tp, offset in committed.items() if offset}
+            self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}
+            return committed
+
+    async def seek_wait(self, partitions: Any) -> None:
+        """Seek changelog partitions to where their recovery starts."""
+        self._seeks += 1
+        await super().seek_wait(partitions)
+
+    async def _seek_wait(self, consumer: Any, partitions: Any) -> None:
+        async with self._gate:
+            await super()._seek_wait(consumer, partitions)
+
+
+def _positions(consumer: Any) -> list[tuple[Any, Any]]:
+    """Return the assigned partitions that have a position, each with aiokafka's state of it."""
+    subscription = consumer._subscription.subscription
+    assignment = None if subscription is None else subscription.assignment
+    states = [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
+    return [(tp, state) for tp, state in states if state.has_valid_position]
+
+
+def _rewind(consumer: Any, before: dict[Any, int], *, failed: Any) -> None:
+    """Fetch again what could not be read, and what a fetch that failed had drained already from other partitions."""
+    for tp, state in _positions(consumer):
+        if tp in before and (tp == failed or state.position != before[tp]):
+            consumer._fetcher.seek_to(tp, before[tp])

@@ -1,0 +1,26 @@
+"""Refuse to start on other versions of the framework than those whose methods are replaced here."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
+
+
+class UnknownFramework(Exception):
+    """A package is installed in another version than the one that this code replaces parts of."""
+
+    reason = "unknown_framework"
+    retriable = False
+
+
+def require_known_versions() -> None:
+    """Raise UnknownFramework with a line for each package that differs."""
+    problems = []
+    for package, needed in VERSIONS.items():
+        try:
+            found = version(package)
+        except PackageNotFoundError:
+            found = "no version"
+        if found != needed:
+            problems.append(f"{package}: {found} is installed, {needed} is needed: run `uv sync`")
+    if problems:
+        raise UnknownFramework("\n".join(problems))

@@ -1,0 +1,81 @@
+"""Read the log outside of any group: only what was committed, and with a place for what can't be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.consumer import fetcher
+
+from streams.settings import Settings
+
+READ_COMMITTED = "read_committed"
+
+
+class UnreadableBatch(Exception):
+    """A record batch on the log is damaged, or of a codec that is not installed.
+
+    Attributes:
+        tp: its topic and partition.
+        begin, end: its first offset, and the offset after its last one.
+    """
+
+    reason = "unreadable_batch"
+    retriable = False
+
+    def __init__(self, tp: TopicPartition, begin: int, end: int, why: BaseException) -> None:
+        self.tp, self.begin, self.end = tp, begin, end
+        super().__init__(
+            f"topic {tp.topic}, partition {tp.partition}: the batch with the offsets {begin} to {end - 1} can't be read "
+            f"({type(why).__name__}: {why})"
+        )
+
+
+class _Batches:
+    """The batches of one fetch; the last one that was taken is remembered."""
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+        self.last: Any = None
+
+    def has_next(self) -> bool:
+        return bool(self._records.has_next())
+
+    def next_batch(self) -> Any:
+        self.last = self._records.next_batch()
+        return self.last
+
+
+class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
+    """The records of one fetch. aiokafka loses those before a batch that can't be read; here they come first."""
+
+    def __init__(self, tp: TopicPartition, records: Any, aborted: Any, fetch_offset: int, *options: Any) -> None:
+        self._batches, self._began = _Batches(records), fetch_offset
+        self._records_iterator: Any
+        super().__init__(tp, self._batches, aborted, fetch_offset, *options)
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._records_iterator)
+        except StopIteration:
+            self._records_iterator = None
+            raise
+        except Exception as error:
+            self._records_iterator = None
+            if self.next_fetch_offset > self._began:
+                raise StopIteration from None
+            batch, at = self._batches.last, self.next_fetch_offset
+            begin, end = (at, at + 1) if batch is None else (batch.base_offset, batch.next_offset)
+            raise UnreadableBatch(self._tp, begin, end, error) from error
+
+
+def place_what_is_unreadable() -> None:
+    """Let every consumer of this process raise UnreadableBatch where aiokafka raises what its codecs do."""
+    fetcher.PartitionRecords = PartitionRecords
+
+
+def log_consumer(settings: Settings, **options: Any) -> AIOKafkaConsumer:
+    """Return a consumer that commits nothing and sees only what was committed, not yet started."""
+    place_what_is_unreadable()
+    given = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "isolation_level": READ_COMMITTED, **options}
+    return AIOKafkaConsumer(**settings.kafka_auth(), **given)

@@ -1,0 +1,144 @@
+"""What each patch in streams/faust stands on, in the installed versions of Faust, Mode and aiokafka."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from importlib import metadata
+from typing import Any
+
+import aiokafka.consumer.consumer
+import pytest
+from aiokafka.consumer import fetcher, group_coordinator, subscription_state
+from faust.tables.manager import TableManager as FaustTableManager
+from faust.tables.recovery import Recovery as FaustRecovery
+from faust.transport import consumer as faust_consumer
+from faust.transport.drivers import aiokafka as driver
+
+from streams.faust import versions
+from streams.faust.changelog import StateTable
+from streams.faust.fetching import ConsumerThread
+from streams.faust.membership import membership_error
+from streams.faust.recovery import Recovery, TableManager
+from streams.faust.transport import Consumer, Producer
+from streams.log.consumer import PartitionRecords
+
+
+def names_set_by(function: Any) -> set[str]:
+    """Return the attributes of `self` that a function assigns."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    targets = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return {node.attr for node in targets if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def parameters(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("package", list(versions.VERSIONS))
+def test_another_version_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    versions.require_known_versions()
+    real = metadata.version
+    monkeypatch.setattr(versions, "version", lambda name: "9.9.9" if name == package else real(name))
+    with pytest.raises(versions.UnknownFramework, match=rf"^{package}: 9.9.9 is installed, .* is needed: run `uv sync`$"):
+        versions.require_known_versions()
+
+
+@pytest.mark.parametrize(
+    ("patched", "stock"),
+    [
+        (Recovery.on_recovery_completed, FaustRecovery.on_recovery_completed),
+        (Recovery._set_recovery_started, FaustRecovery._set_recovery_started),
+        (TableManager.on_start, FaustTableManager.on_start),
+        (ConsumerThread.getmany, driver.AIOKafkaConsumerThread.getmany),
+        (ConsumerThread.seek_to_committed, driver.AIOKafkaConsumerThread.seek_to_committed),
+        (ConsumerThread.seek_wait, driver.AIOKafkaConsumerThread.seek_wait),
+        (ConsumerThread._seek_wait, driver.AIOKafkaConsumerThread._seek_wait),
+        (ConsumerThread._create_worker_consumer, driver.AIOKafkaConsumerThread._create_worker_consumer),
+        (Consumer._wait_next_records, driver.Consumer._wait_next_records),
+        (Consumer._wait_for_ack, driver.Consumer._wait_for_ack),
+        (Consumer.on_partitions_revoked, driver.Consumer.on_partitions_revoked),
+        (Consumer.wait_empty, driver.Consumer.wait_empty),
+        (Consumer._new_consumer_thread, driver.Consumer._new_consumer_thread),
+        (Producer._settings_extra, driver.Producer._settings_extra),
+        (StateTable.persisted_offset, StateTable.__mro__[1].persisted_offset),
+        (StateTable.on_rebalance, StateTable.__mro__[1].on_rebalance),
+        (StateTable.on_recovery_completed, StateTable.__mro__[1].on_recovery_completed),
+    ],
+    ids=lambda function: function.__qualname__,
+)
+def test_a_method_is_replaced_by_one_of_the_same_form(patched: Any, stock: Any) -> None:
+    assert [name.lstrip("_") for name in parameters(patched)] == [name.lstrip("_") for name in parameters(stock)]
+    assert inspect.iscoroutinefunction(patched) == inspect.iscoroutinefunction(stock)
+
+
+def test_unreadable_batches_are_placed_in_what_the_fetcher_calls() -> None:
+    stock = PartitionRecords.__mro__[1]
+    assert parameters(stock.__init__)[1:5] == ["tp", "records", "aborted_transactions", "fetch_offset"]
+    assert {"_records_iterator", "next_fetch_offset", "_tp"} <= names_set_by(stock.__init__)
+    assert "PartitionRecords(" in inspect.getsource(fetcher.Fetcher._proc_fetch_request)
+    body = inspect.getsource(stock._unpack_records)
+    assert "records.has_next()" in body and "records.next_batch()" in body
+
+
+def test_a_rewind_stands_on_the_fetchers_positions() -> None:
+    assert parameters(fetcher.Fetcher.seek_to) == ["self", "tp", "offset"]
+    state = subscription_state.TopicPartitionState
+    assert {"lso", "highwater", "timestamp"} <= names_set_by(state.__init__)
+    assert isinstance(state.position, property) and isinstance(state.has_valid_position, property)
+    assert hasattr(subscription_state.Assignment, "state_value") and hasattr(subscription_state.Assignment, "tps")
+
+
+def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:
+    consumer = aiokafka.consumer.consumer.AIOKafkaConsumer
+    assert {"_isolation_level", "_fetch_max_wait_ms"} <= names_set_by(consumer.__init__)
+    start = inspect.getsource(consumer.start)
+    assert "isolation_level=self._isolation_level" in start and "fetch_max_wait_ms=self._fetch_max_wait_ms" in start
+
+
+def test_the_lease_is_renewed_where_heartbeats_are_sent_and_lost_where_the_generation_is_reset() -> None:
+    coordinator = group_coordinator.GroupCoordinator
+    assert inspect.iscoroutinefunction(coordinator._do_heartbeat) and not inspect.iscoroutinefunction(coordinator.reset_generation)
+    assert "self._do_heartbeat()" in inspect.getsource(coordinator._heartbeat_routine)
+
+
+def test_membership_errors_are_kept_where_they_are_looked_for() -> None:
+    assert {"_coordination_task", "_pending_exception"} <= names_set_by(group_coordinator.GroupCoordinator.__init__)
+    assert "_coordinator" in names_set_by(aiokafka.consumer.consumer.AIOKafkaConsumer.__init__)
+    assert "_thread" in names_set_by(faust_consumer.ThreadDelegateConsumer.__init__)
+    assert "_consumer" in driver.AIOKafkaConsumerThread.__annotations__
+
+
+def test_a_longer_session_is_asked_for_where_the_group_is_joined() -> None:
+    coordinator = group_coordinator.GroupCoordinator
+    assert parameters(coordinator._do_rejoin_group) == ["self", "subscription"]
+    assert {"_session_timeout_ms", "_group_instance_id"} <= names_set_by(coordinator.__init__)
+    assert "self._do_rejoin_group(" in inspect.getsource(group_coordinator)
+    assert inspect.iscoroutinefunction(coordinator.close)
+
+
+def test_an_attribute_that_vanished_is_an_error() -> None:
+    class Renamed:
+        class _consumer:  # noqa: N801
+            class _thread:  # noqa: N801
+                class _consumer:  # noqa: N801
+                    class _coordinator:  # noqa: N801
+                        """A coordinator that keeps its errors somewhere else."""
+
+    with pytest.raises(AttributeError, match="_coordination_task"):
+        membership_error(Renamed)
+
+
+def test_the_end_of_the_buffer_is_told_with_the_methods_that_faust_itself_calls() -> None:
+    assert parameters(faust_consumer.Consumer.on_buffer_full) == ["self", "tp"]
+    assert parameters(faust_consumer.Consumer.on_buffer_drop) == ["self", "tp"]
+
+
+def test_record_batches_are_built_and_sent_as_they_are() -> None:
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.producer.message_accumulator import BatchBuilder
+
+    assert parameters(AIOKafkaProducer.send_batch) == ["self", "batch", "topic", "partition"]
+    assert {"append", "close", "size"} <= set(dir(BatchBuilder))
+    assert parameters(BatchBuilder.__init__)[:3] == ["self", "batch_size", "compression_type"]
