@@ -1,0 +1,23 @@
+"""Ask paretobandit-streams which model shall answer a prompt, and report what it cost and how good it was."""
+
+from paretobandit_client.decision import Decision
+from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable
+from paretobandit_client.events import Candidate, Refusal, Route
+from paretobandit_client.router import Counts, Router
+from paretobandit_client.sync import SyncDecision, SyncRouter
+
+__all__ = [
+    "Candidate",
+    "Counts",
+    "Decision",
+    "NoDecision",
+    "Refusal",
+    "Refused",
+    "Route",
+    "Router",
+    "RouterError",
+    "SyncDecision",
+    "SyncRouter",
+    "Undelivered",
+    "Unreachable",
+]

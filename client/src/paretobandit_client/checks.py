@@ -1,0 +1,100 @@
+"""Arguments that no service would take are refused before they leave the process."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from paretobandit_client.errors import Refused
+from paretobandit_client.events import Ask, Cost, Event, Reward
+
+E = TypeVar("E", bound=Event)
+MAX_PROMPT_BYTES = 2**20
+MAX_COST_USD = 1000.0
+_ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+def router_id(value: str) -> str:
+    """Return a router's id. Raises ValueError."""
+    if not _ROUTER_ID.fullmatch(value):
+        raise ValueError(f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -")
+    return value
+
+
+def model(value: str) -> str:
+    """Return the name of a model. Raises ValueError."""
+    return _printable(value, "model", longest=200)
+
+
+def seconds(value: float) -> float:
+    """Return a time limit. Raises ValueError."""
+    if not value > 0.0 or math.isinf(value):
+        raise ValueError(f"{value!r} is no time limit: seconds above 0")
+    return value
+
+
+def utc(time: datetime | None) -> datetime | None:
+    """Return a time in UTC. Raises ValueError for one without a zone."""
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        raise ValueError("a time without a zone: datetime.now(timezone.utc) has one")
+    return time.astimezone(UTC)
+
+
+def checked(event: E) -> E:
+    """Return an event that can be sent.
+
+    Raises:
+        ValueError: a value is out of range; JSON has no NaN and no infinity.
+        Refused: the prompt is larger than any service takes.
+    """
+    _printable(event.request_id, "request_id", longest=128)
+    match event:
+        case Ask():
+            _check_ask(event)
+        case Cost():
+            _check_cost(event)
+        case Reward():
+            _printable(event.source, "source", longest=128)
+            if not 0.0 <= event.reward <= 1.0:
+                raise ValueError(f"a reward lies in [0, 1], not {event.reward!r}")
+    return event
+
+
+def _check_ask(event: Ask) -> None:
+    if event.prompt is None and event.context is None:
+        raise ValueError("give a prompt or a context")
+    if event.context is not None and not all(map(math.isfinite, event.context)):
+        raise ValueError("a context of finite numbers only")
+    if event.session_id is not None:
+        _printable(event.session_id, "session", longest=128)
+    if event.prompt is not None and event.context is None and _too_large(event.prompt):
+        raise Refused(
+            "prompt_too_large",
+            f"over {MAX_PROMPT_BYTES} bytes of UTF-8",
+            router_id=event.router_id,
+            request_id=event.request_id,
+        )
+
+
+def _check_cost(event: Cost) -> None:
+    usd, tokens = event.cost_usd, (event.input_tokens, event.output_tokens)
+    if usd is None and None in tokens:
+        raise ValueError("a bill needs usd, or both input_tokens and output_tokens")
+    if usd is not None and not 0.0 <= usd <= MAX_COST_USD:
+        raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
+    if any(count is not None and count < 0 for count in tokens):
+        raise ValueError("a count of tokens is not negative")
+
+
+def _too_large(prompt: str) -> bool:
+    return 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode(errors="replace")) > MAX_PROMPT_BYTES
+
+
+def _printable(value: str, what: str, *, longest: int) -> str:
+    if not 1 <= len(value) <= longest or not value.isprintable():
+        raise ValueError(f"{value[:200]!r} is no {what}: 1 to {longest} printable characters")
+    return value

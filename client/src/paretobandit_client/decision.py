@@ -1,0 +1,89 @@
+"""A decision in the hands of the application: which model to call, and the way to report what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from paretobandit_client.events import Route
+
+
+class Reports(Protocol):
+    """Where a decision's bills and rewards go; see `Router`."""
+
+    def cost(
+        self,
+        request_id: str,
+        *,
+        usd: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        model: str | None = None,
+        revision: int = 0,
+    ) -> Awaitable[None]: ...
+
+    def reward(
+        self,
+        request_id: str,
+        value: float,
+        *,
+        source: str,
+        model: str | None = None,
+        revision: int = 0,
+        observed_at: datetime | None = None,
+    ) -> Awaitable[None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which model shall answer a request.
+
+    Attributes:
+        fallback: no decision came in time, and `model` is the declared fallback; the service is told so.
+        route: the decision with all its terms; None for a fallback.
+    """
+
+    request_id: str
+    model: str
+    fallback: bool
+    route: Route | None
+    _reports: Reports = field(repr=False, compare=False)
+
+    async def cost(
+        self,
+        *,
+        usd: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        model: str | None = None,
+        revision: int = 0,
+    ) -> None:
+        """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
+
+        Args:
+            model: which model was called, where it was another one than `self.model`.
+            revision: a higher one replaces the bill.
+
+        Raises:
+            ValueError: neither dollars nor both token counts, or out of range.
+            Undelivered: Kafka did not take it in time; report it again.
+        """
+        model = model or self.model
+        await self._reports.cost(
+            self.request_id, usd=usd, input_tokens=input_tokens, output_tokens=output_tokens, model=model, revision=revision
+        )
+
+    async def reward(
+        self,
+        value: float,
+        *,
+        source: str,
+        model: str | None = None,
+        revision: int = 0,
+        observed_at: datetime | None = None,
+    ) -> None:
+        """Report how good the answer was, in [0, 1]; arguments and errors as for `cost` and `Router.reward`."""
+        model = model or self.model
+        await self._reports.reward(self.request_id, value, source=source, model=model, revision=revision, observed_at=observed_at)

@@ -1,0 +1,94 @@
+"""What this library reads and writes of the wire contract, and nothing more of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """One model as the decision saw it; `excluded` says why it could not be chosen."""
+
+    model: str
+    mean: float
+    bonus: float
+    penalty: float
+    score: float
+    expected_cost_usd: float
+    excluded: str | None = None
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """A decision, as it stands on `pb.routes`."""
+
+    router_id: str
+    request_id: str
+    model: str
+    seq: int
+    reason: str
+    propensity: float
+    expected_reward: float
+    expected_cost_usd: float
+    lambda_t: float
+    decided_at: datetime
+    repeat: bool
+    candidates: tuple[Candidate, ...] | None = None
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """What `pb.refusals` says of a dead letter: which event of which topic was refused, and why; never its body."""
+
+    router_id: str
+    request_id: str | None = None
+    topic: str
+    partition: int = -1
+    offset: int = -1
+    reason: str
+    message: str = ""
+
+
+class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request."""
+
+    router_id: str
+    request_id: str
+    prompt: str | None = None
+    context: tuple[float, ...] | None = None
+    allowed_models: tuple[str, ...] | None = None
+    max_price_per_1k: float | None = None
+    metadata: dict[str, Any] | None = None
+    session_id: str | None = None
+
+
+class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A bill, in dollars or in tokens; `model` is the one that was called: another one than was decided after a fallback."""
+
+    router_id: str
+    request_id: str
+    cost_usd: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    model: str | None = None
+    revision: int = 0
+
+
+class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How good an answer was, in [0, 1], and who says so."""
+
+    router_id: str
+    request_id: str
+    reward: float
+    source: str
+    model: str | None = None
+    revision: int = 0
+    observed_at: datetime | None = None
+
+
+Event = Ask | Cost | Reward
+TOPIC_OF: dict[type[Event], str] = {Ask: "requests", Cost: "costs", Reward: "rewards"}
+decode_route = Decoder(Route).decode
+decode_refusal = Decoder(Refusal).decode
+encode = Encoder().encode

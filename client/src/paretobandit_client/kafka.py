@@ -1,0 +1,270 @@
+"""The way to the service over Kafka: one producer, one consumer, and a connection that is mended behind the callers' backs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+from aiokafka.partitioner import murmur2
+from msgspec import MsgspecError
+
+from paretobandit_client.errors import Undelivered, Unreachable
+from paretobandit_client.events import TOPIC_OF, Ask, Event, Refusal, Route, decode_refusal, decode_route, encode
+from paretobandit_client.waiting import Ref, Waiting
+
+log = logging.getLogger(__name__)
+SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
+LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
+FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, CLOSING = 0.05, 2.0, 30.0, 10.0
+"""Seconds between tries, until a try is given up (one that was only slow is repeated, and counts once), for a client to close."""
+NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
+"""What will be so the next time as well."""
+
+
+class KafkaLink:
+    """Carry events to the service and decisions back, for some routers or for all.
+
+    Args:
+        router_ids: whose answers are read; None: those of every router.
+        delivery_timeout: seconds until an event that Kafka does not take is given up.
+        max_waiting: how many events may wait for Kafka at once; one more is Undelivered.
+        on_refused: called with refusals that no caller waits for, of bills and rewards for example.
+        on_route: called with the value of every decision that is read.
+        kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        prefix: str = "pb.",
+        router_ids: Iterable[str] | None = None,
+        delivery_timeout: float = 120.0,
+        max_waiting: int = 50_000,
+        on_refused: Callable[[Refusal], None] = lambda refusal: None,
+        on_route: Callable[[Route, bytes], None] | None = None,
+        kafka: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.waiting = Waiting()
+        self._options: dict[str, Any] = {**(kafka or {}), "bootstrap_servers": bootstrap}
+        self._bootstrap = bootstrap
+        self._prefix = prefix
+        self._keys = None if router_ids is None else {router_id.encode() for router_id in router_ids}
+        self._delivery_timeout = delivery_timeout
+        self._max_waiting = max_waiting
+        self._on_refused = on_refused
+        self._on_route = on_route
+        self._producer: AIOKafkaProducer | None = None
+        self._consumer: AIOKafkaConsumer | None = None
+        self._connected = asyncio.Event()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._deliveries: set[asyncio.Task[Any]] = set()
+        self._sent: dict[Ref, asyncio.Task[None]] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._renewing = asyncio.Lock()
+        self._trouble: BaseException | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether events can be sent and answers are read."""
+        return self._connected.is_set()
+
+    async def start(self, *, seconds: float) -> None:
+        """Begin to connect, and wait for that; it goes on in the background whatever this raises.
+
+        Raises:
+            Unreachable: it did not succeed within `seconds`, and why.
+        """
+        self._spawn(self._run(), self._background)
+        try:
+            await asyncio.wait_for(self._connected.wait(), seconds)
+        except TimeoutError:
+            raise Unreachable(f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}") from self._trouble
+
+    async def stop(self, *, seconds: float) -> int:
+        """Deliver what is on its way, at most for `seconds`, and close; return how many events could not be delivered."""
+        if self._deliveries:
+            await asyncio.wait(self._deliveries, timeout=seconds)
+        left = {task for task in self._deliveries if not task.done()}
+        for task in (*left, *self._background):
+            task.cancel()
+        await asyncio.gather(*left, *self._background, return_exceptions=True)
+        await self._close()
+        return len(left)
+
+    async def ask(self, event: Ask, *, seconds: float | None) -> Route:
+        """Send a request and return its decision. Raises TimeoutError, Refused."""
+        ref = (event.router_id, event.request_id)
+        sent = self._sent[ref] = self.deliver(event)
+        sent.add_done_callback(lambda task: self._forget(ref, task))
+        return await self.waiting.wait(ref, seconds=seconds)
+
+    def deliver(self, event: Event) -> asyncio.Task[None]:
+        """Hand one event over; the task ends when Kafka has it, and raises Undelivered. Await it through a shield.
+
+        A bill or a reward goes after its request, where that is still on its way.
+
+        Raises:
+            Undelivered: too many events wait already.
+        """
+        if len(self._deliveries) >= self._max_waiting:
+            raise Undelivered(f"{len(self._deliveries)} events wait for Kafka already")
+        before = None if isinstance(event, Ask) else self._sent.get((event.router_id, event.request_id))
+        return self._spawn(self._deliver(event, before), self._deliveries)
+
+    async def _deliver(self, event: Event, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.shield(before)
+        deadline, value, pause = time.monotonic() + self._delivery_timeout, encode(event), FIRST_PAUSE
+        while True:
+            try:
+                await self._try(event, value, seconds=min(deadline - time.monotonic(), ONE_TRY))
+                return
+            except (KafkaError, TimeoutError) as error:
+                if isinstance(error, NEVER) or time.monotonic() + pause > deadline:
+                    why = repr(error if isinstance(error, NEVER) else self._trouble or error)
+                    raise Undelivered(f"{type(event).__name__} of {event.request_id}: {why}") from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _try(self, event: Event, value: bytes, *, seconds: float) -> None:
+        topic, ref = TOPIC_OF[type(event)], (event.router_id, event.request_id)
+        async with asyncio.timeout(seconds):
+            await self._connected.wait()
+            producer = self._producer
+            if producer is None:
+                raise KafkaConnectionError("the connection is being mended")
+            try:
+                placed = await producer.send_and_wait(self._prefix + topic, value, key=event.router_id.encode())
+            except KafkaError as error:
+                if not error.retriable and not isinstance(error, NEVER):
+                    await self._renew(producer)
+                raise
+        if topic == "requests":
+            self.waiting.placed(ref, (placed.partition, placed.offset))
+
+    async def _renew(self, broken: AIOKafkaProducer) -> None:
+        """Put a new producer in place of one that does not work any more."""
+        async with self._renewing:
+            if self._producer is broken:
+                self._producer = await self._new_producer()
+                await _stop(broken)
+
+    def _forget(self, ref: Ref, sent: asyncio.Task[None]) -> None:
+        if self._sent.get(ref) is sent:
+            del self._sent[ref]
+
+    def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[Any]]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        among.add(task)
+        task.add_done_callback(among.discard)
+        task.add_done_callback(_seen)
+        return task
+
+    async def _run(self) -> None:
+        """Connect and read answers until the end; after a failure connect anew, ever more slowly."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._connect()
+                self._connected.set()
+                pause = FIRST_PAUSE
+                await self._read()
+            except (KafkaError, OSError, Unreachable) as error:
+                self._trouble = error
+                log.warning("no connection to Kafka at %s: %s", self._bootstrap, error)
+            self._connected.clear()
+            await self._close()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _connect(self) -> None:
+        counts = await self._partitions()
+        self._producer = await self._new_producer()
+        self._consumer = AIOKafkaConsumer(**self._options, enable_auto_commit=False, auto_offset_reset="latest")
+        await self._consumer.start()
+        places = [TopicPartition(self._prefix + name, number) for name in ANSWERS for number in self._numbers(counts[name])]
+        self._consumer.assign(places)
+        # What is sent from now on is answered after the ends of today; after an interruption reading goes on where it was.
+        for place, end in (await self._consumer.end_offsets(places)).items():
+            self._consumer.seek(place, self._next.setdefault(place, end))
+
+    async def _new_producer(self) -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
+            **self._options,
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=1,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=LARGEST_BYTES,
+        )
+        try:
+            await producer.start()
+        except BaseException:
+            await _stop(producer)
+            raise
+        return producer
+
+    def _numbers(self, count: int) -> Iterable[int]:
+        return range(count) if self._keys is None else {(murmur2(key) & 0x7FFFFFFF) % count for key in self._keys}
+
+    async def _partitions(self) -> dict[str, int]:
+        """Return the partition counts. All topics are asked for: asking by name would create one where the broker allows that."""
+        admin = AIOKafkaAdminClient(**self._options)
+        try:
+            await admin.start()
+            present = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+        finally:
+            await admin.close()
+        wanted = {name: self._prefix + name for name in (*SOURCES, *ANSWERS)}
+        if missing := sorted(topic for topic in wanted.values() if topic not in present):
+            raise Unreachable(f"no topic {', '.join(missing)}: `pbstream topics create` makes them, or rights are missing")
+        return {name: present[topic] for name, topic in wanted.items()}
+
+    async def _read(self) -> None:
+        assert self._consumer is not None
+        while True:
+            for place, records in (await self._consumer.getmany(timeout_ms=1000)).items():
+                for record in records:
+                    if self._keys is None or record.key in self._keys:
+                        self._take(place.topic, record)
+                self._next[place] = records[-1].offset + 1
+
+    def _take(self, topic: str, record: Any) -> None:
+        try:
+            if topic == self._prefix + "routes":
+                route = decode_route(record.value)
+                self.waiting.decided(route)
+                if self._on_route is not None:
+                    self._on_route(route, record.value)
+            elif not self.waiting.refused(refusal := decode_refusal(record.value)):
+                self._on_refused(refusal)
+        except (MsgspecError, TypeError) as error:
+            log.warning("unreadable record on %s at offset %s: %s", topic, record.offset, error)
+
+    async def _close(self) -> None:
+        clients, self._producer, self._consumer = (self._producer, self._consumer), None, None
+        await asyncio.gather(*(_stop(client) for client in clients if client is not None))
+
+
+async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
+    with suppress(KafkaError, OSError, TimeoutError):
+        await asyncio.wait_for(client.stop(), CLOSING)
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Undelivered):
+        log.error("a task of the client failed", exc_info=error)

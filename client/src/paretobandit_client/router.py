@@ -1,0 +1,263 @@
+"""The router of one application: ask, call, report."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from paretobandit_client import checks
+from paretobandit_client.decision import Decision
+from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
+from paretobandit_client.events import Ask, Cost, Event, Refusal, Reward, Route
+from paretobandit_client.kafka import KafkaLink
+
+log = logging.getLogger(__name__)
+
+
+class Link(Protocol):
+    """A way to the service."""
+
+    async def start(self, *, seconds: float) -> None: ...
+
+    async def stop(self, *, seconds: float) -> int: ...
+
+    async def ask(self, event: Ask, *, seconds: float | None) -> Route: ...
+
+    def deliver(self, event: Event) -> asyncio.Task[None]: ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What calls of `route` came to since the start."""
+
+    decided: int = 0
+    fallbacks: int = 0
+    refused: int = 0
+
+
+class Router:
+    """Ask one router of the service for models, and report costs and rewards. Safe to share between tasks of one event loop.
+
+    Args:
+        router_id: which router.
+        bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
+        fallback: the model to call when no decision comes in time. None: `route` raises NoDecision then.
+        timeout: seconds to wait for a decision.
+        prefix: of the service's topics; by default PB_PREFIX, else `pb.`.
+        connect_timeout: seconds that entering waits for Kafka; with a fallback the application then starts all the same.
+        delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
+        on_refused: called with every refusal that no call waits for: of bills and rewards, and of requests given up.
+        kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
+
+    Example:
+        async with Router("chat", fallback="small") as router:
+            decision = await router.route("Why is the sky blue?")
+            await decision.cost(input_tokens=12, output_tokens=310)
+            await decision.reward(0.9, source="judge")
+    """
+
+    def __init__(
+        self,
+        router_id: str,
+        *,
+        bootstrap: str | None = None,
+        fallback: str | None = None,
+        timeout: float = 0.25,
+        prefix: str | None = None,
+        connect_timeout: float = 5.0,
+        delivery_timeout: float = 120.0,
+        on_refused: Callable[[Refusal], None] | None = None,
+        kafka: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.router_id = checks.router_id(router_id)
+        self.fallback = None if fallback is None else checks.model(fallback)
+        self.timeout = checks.seconds(timeout)
+        self.counts = Counts()
+        self._connect_timeout = connect_timeout
+        self._closing = delivery_timeout
+        self._link: Link = KafkaLink(
+            bootstrap or os.environ.get("PB_BOOTSTRAP") or "127.0.0.1:9092",
+            prefix=os.environ.get("PB_PREFIX", "pb.") if prefix is None else prefix,
+            router_ids=[router_id],
+            delivery_timeout=delivery_timeout,
+            on_refused=on_refused or _log_refusal,
+            kafka=kafka,
+        )
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._link.start(seconds=self._connect_timeout)
+        except Unreachable as error:
+            if self.fallback is None:
+                await self._link.stop(seconds=0.0)
+                raise
+            log.warning("%s; until then every answer is the fallback %s", error, self.fallback)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Deliver what is on its way, and disconnect."""
+        if left := await self._link.stop(seconds=self._closing):
+            log.error("%d events could not be delivered to Kafka", left)
+
+    async def route(
+        self,
+        prompt: str | None = None,
+        *,
+        context: Sequence[float] | None = None,
+        request_id: str | None = None,
+        session: str | None = None,
+        allowed_models: Iterable[str] | None = None,
+        max_price_per_1k: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        fallback: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
+    ) -> Decision:
+        """Return which model shall answer a prompt.
+
+        Args:
+            context: features of the prompt in its place, shape (d,), the last one 1.0.
+            request_id: an id of your own: the same one gets the same decision again. Absent: a new one.
+            session: the conversation to which the request belongs.
+            fallback, timeout: other ones than the router's.
+
+        Raises:
+            Refused: the service refused the request, and why.
+            NoDecision: none came in time, and there is no fallback.
+            ValueError: arguments that no service would take.
+        """
+        fallback = fallback or self.fallback
+        allowed = None if allowed_models is None else tuple(allowed_models)
+        if fallback is not None and allowed is not None and fallback not in allowed:
+            raise ValueError(f"the fallback {fallback!r} is not among allowed_models; name another one with fallback=…")
+        event = checks.checked(
+            Ask(
+                router_id=self.router_id,
+                request_id=request_id or uuid.uuid4().hex,
+                prompt=prompt,
+                context=None if context is None else tuple(map(float, context)),
+                allowed_models=allowed,
+                max_price_per_1k=max_price_per_1k,
+                metadata=None if metadata is None else dict(metadata),
+                session_id=session,
+            )
+        )
+        seconds = self.timeout if timeout is None else checks.seconds(timeout)
+        try:
+            route = await self._link.ask(event, seconds=seconds)
+        except Refused:
+            self.counts.refused += 1
+            raise
+        except (TimeoutError, Undelivered) as error:
+            if fallback is None:
+                raise NoDecision(event.request_id, seconds) from error
+            self.counts.fallbacks += 1
+            return Decision(event.request_id, fallback, True, None, self)
+        self.counts.decided += 1
+        return Decision(route.request_id, route.model, False, route, self)
+
+    async def route_many(self, prompts: Iterable[str | Mapping[str, Any]], **options: Any) -> list[Decision | Refused]:
+        """Ask for many decisions at once; a refusal stands in its place of the list.
+
+        Args:
+            prompts: prompts, or the arguments of `route` for each.
+            options: arguments of `route` for all.
+        """
+        each = [{"prompt": prompt} if isinstance(prompt, str) else prompt for prompt in prompts]
+        asked = [asyncio.create_task(self.route(**{**options, **one})) for one in each]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, Refused):
+                raise answer
+        return answers  # type: ignore[return-value]
+
+    async def cost(
+        self,
+        request_id: str,
+        *,
+        usd: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        model: str | None = None,
+        revision: int = 0,
+    ) -> None:
+        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that was called, if known."""
+        await self._send(
+            Cost(
+                router_id=self.router_id,
+                request_id=request_id,
+                cost_usd=usd,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                model=model,
+                revision=revision,
+            )
+        )
+
+    async def reward(
+        self,
+        request_id: str,
+        value: float,
+        *,
+        source: str,
+        model: str | None = None,
+        revision: int = 0,
+        observed_at: datetime | None = None,
+    ) -> None:
+        """Report how good a request's answer was, in [0, 1], from any process, days later; returns when Kafka has it.
+
+        Args:
+            source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks revise lower ones.
+            model: the model that was called, if known.
+            revision: a higher one of the same source replaces the reward.
+            observed_at: when it was judged, with a time zone.
+
+        Raises:
+            ValueError: out of range.
+            Undelivered: Kafka did not take it in time; report it again.
+        """
+        await self._send(
+            Reward(
+                router_id=self.router_id,
+                request_id=request_id,
+                reward=value,
+                source=source,
+                model=model,
+                revision=revision,
+                observed_at=checks.utc(observed_at),
+            )
+        )
+
+    async def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
+        """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were tried."""
+        await _all(self.cost(**bill) for bill in bills)
+
+    async def reward_many(self, rewards: Iterable[Mapping[str, Any]], **options: Any) -> None:
+        """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as `reward`, when all were tried."""
+        await _all(self.reward(**{**options, **one}) for one in rewards)
+
+    async def _send(self, event: Cost | Reward) -> None:
+        checks.checked(event)
+        await asyncio.shield(self._link.deliver(event))
+
+
+async def _all(reports: Iterable[Any]) -> None:
+    results = await asyncio.gather(*reports, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+def _log_refusal(refusal: Refusal) -> None:
+    log.warning("%s of %s refused: %s: %s", refusal.topic, refusal.request_id, refusal.reason, refusal.message)

@@ -1,0 +1,147 @@
+"""The router for code without an event loop: the same calls, answered by a loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from paretobandit_client.decision import Decision
+from paretobandit_client.errors import Refused
+from paretobandit_client.events import Route
+from paretobandit_client.router import Counts, Router
+
+T = TypeVar("T")
+NOT_OPEN = "the router is not open: use it in a with block"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncDecision:
+    """A `Decision` whose reports block until Kafka has them."""
+
+    decision: Decision
+    _router: SyncRouter = field(repr=False, compare=False)
+
+    @property
+    def request_id(self) -> str:
+        """Return the request's id, for reports from elsewhere."""
+        return self.decision.request_id
+
+    @property
+    def model(self) -> str:
+        """Return the model to call."""
+        return self.decision.model
+
+    @property
+    def fallback(self) -> bool:
+        """Tell whether no decision came in time."""
+        return self.decision.fallback
+
+    @property
+    def route(self) -> Route | None:
+        """Return the decision with all its terms; None for a fallback."""
+        return self.decision.route
+
+    def cost(self, **bill: Any) -> None:
+        """Report what the call cost, see `Decision.cost`."""
+        self._router.run(self.decision.cost(**bill))
+
+    def reward(self, value: float, *, source: str, **more: Any) -> None:
+        """Report how good the answer was, see `Decision.reward`."""
+        self._router.run(self.decision.reward(value, source=source, **more))
+
+
+class SyncRouter:
+    """A `Router` for threads: arguments and errors are those of `Router`. Make it after forking, and close it.
+
+    Example:
+        with SyncRouter("chat", fallback="small") as router:
+            decision = router.route("Why is the sky blue?")
+            decision.cost(input_tokens=12, output_tokens=310)
+    """
+
+    def __init__(self, router_id: str, **options: Any) -> None:
+        self._arguments = (router_id, options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._router: Router | None = None
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"router-{self._arguments[0]}", daemon=True)
+        self._thread.start()
+        try:
+            self._router = self.run(self._open())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deliver what is on its way, and disconnect; a second call does nothing."""
+        if self._router is not None:
+            router, self._router = self._router, None
+            try:
+                self.run(router.close())
+            finally:
+                self._end()
+
+    @property
+    def counts(self) -> Counts:
+        """Return what happened since the start."""
+        return self._opened.counts
+
+    def route(self, prompt: str | None = None, **options: Any) -> SyncDecision:
+        """Return which model shall answer a prompt, see `Router.route`."""
+        return SyncDecision(self.run(self._opened.route(prompt, **options)), self)
+
+    def route_many(self, prompts: Iterable[str | Mapping[str, Any]], **options: Any) -> list[SyncDecision | Refused]:
+        """Ask for many decisions at once, see `Router.route_many`."""
+        answers = self.run(self._opened.route_many(prompts, **options))
+        return [answer if isinstance(answer, Refused) else SyncDecision(answer, self) for answer in answers]
+
+    def cost(self, request_id: str, **bill: Any) -> None:
+        """Report what a request cost, see `Router.cost`."""
+        self.run(self._opened.cost(request_id, **bill))
+
+    def reward(self, request_id: str, value: float, *, source: str, observed_at: datetime | None = None, **more: Any) -> None:
+        """Report how good a request's answer was, see `Router.reward`."""
+        self.run(self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more))
+
+    def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
+        """Report many bills, see `Router.cost_many`."""
+        self.run(self._opened.cost_many(bills))
+
+    def reward_many(self, rewards: Iterable[Mapping[str, Any]], **options: Any) -> None:
+        """Report many rewards, see `Router.reward_many`."""
+        self.run(self._opened.reward_many(rewards, **options))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the router's loop and return its result; from any thread but the loop's own."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError(NOT_OPEN)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    @property
+    def _opened(self) -> Router:
+        if self._router is None:
+            raise RuntimeError(NOT_OPEN)
+        return self._router
+
+    async def _open(self) -> Router:
+        router_id, options = self._arguments
+        return await Router(router_id, **options).__aenter__()
+
+    def _end(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()

@@ -1,0 +1,101 @@
+"""Requests that wait for their decision, by router and request id; several callers may wait for the same one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from paretobandit_client.errors import Refused
+from paretobandit_client.events import Refusal, Route
+
+Ref = tuple[str, str]
+Place = tuple[int, int]
+"""Partition and offset; −1 where Kafka did not say."""
+REMEMBERED = 10_000
+"""How many requests that nobody waits for any more are remembered, to count the decisions that come late."""
+
+
+class Waiting:
+    """Who waits for what.
+
+    Attributes:
+        late: how many decisions came when nobody waited for them any more.
+    """
+
+    def __init__(self) -> None:
+        self._futures: dict[Ref, asyncio.Future[Route]] = {}
+        self._callers: dict[Ref, int] = {}
+        self._placed: dict[Ref, set[Place]] = {}
+        self._early: dict[Ref, Refusal] = {}
+        self._given_up: OrderedDict[Ref, None] = OrderedDict()
+        self.late = 0
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    async def wait(self, ref: Ref, *, seconds: float | None) -> Route:
+        """Return the decision; call before the request is sent.
+
+        Raises:
+            TimeoutError: it did not come in time.
+            Refused: the request was refused.
+        """
+        future = self._futures.setdefault(ref, asyncio.get_running_loop().create_future())
+        self._callers[ref] = self._callers.get(ref, 0) + 1
+        try:
+            return await asyncio.wait_for(asyncio.shield(future), seconds)
+        except TimeoutError:
+            self._give_up(ref)
+            raise
+        finally:
+            self._leave(ref, future)
+
+    def placed(self, ref: Ref, place: Place) -> None:
+        """Note where a request stands on the log: the refusal of another copy of it is not its own."""
+        if ref in self._futures:
+            self._placed.setdefault(ref, set()).add(place)
+            if (early := self._early.pop(ref, None)) is not None:
+                self.refused(early)
+
+    def decided(self, route: Route) -> None:
+        """Hand a decision to those that wait for it."""
+        ref = (route.router_id, route.request_id)
+        future = self._futures.get(ref)
+        if future is not None and not future.done():
+            future.set_result(route)
+        elif future is None and self._given_up.pop(ref, self) is None:
+            self.late += 1
+
+    def refused(self, refusal: Refusal) -> bool:
+        """Hand the refusal of a request to those that wait; tell whether it may be about what they wait for."""
+        ref = (refusal.router_id, refusal.request_id or "")
+        future, places = self._futures.get(ref), self._placed.get(ref)
+        if refusal.topic != "requests" or future is None or future.done():
+            return False
+        if places is None:
+            self._early[ref] = refusal  # it overtook Kafka's acknowledgement
+        elif (refusal.partition, refusal.offset) in places or any(offset < 0 for _, offset in places):
+            why = {"router_id": refusal.router_id, "request_id": ref[1]}
+            future.set_exception(Refused(refusal.reason, refusal.message, **why))
+        else:
+            return False
+        return True
+
+    def _give_up(self, ref: Ref) -> None:
+        self._given_up[ref] = None
+        while len(self._given_up) > REMEMBERED:
+            self._given_up.popitem(last=False)
+
+    def _leave(self, ref: Ref, future: asyncio.Future[Route]) -> None:
+        left = self._callers.get(ref, 1) - 1
+        if left > 0:
+            self._callers[ref] = left
+            return
+        self._callers.pop(ref, None)
+        self._placed.pop(ref, None)
+        self._early.pop(ref, None)
+        self._futures.pop(ref, None)
+        if not future.done():
+            future.cancel()
+        elif not future.cancelled():
+            future.exception()  # seen, also where every caller was cancelled

@@ -1,0 +1,219 @@
+"""The client against a real broker and real workers: killed, frozen, away."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from paretobandit_client import NoDecision, Refusal, Refused, Router, SyncRouter, Undelivered, Unreachable
+from streams.broker.local import LocalKafka
+from streams.broker.wire import free_ports
+from streams.log.topics import create_topics
+from streams.settings import Settings
+from tests.integration.service import PATIENCE, RunningService, router, running_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningService]:
+    """Run one worker for all tests of this file; each has routers of its own."""
+    async with running_service(kafka, tmp_path_factory.mktemp("client"), PB_ORPHAN_WAIT="2") as running:
+        await running.ready(running.worker(instance="one"))
+        yield running
+
+
+def client(service: RunningService, router_id: str, **options: Any) -> Router:
+    """Return a client of a router, patient unless told otherwise."""
+    return Router(router_id, **access(service), **{"timeout": PATIENCE, **options})
+
+
+def access(service: RunningService) -> dict[str, Any]:
+    """Return where the service is."""
+    return {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
+
+
+async def settled(service: RunningService, router_id: str, **wanted: float) -> dict[str, Any]:
+    """Wait until a router's books say this, and return them."""
+    await service.until(lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}")
+    return service.lambda_of(router_id)
+
+
+async def test_a_request_is_routed_paid_and_judged(service: RunningService) -> None:
+    await service.send("routers", router("plain"))
+    async with client(service, "plain") as asking:
+        decision = await asking.route(context=CONTEXT, session="s-17")
+        assert decision.model in {"llama", "mistral", "gemini"} and not decision.fallback
+        assert decision.route is not None and decision.route.seq == 1 and decision.route.candidates
+        await decision.cost(usd=0.004)
+        await decision.reward(0.9, source="judge")
+        again = await asking.route(context=CONTEXT, request_id=decision.request_id)
+        assert again.route is not None and again.route.repeat and again.model == decision.model
+        await asking.reward(decision.request_id, 0.4, source="human")
+        books = await settled(service, "plain", settled=1, rewards_applied=1, decided=1)
+        assert books["spend_usd"] == 0.004
+
+
+async def test_refusals_come_with_their_reason(service: RunningService) -> None:
+    await service.send("routers", router("strict"))
+    heard: list[Refusal] = []
+    async with client(service, "strict", on_refused=heard.append) as asking:
+        with pytest.raises(Refused) as refused:
+            await asking.route(context=CONTEXT, max_price_per_1k=1e-9)
+        assert refused.value.reason == "no_affordable_model"
+        with pytest.raises(Refused) as refused:
+            await asking.route(context=[*CONTEXT, 1.0], request_id="wrong")
+        assert (refused.value.reason, refused.value.request_id) == ("wrong_context", "wrong")
+        answers = await asking.route_many([{"context": CONTEXT}, {"context": CONTEXT, "allowed_models": ["nobody's"]}])
+        assert isinstance(answers[1], Refused) and answers[1].reason == "no_allowed_model"
+        assert not isinstance(answers[0], Refused)
+        await asking.cost("nobody", usd=0.5)
+        await service.until(lambda: heard, "the refusal of a bill")
+        assert [(refusal.topic, refusal.request_id, refusal.reason) for refusal in heard] == [("costs", "nobody", "orphan_cost")]
+        with pytest.raises(ValueError, match="among allowed_models"):
+            await asking.route(context=CONTEXT, allowed_models=["llama"], fallback="gemini")
+    assert asking.counts.refused == 3
+
+
+async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(service: RunningService) -> None:
+    await service.send("routers", router("crowd"))
+    count, usd, done = 10_000, 2.0**-11, 0
+    trouble = asyncio.create_task(_trouble(service, lambda: done))
+    async with client(service, "crowd", timeout=120.0) as asking:
+
+        async def one(number: int) -> int:
+            nonlocal done
+            decision = await asking.route(context=CONTEXT, request_id=f"c-{number}")
+            await decision.cost(usd=usd)
+            done += 1
+            assert decision.route is not None
+            return decision.route.seq
+
+        seqs = await asyncio.gather(*(one(number) for number in range(count)))
+        assert sorted(seqs) == list(range(1, count + 1))
+        await trouble
+        books = await settled(service, "crowd", decided=count, settled=count)
+    assert (books["spend_usd"], books["unmatched_cost_usd"], books["in_flight"]) == (count * usd, 0.0, 0)
+    assert (asking.counts.decided, asking.counts.fallbacks) == (count, 0)
+
+
+async def _trouble(service: RunningService, done: Any) -> None:
+    """Freeze the worker for a while, then kill it and start another one."""
+    for at, act in ((1000, _freeze), (4000, _replace)):
+        await service.until(lambda at=at: done() >= at, f"{at} decisions", poll=False)
+        await act(service)
+
+
+async def _freeze(service: RunningService) -> None:
+    service.workers[-1].freeze()
+    await asyncio.sleep(0.5)
+    service.workers[-1].thaw()
+
+
+async def _replace(service: RunningService) -> None:
+    service.workers[-1].kill()
+    await service.ready(service.worker(instance="one"))
+
+
+async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(service: RunningService) -> None:
+    await service.send("routers", router("open"))
+    async with client(service, "open", fallback="gemini") as asking:
+        service.workers[-1].freeze()
+        try:
+            asked = [{"context": CONTEXT, "request_id": f"f-{number}"} for number in range(200)]
+            decisions = await asking.route_many(asked, timeout=0.2)
+            for decision in decisions:
+                assert not isinstance(decision, Refused)
+                assert decision.fallback and decision.model == "gemini" and decision.route is None
+                await decision.cost(input_tokens=1000, output_tokens=1000)
+                await decision.reward(0.5, source="judge")
+        finally:
+            service.workers[-1].thaw()
+        books = await settled(service, "open", decided=200, settled=200, rewards_applied=200)
+        again = await asking.route(context=CONTEXT, request_id="f-7")
+        assert not again.fallback and again.route is not None and again.route.repeat
+        await again.cost(usd=500.0)
+    assert books["spend_usd"] == pytest.approx(200 * (1000 * 1.25e-6 + 1000 * 10e-6))
+    assert (books["unmatched_cost_usd"], books["in_flight"], books["committed_usd"]) == (0.0, 0, 0.0)
+    assert asking.counts.fallbacks == 200
+    await service.until(lambda: len({route["request_id"] for route in service.routes("open")}) == 200, "all decisions")
+    assert {route["model"] for route in service.routes("open")} - {"gemini"}
+    assert {record.called for record in (await service.engine("open")).records.values()} == {"gemini"}
+
+
+async def test_without_a_fallback_silence_is_an_error(service: RunningService) -> None:
+    async with client(service, "nobody", timeout=0.05) as asking:
+        with pytest.raises(NoDecision, match="no fallback"):
+            await asking.route(context=CONTEXT)
+
+
+async def test_a_service_that_is_away_stops_no_application() -> None:
+    (port,) = free_ports(1)
+    away = {"bootstrap": f"127.0.0.1:{port}", "connect_timeout": 0.2, "timeout": 0.05}
+    with pytest.raises(Unreachable, match=str(port)):
+        await Router("chat", **away).__aenter__()  # type: ignore[arg-type]
+    asking = Router("chat", fallback="small", delivery_timeout=0.5, **away)  # type: ignore[arg-type]
+    async with asking:
+        decision = await asking.route("Why is the sky blue?")
+        assert (decision.model, decision.fallback) == ("small", True)
+        with pytest.raises(Undelivered):
+            await decision.cost(usd=0.1)
+
+
+async def test_missing_topics_are_named(service: RunningService) -> None:
+    asking = Router("chat", bootstrap=service.settings.bootstrap, prefix="other.", connect_timeout=1.0)
+    with pytest.raises(Unreachable, match=r"other\.costs"):
+        await asking.__aenter__()
+
+
+async def test_threads_use_the_same_router(service: RunningService) -> None:
+    await service.send("routers", router("threads"))
+    await asyncio.to_thread(_blocking, service)
+    books = await settled(service, "threads", settled=3, rewards_applied=3)
+    assert books["spend_usd"] == pytest.approx(0.003)
+
+
+def _blocking(service: RunningService) -> None:
+    with SyncRouter("threads", timeout=PATIENCE, **access(service)) as asking:
+        first = asking.route(context=CONTEXT)
+        others = asking.route_many([{"context": CONTEXT}] * 2)
+        decisions = [first, *(other for other in others if not isinstance(other, Refused))]
+        asking.cost_many([{"request_id": decision.request_id, "usd": 0.001} for decision in decisions])
+        first.reward(0.5, source="judge")
+        asking.reward_many([{"request_id": d.request_id, "value": 0.7} for d in decisions[1:]], source="human")
+        with pytest.raises(ValueError, match="reward lies"):
+            asking.reward(first.request_id, 2.0, source="judge")
+        assert (asking.counts.decided, first.fallback) == (3, False)
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
+    """Run a broker that a test may freeze."""
+    with LocalKafka() as broker:
+        yield broker
+
+
+async def test_a_broker_that_hangs_loses_no_bill(own_broker: LocalKafka, tmp_path: Path) -> None:
+    settings = Settings(bootstrap=own_broker.bootstrap, prefix="hang.", app_id="hang", partitions=2)
+    await create_topics(settings)
+    service = RunningService(settings, tmp_path, {})
+    async with Router("chat", bootstrap=own_broker.bootstrap, prefix="hang.", fallback="small", timeout=0.1) as asking:
+        (node,) = own_broker.nodes
+        own_broker.pause(node)
+        started = time.monotonic()
+        decisions = [await asking.route(context=CONTEXT, request_id=f"h-{number}") for number in range(5)]
+        assert time.monotonic() - started < PATIENCE and {decision.fallback for decision in decisions} == {True}
+        bills = asyncio.gather(*(decision.cost(usd=0.01) for decision in decisions))
+        cancelled = asyncio.create_task(asking.cost("h-0", usd=0.01, revision=1))
+        await asyncio.sleep(0.1)
+        cancelled.cancel()
+        own_broker.resume(node)
+        await bills
+    for topic, expected in (("requests", 5), ("costs", 6)):
+        log = await service.log_of(settings.topic(topic))
+        assert sum(map(len, log.values())) == expected
