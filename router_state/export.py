@@ -1,7 +1,8 @@
 """One router's learned state as a file: a name, a version, a length, a SHA-256, then what that version holds. Never pickle.
 
-The layout of a version never changes: a file outlives the program that wrote it. The pieces of the changelog are another matter:
-one program reads them. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of the rest (32), the rest.
+A file outlives the program that wrote it: layout 2, which is written, names all that it holds; layout 1 is still read.
+The pieces of the changelog are another matter. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of
+the rest (32), the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from router_state import export_v1, snapshot
+from router_state import export_pieces, export_v1, export_v2, snapshot
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.export_checks import check
@@ -19,21 +20,23 @@ from router_state.framing import reading
 from router_state.state import Forgotten, RouterState
 
 MAGIC = b"PBSNAP\r\n"
-VERSION = 1
+VERSION = 2
+_LAYOUTS = {1: export_v1.unpack, 2: export_v2.unpack}
 _PREFIX = struct.Struct(">8sHQ32s")
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds: where it comes from, as its writer put it, and the state; its requests are not part of it."""
+    """What a file holds: where it comes from, as its writer put it, the state without its requests, and the file's layout."""
 
     about: dict[str, str]
     state: RouterState
+    layout: int = VERSION
 
 
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
     """Return a router as a file; `about` says in words where it comes from."""
-    rest = export_v1.pack(state, about)
+    rest = export_v2.pack(export_pieces.gathered(state), about)
     return _PREFIX.pack(MAGIC, VERSION, len(rest), hashlib.sha256(rest).digest()) + rest
 
 
@@ -49,12 +52,13 @@ def unpack(data: bytes) -> Exported:
     rest = data[_PREFIX.size :]
     if len(rest) < length:
         raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
-    if version < 1 or len(rest) > length or hashlib.sha256(rest).digest() != digest:
+    if version not in _LAYOUTS or len(rest) > length or hashlib.sha256(rest).digest() != digest:
         raise CorruptSnapshot("damaged: its bytes do not match its checksum")
     with reading("snapshot"):
-        about, state = export_v1.unpack(rest)
+        about, pieces = _LAYOUTS[version](rest)
+        state = export_pieces.restored(pieces)
         check(state)
-        return Exported(about, state)
+        return Exported(about, state, version)
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:
@@ -71,5 +75,8 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state.seq = state.settled = state.expired = state.rewards_applied = 0
     state.spend_usd = state.committed_usd = state.unmatched_cost_usd = 0.0
     state.forgotten = Forgotten()
+    for suspicion in state.arms.suspicion:
+        if suspicion is not None:
+            suspicion.after = 0  # decisions are counted anew, and all of them are after the alarm
     state.touched.update(snapshot.piece_names(state))
     return state

@@ -49,7 +49,8 @@ def _check_arm(arms: Arms, k: int, *, t: int) -> None:
     _require(f"watch of {name}", _is_watch(arms.watch[k]) and _is_watch(model.watch))
     if suspicion is not None:
         numbers = (suspicion.offset, suspicion.evidence, suspicion.since)
-        _require(f"suspicion of {name}", all(map(math.isfinite, numbers)) and _whole(suspicion.count) >= 0)
+        counts = (suspicion.count, suspicion.after)
+        _require(f"suspicion of {name}", all(map(math.isfinite, numbers)) and all(_whole(count) >= 0 for count in counts))
 
 
 def _check_pacer(state: RouterState) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.export import VERSION, Exported
+from router_state.export import Exported
 
 COUNTS = (
     "decided",
@@ -28,7 +28,7 @@ def summary(exported: Exported, data: bytes) -> dict[str, Any]:
     terms = state.pacing_terms()
     return {
         "about": exported.about,
-        "format": VERSION,
+        "format": exported.layout,
         "bytes": len(data),
         "profile": state.config.profile,
         "dimensions": state.arms.d,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router_state import errors, invariants
+from router_state import errors, export, invariants
 from router_state.config import Price
 from router_state.engine import Engine, Outcome
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, Array, DenseArm, Observation, context, declaration, freeze, same, thaw
@@ -146,6 +147,15 @@ class Books(RuleBasedStateMachine):
         before = freeze(self.engine)
         self.engine = thaw(before, self.contexts)
         assert freeze(self.engine) == before
+
+    @rule()
+    def export_and_import(self) -> None:
+        before = freeze(self.engine)
+        data = export.pack(self.engine.state, {})
+        assert export.pack(export.unpack(data).state, {}) == data
+        assert freeze(self.engine) == before
+        other = Engine.start(replace(self.engine.state.config, snapshot=data))
+        invariants.check(other.state, other.records)
 
     @rule(bad=st.sampled_from(["context", "cost", "reward", "dimensions"]), number=st.sampled_from([math.nan, math.inf, -math.inf]))
     def poison(self, bad: str, number: float) -> None:

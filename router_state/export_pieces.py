@@ -1,0 +1,232 @@
+"""A router's state as named pieces, values and arrays, and back: what a file holds, however the program keeps it.
+
+Every name that is written stands here, so that a change of the program's objects does not change a file. A piece that is added
+later has a name of its own; where a file lacks it, the reader says here what it was before. A name that the reader does not know
+is an error: a router would go on without it, and nobody would see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state.caps import Bucket
+from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.drift import Run, Suspicion, Watch
+from router_state.dual import DualPacer
+from router_state.errors import CorruptSnapshot
+from router_state.pacing import EmaPacer
+from router_state.pieces import fill_symmetric, lower_triangle
+from router_state.state import RouterState
+from router_state.window import Window
+
+MAX_DIMENSIONS = 4096
+COUNTERS = (
+    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
+    "unreachable",
+)  # fmt: skip
+KNOBS = (
+    "alpha", "gamma", "lambda_c", "ridge", "v_max", "n_eff", "onboarding_pulls", "epsilon", "seed", "commitment_ttl_seconds",
+    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding",
+)  # fmt: skip
+PRICE = ("input_price_per_m", "output_price_per_m")
+CAP = ("usd", "seconds", "hard")
+BUCKET = ("left_usd", "at", "reached")
+ARM = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
+SUSPICION = ("offset", "count", "evidence", "since", "after")
+RUN = ("evidence", "count", "total", "since")
+DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
+EMA = ("lambda_t", "cost_ema_usd")
+RNG = ("state", "inc", "has_uint32", "uinteger")
+
+Values = dict[str, Any]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a file holds of a state: JSON values, and arrays by name."""
+
+    values: Values
+    arrays: dict[str, Array]
+
+    def take(self, name: str, *shape: int) -> Array:
+        """Return an array and take it out. Raises CorruptSnapshot where it has another shape."""
+        array = self.arrays.pop(name)
+        if array.shape != shape:
+            raise CorruptSnapshot(f"{name} has the shape {array.shape}, not {shape}")
+        return array
+
+
+def gathered(state: RouterState) -> Pieces:
+    """Return everything that a router goes on from; its requests are not part of it."""
+    values = {
+        "config": _config(state.config),
+        "counters": _fields(state, COUNTERS),
+        "pacer": _pacer(state.pacer),
+        "buckets": [_fields(bucket, BUCKET) for bucket in state.buckets],
+        "rng": _rng(state.rng),
+        "arms": [_arm(state, k) for k in range(len(state.arms))],
+    }
+    return Pieces(values, _arrays(state))
+
+
+def restored(pieces: Pieces) -> RouterState:
+    """Invert `gathered`. Raises CorruptSnapshot, LookupError, TypeError, ValueError."""
+    names = ("config", "counters", "pacer", "buckets", "rng", "arms")
+    config, counters, pacer, buckets, rng, arms = _known("the router", pieces.values, names)
+    state = RouterState.start(_restored_config(config))
+    for name, value in zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True):
+        setattr(state, name, value)
+    state.rng.bit_generator.state = _restored_rng(rng)
+    declared = zip(state.config.caps, buckets, strict=True)
+    state.buckets = [Bucket(cap, *_known("a cap", bucket, BUCKET)) for cap, bucket in declared]
+    _restore_arms(state, arms, pieces)
+    state.pacer = _restored_pacer(pacer, pieces, d=state.arms.d)
+    if pieces.arrays:
+        raise CorruptSnapshot(_unknown("the router", pieces.arrays))
+    return state
+
+
+def _fields(thing: Any, names: Iterable[str]) -> Values:
+    return {name: getattr(thing, name) for name in names}
+
+
+def _known(what: str, body: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+    """Return a piece's values in the order of their names. Raises CorruptSnapshot for a name that is none of these."""
+    if unknown := set(body) - set(names):
+        raise CorruptSnapshot(_unknown(what, unknown))
+    return [body[name] for name in names]
+
+
+def _unknown(what: str, names: Iterable[str]) -> str:
+    return f"{what} has {', '.join(sorted(names))}, which this program does not know: use a newer pbstream"
+
+
+def _config(config: RouterConfig) -> Values:
+    return {
+        "models": {
+            name: {**_fields(model.price, PRICE), "onboarding_pulls": model.onboarding_pulls}
+            for name, model in config.models.items()
+        },
+        "budget_usd_per_request": config.budget_usd_per_request,
+        "dimensions": config.dimensions,
+        "profile": config.profile,
+        "knobs": _fields(config.knobs, KNOBS),
+        "caps": [_fields(cap, CAP) for cap in config.caps],
+    }
+
+
+def _restored_config(body: Mapping[str, Any]) -> RouterConfig:
+    names = ("models", "budget_usd_per_request", "dimensions", "profile", "knobs", "caps")
+    models, budget, dimensions, profile, knobs, caps = _known("the configuration", body, names)
+    if not 2 <= dimensions <= MAX_DIMENSIONS:  # before anything of that size is made
+        raise CorruptSnapshot(f"{dimensions} dimensions can't be")
+    known = {name: _known(f"model {name}", model, (*PRICE, "onboarding_pulls")) for name, model in models.items()}
+    return RouterConfig(
+        models={name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in known.items()},
+        budget_usd_per_request=budget,
+        dimensions=dimensions,
+        profile=profile,
+        knobs=knobs_for(profile, knobs),
+        caps=tuple(Cap(*_known("a cap", cap, CAP)) for cap in caps),
+    )
+
+
+def _rng(rng: np.random.Generator) -> Values:
+    found: Any = rng.bit_generator.state
+    state, inc = (f"{found['state'][name]:x}" for name in ("state", "inc"))  # 128 bits, more than JSON's integers
+    return {"state": state, "inc": inc, "has_uint32": found["has_uint32"], "uinteger": found["uinteger"]}
+
+
+def _restored_rng(body: Mapping[str, Any]) -> Any:
+    state, inc, has_uint32, uinteger = _known("the random generator", body, RNG)
+    return {
+        "bit_generator": "PCG64",
+        "state": {"state": int(state, 16), "inc": int(inc, 16)},
+        "has_uint32": has_uint32,
+        "uinteger": uinteger,
+    }
+
+
+def _pacer(pacer: EmaPacer | DualPacer | None) -> Values | None:
+    if isinstance(pacer, DualPacer):
+        window = pacer.window
+        limited = {str(slot): sorted(models) for slot, models in window.limited.items()}
+        return {"dual": {**_fields(pacer, DUAL), "window": {"size": window.size, "next": window.next, "limited": limited}}}
+    return None if pacer is None else {"ema": _fields(pacer, EMA)}
+
+
+def _restored_pacer(body: Mapping[str, Any] | None, pieces: Pieces, *, d: int) -> EmaPacer | DualPacer | None:
+    if body is None:
+        return None
+    if "ema" in body:
+        return EmaPacer(*_known("the pacer", body["ema"], EMA))
+    lambda_t, debt_usd, target_usd, stale, packed = _known("the pacer", body["dual"], (*DUAL, "window"))
+    window = Window(d)
+    window.size, window.next, limited = _known("the window", packed, ("size", "next", "limited"))
+    window.contexts[: window.size] = pieces.take("window", window.size, d)
+    window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
+    return DualPacer(lambda_t, debt_usd, target_usd, stale, window)
+
+
+def _arm(state: RouterState, k: int) -> Values:
+    arms, suspicion = state.arms, state.arms.suspicion[k]
+    return {
+        "name": arms.names[k],
+        "price": _fields(arms.price[k], PRICE),
+        **{name: getattr(arms, name)[k] for name in ARM},
+        "watch": _watch(arms.watch[k]),
+        "suspicion": None if suspicion is None else _fields(suspicion, SUSPICION),
+        "costs": {"decay": arms.costs[k].decay, "watch": _watch(arms.costs[k].watch)},
+    }
+
+
+def _watch(watch: Watch) -> Values:
+    return {"sigma": watch.sigma, "mean": watch.mean, "up": _fields(watch.up, RUN), "down": _fields(watch.down, RUN)}
+
+
+def _restored_watch(body: Mapping[str, Any]) -> Watch:
+    sigma, mean, up, down = _known("a watch", body, ("sigma", "mean", "up", "down"))
+    return Watch(sigma, mean, *(Run(*_known("a run", run, RUN)) for run in (up, down)))
+
+
+def _arrays(state: RouterState) -> dict[str, Array]:
+    arms, found = state.arms, {}
+    lower = lower_triangle(arms.d)
+    for k in range(len(arms)):
+        found[f"arm/{k}/inverse"] = arms.A_hat_inv[k].ravel()[lower].astype("<f8")
+        found[f"arm/{k}/theta"] = arms.theta[k].astype("<f8")
+        found[f"arm/{k}/tails"] = arms.tails[k, : arms.pending[k]].astype("<f8")
+        found[f"arm/{k}/costs/inverse"] = arms.costs[k].inverse.ravel()[lower].astype("<f8")
+        found[f"arm/{k}/costs/w"] = arms.costs[k].w.astype("<f8")
+    if isinstance(state.pacer, DualPacer):
+        found["window"] = state.pacer.window.contexts[: state.pacer.window.size].astype("<f4")
+    return found
+
+
+def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], pieces: Pieces) -> None:
+    arms, d = state.arms, state.arms.d
+    names = ("name", "price", *ARM, "watch", "suspicion", "costs")
+    bodies = [dict(zip(names, _known("an arm", arm, names), strict=True)) for arm in packed]
+    prices = [Price(*_known("a price", body["price"], PRICE)) for body in bodies]
+    scalars = {name: [body[name] for body in bodies] for name in ARM}
+    arms.restore(tuple(body["name"] for body in bodies), prices=prices, scalars=scalars)
+    half = d * (d + 1) // 2
+    for k, body in enumerate(bodies):
+        model = arms.costs[k]
+        fill_symmetric(arms.A_hat_inv[k], pieces.take(f"arm/{k}/inverse", half))
+        arms.theta[k][:] = pieces.take(f"arm/{k}/theta", d)
+        arms.tails[k, : arms.pending[k]] = pieces.take(f"arm/{k}/tails", arms.pending[k], d)
+        fill_symmetric(model.inverse, pieces.take(f"arm/{k}/costs/inverse", half))
+        model.w[:] = pieces.take(f"arm/{k}/costs/w", d)
+        arms.show_costs(k)
+        model.decay, watch = _known("a cost model", body["costs"], ("decay", "watch"))
+        model.watch, arms.watch[k] = _restored_watch(watch), _restored_watch(body["watch"])
+        if body["suspicion"] is not None:
+            arms.suspicion[k] = Suspicion(*_known("a suspicion", body["suspicion"], SUSPICION))
+    arms.derive()

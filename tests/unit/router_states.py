@@ -1,0 +1,105 @@
+"""A router in every state that it can be in: `python -m tests.unit.router_states` writes them as the fixtures of a layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from router_state import export
+from router_state.config import Cap, Price
+from router_state.dual import DualPacer
+from router_state.engine import Engine
+from streams.state.snapshots import summary
+from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / f"layout-{export.VERSION}"
+CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
+ABOUT = {"router_id": "home", "service": "test", "exported_at": "2026-11-22T12:00:00Z"}
+
+
+def play(engine: Engine, count: int, *, only: str | None = None, reward: float = 0.8, bill: float = 1.0) -> None:
+    """Let a router decide `count` requests, and tell it what they cost (in list prices) and how good they were."""
+    rng = np.random.default_rng([7, engine.state.seq])
+    for number in range(engine.state.seq, engine.state.seq + count):
+        x = np.append(rng.normal(size=engine.state.arms.d - 1), 1.0)
+        allowed = None if only is None else {only}
+        made = engine.decide(f"r-{number}", x, now=1e9 + number, allowed_models=allowed)
+        engine.settle(f"r-{number}", cost_usd=bill * float(rng.lognormal(0, 0.3)) * made.price.per_1k)
+        engine.learn(f"r-{number}", reward=min(1.0, reward + 0.1 * float(rng.random())))
+
+
+def _played(count: int = 60, **declared: object) -> Engine:
+    engine = Engine.start(replace(declaration(**{"profile": "live", "pulls": 2, **declared}), offset=3))  # type: ignore[arg-type]
+    play(engine, count)
+    return engine
+
+
+def _capped() -> Engine:
+    engine = Engine.start(replace(declaration(profile="live", pulls=2), caps=CAPS))
+    play(engine, 20, bill=3.0)
+    assert [bucket.reached for bucket in engine.state.buckets] == [True, False]
+    return engine
+
+
+def _suspect() -> Engine:
+    engine = _played(150, epsilon=0.3)
+    for _ in range(10):
+        play(engine, 10, only="dear", reward=0.0)
+    assert engine.state.arms.suspicion[engine.state.arms.row["dear"]] is not None
+    return engine
+
+
+def _retired() -> Engine:
+    engine = _played()
+    models = {"cheap": engine.state.config.models["cheap"], "dear": replace(engine.state.config.models["dear"], price=CHEAP)}
+    engine.configure(replace(engine.state.config, models=models), now=1e9 + 60)
+    play(engine, 5)
+    return engine
+
+
+def _limited() -> Engine:
+    engine = _played()
+    play(engine, 9, only="middle")
+    assert isinstance(engine.state.pacer, DualPacer) and engine.state.pacer.window.limited
+    return engine
+
+
+def _unreachable() -> Engine:
+    engine = _played(200, budget=1e-6)
+    assert engine.state.unreachable
+    return engine
+
+
+STATES: dict[str, Callable[[], Engine]] = {
+    "empty": lambda: Engine.start(declaration({}, profile="live", budget=None)),
+    "declared": lambda: Engine.start(declaration(profile="live", pulls=None)),
+    "onboarding": lambda: _played(10, pulls=20),
+    "unpaced": lambda: _played(budget=None),
+    "paper": lambda: _played(profile="paper"),
+    "live": lambda: _played(200),
+    "limited": _limited,
+    "capped": _capped,
+    "suspect": _suspect,
+    "retired": _retired,
+    "unreachable": _unreachable,
+    "free": lambda: _played(prices={"free": Price(0.0, 0.0), "dear": DEAR}),
+    "wide": lambda: _played(21, prices={"cheap": PORTFOLIO["cheap"]}, dimensions=66, pulls=0),
+}
+
+
+def main() -> None:
+    """Write a file of each state, and what it holds in words."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, state in STATES.items():
+        data = export.pack(state().state, ABOUT)
+        (FOLDER / f"{name}.pbs").write_bytes(data)
+        found = summary(export.unpack(data), data)
+        (FOLDER / f"{name}.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
