@@ -1,35 +1,84 @@
-"""`pbstream fit`: contexts and priors from prompts that were judged before."""
+"""`pbstream fit`: contexts and priors from prompts that were judged or billed before, or from a router's history."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
+from streams.cli.fit_explained import explain as explain_fit
+from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
+from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
-from streams.console.session import Session, json_option, pass_session
+from streams.console.session import Session, json_option, pass_session, router_option
 
 
 @click.command()
-@click.argument("judgements", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="[JUDGEMENTS] FOLDER", type=click.Path(path_type=Path))
+@click.option("--from-history", is_flag=True, help="Learn from the topics of a router instead of a file.")
+@click.option("--from", "export", type=click.Path(exists=True, file_okay=False, path_type=Path), help="An export instead of Kafka.")
+@router_option
 @click.option("--components", type=click.IntRange(1), default=25, show_default=True, help="k; contexts have k + 1 numbers.")
 @click.option("--ridge", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="λ_0 of the priors.")
+@click.option("--explain", is_flag=True, help="Say what the priors are worth, as tables and as FOLDER/worth.png.")
 @json_option
 @pass_session
-def fit(session: Session, judgements: Path, folder: Path, components: int, ridge: float, as_json: bool) -> None:
-    """Fit a PCA and warm-up priors from JUDGEMENTS, and write them into FOLDER as arrays and JSON.
+def fit(
+    session: Session,
+    /,
+    paths: Sequence[Path],
+    from_history: bool,
+    export: Path | None,
+    router_id: str,
+    components: int,
+    ridge: float,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
 
-    One line per prompt, with what the answers of some models were worth, from 0 to 1:
+    JUDGEMENTS has a line per prompt, with what the answers of some models were worth, from 0 to 1, and what they cost in
+    dollars; one of the two is enough. A PCA is fitted beside the priors:
 
     \b
-      {"prompt": "Why is the sky blue?", "rewards": {"small": 0.7, "large": 0.95}}
+      {"prompt": "Why is the sky blue?", "rewards": {"small": 0.7, "large": 0.95}, "costs": {"small": 0.00003, "large": 0.0011}}
 
     \b
-      pbstream fit judged.jsonl fitted/
+      pbstream fit judged.jsonl fitted/ --explain
       PB_PROJECTION_PATH=fitted pbstream worker
       pbstream models add small --input-price 0.1 --output-price 0.1 --prior fitted/
+
+    With --from-history a router's own decisions, bills and rewards are learned from, for one with the same contexts:
+
+    \b
+      pbstream fit --from-history --router acme.chat fitted/
+      pbstream fit --from-history --router acme.chat --from export/ fitted/
     """
+    from streams.warm_start.worth import as_json as worth_as_json
+    from streams.warm_start.worth import worth_of
+
+    if len(paths) != (1 if from_history else 2):
+        raise click.UsageError("--from-history takes FOLDER alone." if from_history else "Give JUDGEMENTS and FOLDER.")
+    if export is not None and not from_history:
+        raise click.UsageError("--from says which history: give --from-history as well.")
+    folder = paths[-1]
+    if from_history:
+        summary = _fit_history(session, export, router_id, folder, ridge)
+    else:
+        summary = _fit_file(session, paths[0], folder, components, ridge)
+    worth = worth_of(summary.observed) if explain else None
+    if as_json:
+        print_json({**_figures(summary, folder), **({} if worth is None else {"worth": worth_as_json(worth)})})
+    else:
+        _show(summary, folder, from_history=from_history)
+    if worth is not None:
+        explain_fit(worth, folder / "worth.png", quiet=as_json)
+
+
+def _fit_file(session: Session, judgements: Path, folder: Path, components: int, ridge: float) -> Any:
     from streams.encoder.encoder import load_sentences
     from streams.warm_start.fit import fit as fit_priors
 
@@ -39,23 +88,53 @@ def fit(session: Session, judgements: Path, folder: Path, components: int, ridge
         path=settings.encoder_path,
         weights=settings.encoder_weights,
     )
-    summary = fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
-    if as_json:
-        print_json(
-            {
-                "folder": str(folder.absolute()),
-                "prompts": summary.prompts,
-                "dimensions": summary.dimensions,
-                "kept_variance": summary.kept_variance,
-                "rewards": dict(summary.rewards),
-                "mean_reward": dict(summary.mean_reward),
-            }
-        )
-        return
-    shown = table("model", "judged prompts", "mean reward", title=f"{summary.prompts} prompts, {summary.dimensions} dimensions")
-    for model, count in summary.rewards.items():
-        shown.add_row(model, f"{count:,}", f"{summary.mean_reward[model]:.3f}")
+    return fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
+
+
+def _fit_history(session: Session, export: Path | None, router_id: str, folder: Path, ridge: float) -> Any:
+    from streams.history.account import Account
+    from streams.simulate.cases import Cases
+    from streams.simulate.observed import NothingObserved, observe
+    from streams.warm_start.fit import fit_observed
+
+    account = Account()
+    with ExitStack() as stack:
+        history = history_of(session, export, stack)
+        cases = Cases(happened(history, router_id, account), contexts=contexts_of(session, stack), account=account)
+        try:
+            observed = observe(cases)
+        except NothingObserved as nothing:
+            raise (Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)) from None
+    for line in account.lines():
+        click.echo(f"Left out: {line}", err=True)
+    return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
+
+
+def _figures(summary: Any, folder: Path) -> dict[str, Any]:
+    return {
+        "folder": str(folder.absolute()),
+        "prompts": summary.prompts,
+        "dimensions": summary.dimensions,
+        "kept_variance": summary.kept_variance,
+        "rewards": dict(summary.rewards),
+        "mean_reward": dict(summary.mean_reward),
+        "costs": dict(summary.costs),
+        "mean_cost_usd": dict(summary.mean_cost_usd),
+    }
+
+
+def _show(summary: Any, folder: Path, *, from_history: bool) -> None:
+    columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
+    shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
+    for model in dict.fromkeys((*summary.rewards, *summary.costs)):
+        judged, billed = summary.rewards.get(model), summary.costs.get(model)
+        rewards = ("–", "–") if judged is None else (f"{judged:,}", f"{summary.mean_reward[model]:.3f}")
+        costs = ("–", "–") if billed is None else (f"{billed:,}", f"{summary.mean_cost_usd[model]:.3g}")
+        shown.add_row(model, *rewards, *costs)
     console().print(shown)
-    click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
-    click.echo(f"  PB_PROJECTION_PATH={folder} pbstream worker")
+    if summary.kept_variance is not None:
+        click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
+        click.echo(f"  PB_PROJECTION_PATH={folder} pbstream worker")
+    elif from_history:
+        click.echo("For a router whose contexts are made as this one's were. Next:")
     click.echo(f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder}")

@@ -89,10 +89,12 @@ def add(
         raise click.UsageError("--n-eff says how much a prior counts: give --prior or --like as well.")
     model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
     if prior is not None:
-        model["prior"] = _from_folder(prior, name)
+        model |= _from_folder(prior, name)
     if like is not None:
         model["prior"] = {"like": like}
     if n_eff is not None:
+        if "prior" not in model:
+            raise Failure(f"{prior} knows costs of {name!r} only: --n-eff says how much rewards count.")
         model["prior"]["n_eff"] = n_eff
     if onboarding_pulls is not None:
         model["onboarding_pulls"] = onboarding_pulls
@@ -195,9 +197,9 @@ def _dimensions(settings: Settings) -> int:
 
 
 def _from_folder(folder: Path, model: str) -> Document:
-    from streams.warm_start.priors import load_priors, prior_for_wire
+    from streams.warm_start.priors import fields_for_wire, load_priors
 
-    return prior_for_wire(load_priors(folder), model)
+    return fields_for_wire(load_priors(folder), model)
 
 
 def _prior(model: Document) -> str:

@@ -1,13 +1,13 @@
-"""Fit a projection and warm-up priors from prompts that were judged offline; needs scikit-learn (extra `reference`)."""
+"""Fit a projection and warm-up priors of rewards and costs from prompts that were judged or billed before.
+
+A projection needs scikit-learn (extra `reference`).
+"""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,37 +16,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from streams.encoder.encoder import SentenceEncoder
 from streams.encoder.projection import Projection
 from streams.files.array_folder import Array
-from streams.warm_start.priors import Priors, load_priors, prior_for_wire
-
-__all__ = ["FitSummary", "JudgedPrompt", "UnusableJudgements", "fit", "load_priors", "prior_for_wire", "read_judgements"]
-
-_SHOWN_ERRORS = 10
-
-
-class UnusableJudgements(ValueError):
-    """The file cannot be fitted; the message names the lines."""
-
-    reason = "unusable_judgements"
-    retriable = False
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPrompt:
-    """One prompt and the reward in [0, 1] of each model that answered it."""
-
-    prompt: str
-    rewards: Mapping[str, float]
+from streams.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
+from streams.warm_start.observations import Observations
+from streams.warm_start.priors import CostPriors, Priors
 
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """What was fitted: how many prompts, per model how many rewards and their mean, the variance the projection keeps."""
+    """What was fitted: how many prompts, per model rewards and bills with their means, the variance that the projection keeps.
+
+    `kept_variance` is None where no projection was fitted.
+    """
 
     prompts: int
     rewards: Mapping[str, int]
     mean_reward: Mapping[str, float]
+    costs: Mapping[str, int]
+    mean_cost_usd: Mapping[str, float]
     dimensions: int
-    kept_variance: float
+    kept_variance: float | None
+    observed: Observations = field(repr=False)
 
 
 def fit(
@@ -61,7 +50,8 @@ def fit(
     """Write a projection and priors for every model of a JSONL file into `out_dir`.
 
     Args:
-        judgements: lines `{"prompt": …, "rewards": {model: r}}` or `{"prompt": …, "arms": {model: {"reward": r}}}`.
+        judgements: lines `{"prompt": …, "rewards": {model: r}, "costs": {model: usd}}`, one of the two at least, or
+            `{"prompt": …, "arms": {model: {"reward": r, "cost": usd}}}`.
         sentences: the sentence encoder that the workers run.
         components: k; the contexts have d = k + 1 entries.
         ridge: λ_0 > 0 on the design matrices' diagonal.
@@ -78,16 +68,40 @@ def fit(
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
     projection, kept = fit_projection(embeddings, components)
-    priors = fit_priors(projection, projection.project(embeddings), judged, ridge=ridge)
+    summary = fit_observed(
+        _observations(judged, projection.project(embeddings)), out_dir, projection=projection.checksum, ridge=ridge, kept=kept
+    )
     projection.save(out_dir)
+    return summary
+
+
+def fit_observed(
+    observed: Observations, out_dir: Path, *, projection: str, ridge: float = 1.0, kept: float | None = None
+) -> FitSummary:
+    """Write priors for every model that was observed into `out_dir`.
+
+    Args:
+        projection: what made the contexts, as priors name it.
+        ridge: λ_0 > 0 on the design matrices' diagonal.
+        kept: the share of the variance that a projection keeps which was fitted on the way.
+
+    Raises:
+        UnusableJudgements: there is neither a reward nor a bill.
+    """
+    priors = fit_priors(observed, projection=projection, ridge=ridge)
     priors.save(out_dir)
-    rewards = {model: [row.rewards[model] for row in judged if model in row.rewards] for model in priors.models}
+    rewards, costs = (
+        {m: v[np.isfinite(v)] for m, v in zip(observed.models, of.T, strict=True)} for of in (observed.rewards, observed.costs)
+    )
     return FitSummary(
-        prompts=len(judged),
-        rewards={model: len(values) for model, values in rewards.items()},
-        mean_reward={model: math.fsum(values) / len(values) for model, values in rewards.items()},
-        dimensions=projection.dimensions,
+        prompts=len(observed),
+        rewards={model: len(rewards[model]) for model in priors.models},
+        mean_reward={model: float(rewards[model].mean()) for model in priors.models},
+        costs={model: len(values) for model, values in costs.items() if len(values)},
+        mean_cost_usd={model: float(values.mean()) for model, values in costs.items() if len(values)},
+        dimensions=priors.dimensions,
         kept_variance=kept,
+        observed=observed,
     )
 
 
@@ -100,70 +114,51 @@ def fit_projection(embeddings: Array, components: int) -> tuple[Projection, floa
     return Projection(pca.mean_, pca.components_, pca.explained_variance_), kept
 
 
-def fit_priors(projection: Projection, contexts: Array, judged: Sequence[JudgedPrompt], *, ridge: float) -> Priors:
-    """Return A = ridge·I + Σ xxᵀ and b = Σ reward·x over the prompts that each model answered, contexts (n, d)."""
-    models = tuple(sorted({model for row in judged for model in row.rewards}))
-    d = contexts.shape[1]
-    A, b = np.empty((len(models), d, d)), np.empty((len(models), d))
-    for index, model in enumerate(models):
-        answered = [position for position, row in enumerate(judged) if model in row.rewards]
-        x, reward = contexts[answered], np.array([judged[position].rewards[model] for position in answered])
-        A[index] = ridge * np.eye(d) + x.T @ x
-        b[index] = reward @ x
-    return Priors(models, A, b, projection.checksum)
-
-
-def read_judgements(path: Path) -> list[JudgedPrompt]:
-    """Read judged prompts, one a line; blank lines are passed over.
+def fit_priors(observed: Observations, *, projection: str, ridge: float) -> Priors:
+    """Return A = ridge·I + Σ xxᵀ and b = Σ reward·x over the prompts that each model answered, and the same sums of its bills.
 
     Raises:
-        UnusableJudgements: no file, no prompts, or bad lines: the first ten are named with their number and what is wrong.
+        UnusableJudgements: there is neither a reward nor a bill.
     """
-    judged: list[JudgedPrompt] = []
-    errors: list[str] = []
-    for number, line in _lines(path):
-        try:
-            judged.append(_parse(line))
-        except UnusableJudgements as wrong:
-            errors.append(f"{path}, line {number}: {wrong}")
-    if errors:
-        more = len(errors) - _SHOWN_ERRORS
-        raise UnusableJudgements("\n".join(errors[:_SHOWN_ERRORS] + ([f"… and {more} more"] if more > 0 else [])))
-    if not judged:
-        raise UnusableJudgements(f"{path} holds no prompts")
-    return judged
+    X, d = observed.contexts, observed.contexts.shape[1]
+    rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]
+    A, b = np.empty((len(rewarded), d, d)), np.empty((len(rewarded), d))
+    for row, k in enumerate(rewarded):
+        known = np.isfinite(observed.rewards[:, k])
+        A[row] = ridge * np.eye(d) + X[known].T @ X[known]
+        b[row] = observed.rewards[known, k] @ X[known]
+    costs = fit_costs(observed)
+    if not rewarded and costs is None:
+        raise UnusableJudgements("there is neither a reward nor a bill above zero to learn from")
+    return Priors(tuple(observed.models[k] for k in rewarded), A, b, projection, costs)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line
-    except OSError as unreadable:
-        raise UnusableJudgements(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+def fit_costs(observed: Observations) -> CostPriors | None:
+    """Return the sums over each model's bills above zero, or None where there are none."""
+    X = observed.contexts
+    billed = [k for k in range(len(observed.models)) if (observed.costs[:, k] > 0.0).any()]
+    if not billed:
+        return None
+    A, b, means = [], [], []
+    for k in billed:
+        bills = observed.costs[:, k]
+        some = bills > 0.0
+        A.append(X[some].T @ X[some])
+        b.append(np.log(bills[some]) @ X[some])
+        means.append(bills[np.isfinite(bills)].mean())
+    return CostPriors(tuple(observed.models[k] for k in billed), np.stack(A), np.stack(b), np.array(means))
 
 
-def _parse(line: bytes) -> JudgedPrompt:
-    try:
-        row = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as wrong:
-        raise UnusableJudgements("is not UTF-8") from wrong
-    except (ValueError, RecursionError) as wrong:
-        raise UnusableJudgements(f"is not JSON ({wrong})") from wrong
-    if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
-        raise UnusableJudgements('needs "prompt", a text that is not blank')
-    rewards = row.get("rewards", row.get("arms"))
-    if not isinstance(rewards, dict) or not rewards:
-        raise UnusableJudgements('needs "rewards", as {"model": 0.9}, or "arms", as {"model": {"reward": 0.9}}')
-    return JudgedPrompt(row["prompt"], {model: _reward(model, value) for model, value in rewards.items()})
-
-
-def _reward(model: str, value: Any) -> float:
-    reward = value.get("reward") if isinstance(value, dict) else value
-    if not isinstance(reward, int | float) or isinstance(reward, bool) or not 0.0 <= reward <= 1.0:
-        raise UnusableJudgements(f"the reward of {model!r} must be a number from 0 to 1, not {reward!r}")
-    return float(reward)
+def _observations(judged: Sequence[JudgedPrompt], contexts: Array) -> Observations:
+    models = tuple(sorted({model for row in judged for model in (*row.rewards, *row.costs)}))
+    nan = float("nan")
+    return Observations(
+        models,
+        contexts,
+        np.array([[row.rewards.get(model, nan) for model in models] for row in judged]),
+        np.array([[row.costs.get(model, nan) for model in models] for row in judged]),
+        [row.prompt for row in judged],
+    )
 
 
 def _embed(prompts: Sequence[str], sentences: SentenceEncoder, console: Console) -> Array:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agents.refusals import WrongPrior
-from router_state.config import Prior
+from router_state.config import CostPrior, Prior
 from schemas.priors import ReferencedPrior
 from streams.files.array_folder import UnusableArrays
-from streams.warm_start.priors import load_priors
+from streams.warm_start.priors import Priors, load_priors
 
 
 def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[Prior]]:
@@ -30,9 +30,20 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
             raise WrongPrior(f"the prior can't be read: {type(error).__name__}") from None
         if priors.checksum != reference.sha256:
             raise WrongPrior("the prior has another checksum than declared")
+        costs = _costs(priors, model)
         if model not in priors.models:
-            raise WrongPrior("the folder has no prior of this model")
+            if costs is None:
+                raise WrongPrior("the folder has no prior of this model")
+            return Prior(costs=costs)
         k = priors.models.index(model)
-        return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff)
+        return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff, costs=costs)
 
     return read_prior
+
+
+def _costs(priors: Priors, model: str) -> CostPrior | None:
+    costs = priors.costs
+    if costs is None or model not in costs.models:
+        return None
+    k = costs.models.index(model)
+    return CostPrior(costs.A[k], costs.b[k], float(costs.means[k]))

@@ -12,9 +12,9 @@ from benchmarks.arena import Trace, play
 from benchmarks.elsewhere.__main__ import main
 from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.drawn import drawn, recipe
-from benchmarks.elsewhere.line import cross_fitted
 from benchmarks.elsewhere.made import ORDERS, ordered, tasks, winner
 from benchmarks.elsewhere.measures import measured, references, windows
+from streams.warm_start.lines import held_out
 
 SHORT = 0.2
 
@@ -62,7 +62,7 @@ def test_the_line_finds_what_is_linear() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(500, 5)), np.ones((500, 1))], axis=1)
     outcomes = X @ rng.normal(size=(6, 2)) + 0.1 * rng.normal(size=(500, 2))
-    assert np.abs(cross_fitted(X, outcomes) - outcomes).mean() < 0.1
+    assert np.abs(held_out(X, outcomes) - outcomes).mean() < 0.1
 
 
 def test_the_winner_is_the_best_mix_and_found_by_whoever_takes_it() -> None:

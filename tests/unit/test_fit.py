@@ -12,7 +12,9 @@ from rich.console import Console
 from streams.encoder.encoder import Progress
 from streams.encoder.projection import Projection
 from streams.files.array_folder import Array
-from streams.warm_start.fit import UnusableJudgements, fit, load_priors, read_judgements
+from streams.warm_start.fit import fit
+from streams.warm_start.judgements import UnusableJudgements, read_judgements
+from streams.warm_start.priors import cost_prior_for_wire, fields_for_wire, load_priors
 
 
 class HashedSentences:
@@ -73,7 +75,15 @@ def test_fitted_contexts_are_centred_and_white(tmp_path: Path, console: Console)
 
 def test_rewards_may_stand_in_arms_beside_costs(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "in.jsonl", [{"prompt": "p", "arms": {"small": {"reward": 0.25, "cost": 1e-5}}}, ""])
-    assert [dict(row.rewards) for row in read_judgements(path)] == [{"small": 0.25}]
+    row = read_judgements(path)[0]
+    assert (dict(row.rewards), dict(row.costs)) == ({"small": 0.25}, {"small": 1e-5})
+
+
+def test_costs_alone_are_enough_for_a_line(tmp_path: Path) -> None:
+    path = write_lines(
+        tmp_path / "in.jsonl", [{"prompt": "p", "costs": {"small": 0}}, {"prompt": "q", "arms": {"small": {"cost": 1}}}]
+    )
+    assert [(dict(row.rewards), dict(row.costs)) for row in read_judgements(path)] == [({}, {"small": 0.0}), ({}, {"small": 1.0})]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +99,11 @@ def test_rewards_may_stand_in_arms_beside_costs(tmp_path: Path) -> None:
         ('{"prompt": "p", "rewards": {"small": 1.5}}', "'small' must be a number from 0 to 1, not 1.5"),
         ('{"prompt": "p", "rewards": {"small": NaN}}', "not nan"),
         ('{"prompt": "p", "rewards": {"small": true}}', "not True"),
-        ('{"prompt": "p", "arms": {"small": {"cost": 1}}}', "not None"),
+        ('{"prompt": "p", "arms": {"small": {"reward": null, "cost": 1}}}', "not None"),
+        ('{"prompt": "p", "arms": {"small": {}}}', "rewards"),
+        ('{"prompt": "p", "arms": [1]}', "by model"),
+        ('{"prompt": "p", "costs": {"small": -1}}', "the cost of 'small' must be a number from 0 to 1000, not -1"),
+        ('{"prompt": "p", "costs": {"small": Infinity}}', "not inf"),
     ],
 )
 def test_a_bad_line_is_named_by_its_number(tmp_path: Path, line: str, problem: str) -> None:
@@ -124,4 +138,35 @@ def test_too_few_prompts_for_the_components_write_nothing(tmp_path: Path, consol
     path = write_lines(tmp_path / "in.jsonl", [judged(n, small=0.5) for n in range(5)])
     with pytest.raises(UnusableJudgements, match="5 components need more than 5 prompts"):
         fit(path, tmp_path / "out", sentences=HashedSentences(), components=5, console=console)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bills_become_sums_of_their_logarithms_and_a_mean_with_zeros(tmp_path: Path, console: Console) -> None:
+    rows = [judged(n, small=0.5) | {"costs": {"small": 0.0 if n % 5 == 0 else 1e-4 * (n + 1), "billed": 2e-3}} for n in range(20)]
+    summary = fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=3, console=console)
+    priors = load_priors(tmp_path)
+    x = Projection.load(tmp_path).project(HashedSentences().embed([row["prompt"] for row in rows]))
+    paid = [n for n in range(20) if n % 5]
+    small = cost_prior_for_wire(priors, "small")
+    assert small is not None
+    np.testing.assert_allclose(small["A"], x[paid].T @ x[paid], atol=1e-9)
+    np.testing.assert_allclose(small["b"], np.log([1e-4 * (n + 1) for n in paid]) @ x[paid], atol=1e-9)
+    assert small["mean_usd"] == pytest.approx(np.mean([0.0 if n % 5 == 0 else 1e-4 * (n + 1) for n in range(20)]))
+    assert fields_for_wire(priors, "small").keys() == {"prior", "cost_prior"}
+    assert fields_for_wire(priors, "billed").keys() == {"cost_prior"}
+    assert (summary.costs, summary.rewards) == ({"billed": 20, "small": 20}, {"small": 20})
+
+
+def test_priors_without_bills_are_the_same_file_as_before_there_were_any(tmp_path: Path, console: Console) -> None:
+    rows = [judged(n, small=n / 20) for n in range(20)]
+    fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=3, console=console)
+    priors = load_priors(tmp_path)
+    assert priors.costs is None
+    assert json.loads((tmp_path / "priors.json").read_text())["details"].keys() == {"models", "projection"}
+
+
+def test_bills_of_zero_alone_and_no_rewards_are_nothing_to_learn_from(tmp_path: Path, console: Console) -> None:
+    rows = [{"prompt": f"prompt {n}", "costs": {"small": 0.0}} for n in range(20)]
+    with pytest.raises(UnusableJudgements, match="neither a reward nor a bill"):
+        fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out", sentences=HashedSentences(), components=3, console=console)
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,67 @@
+"""What `pbstream fit --explain` prints: how well prompts are predicted, which models differ where, what a budget buys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streams.console.output import console, table
+
+MOST_PAIRS = 8
+SHOWN = 60  # characters of a prompt
+
+
+def explain(worth: Any, picture: Path, *, quiet: bool) -> None:
+    """Print what priors are worth, unless `quiet`, and draw it."""
+    from streams.warm_start.worth import sentence
+
+    if not quiet:
+        _models(worth)
+        _pairs(worth)
+        _frontier(worth)
+        click.echo(sentence(worth))
+    try:
+        from streams.warm_start.worth_plot import draw
+
+        draw(worth, picture)
+    except ModuleNotFoundError as missing:
+        click.echo(f"No picture: {missing.name} is not installed (extra demo).", err=True)
+        return
+    click.echo(f"Picture: {picture}", err=quiet)
+
+
+def _number(value: float | None, pattern: str) -> str:
+    return "–" if value is None else format(value, pattern)
+
+
+def _models(worth: Any) -> None:
+    columns = ("model", "reward error", "its mean alone", "cost error, factor", "its mean alone", "best on", "for example")
+    shown = table(*columns, title="Prompts that were held out")
+    for one in worth.models:
+        examples = "\n".join(name[:SHOWN].replace("\n", " ") for name in one.examples)
+        errors = (_number(value, ".3f") for value in (one.reward_error, one.reward_spread))
+        factors = (_number(value, ".2f") for value in (one.cost_error, one.cost_spread))
+        shown.add_row(one.model, *errors, *factors, f"{one.best_on:.0%}", examples or "–")
+    console().print(shown)
+
+
+def _pairs(worth: Any) -> None:
+    if not worth.pairs:
+        return
+    shown = table("model", "is above", "by", "± by prompt", "the other is better on", title="Which models differ on which prompts")
+    for pair in worth.pairs[:MOST_PAIRS]:
+        shown.add_row(pair.model, pair.other, f"{pair.difference:.3f}", f"{pair.spread:.3f}", f"{pair.other_better:.0%}")
+    console().print(shown)
+
+
+def _frontier(worth: Any) -> None:
+    if not worth.frontier:
+        return
+    shown = table("budget, $", "best fixed mix", "routed", "gain", "cost ÷ budget", title="What a budget buys")
+    for bought in worth.frontier:
+        ratio = f"{bought.routed_cost_usd / bought.budget_usd:.2f}"
+        gain = f"{bought.routed - bought.mix:+.3f}"
+        shown.add_row(f"{bought.budget_usd:.2g}", f"{bought.mix:.3f}", f"{bought.routed:.3f}", gain, ratio)
+    console().print(shown)

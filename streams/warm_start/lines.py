@@ -1,0 +1,106 @@
+"""What a linear model makes of prompts it has not seen, and what a budget buys with it: choices, and the best fixed mix."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state.dual import solve_dual
+from streams.files.array_folder import Array
+
+FOLDS = 5
+RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
+FEW = 2 * FOLDS  # outcomes of which nothing but their mean is learned
+
+
+def held_out(contexts: Array, outcomes: Array) -> Array:
+    """Return linear predictions, shape (n, m), each from the four fifths of what is known that it is not in.
+
+    The ridge is, for each outcome, the one with the least held-out error. Where an outcome is not known, it is predicted from all.
+
+    Args:
+        contexts: shape (n, d), last entry 1.0; it is not penalised.
+        outcomes: shape (n, m); NaN: not known.
+    """
+    found = np.empty_like(outcomes)
+    known = np.isfinite(outcomes)
+    alike: dict[bytes, list[int]] = {}
+    for k in range(outcomes.shape[1]):
+        alike.setdefault(known[:, k].tobytes(), []).append(k)
+    for columns in map(np.array, alike.values()):
+        rows = known[:, columns[0]]
+        if rows.sum() <= FEW:
+            found[:, columns] = np.nanmean(outcomes[rows][:, columns], axis=0) if rows.any() else 0.0
+            continue
+        inside = outcomes[np.ix_(rows, columns)]
+        cross, ridges = _cross_fitted(contexts[rows], inside)
+        found[np.ix_(rows, columns)] = cross
+        if not rows.all():
+            found[np.ix_(~rows, columns)] = _best(_regress(contexts[rows], inside, contexts[~rows]), ridges)
+    return found
+
+
+def _cross_fitted(contexts: Array, outcomes: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Return held-out predictions (n, m) and which ridge predicts each outcome best, shape (m,)."""
+    n, m = outcomes.shape
+    fold = np.random.default_rng(0).permutation(n) % FOLDS
+    found = np.empty((len(RIDGES), n, m))
+    for held in range(FOLDS):
+        asked = fold == held
+        found[:, asked] = _regress(contexts[~asked], outcomes[~asked], contexts[asked])
+    ridges = ((found - outcomes) ** 2).mean(1).argmin(0)
+    return _best(found, ridges), ridges
+
+
+def _best(found: Array, ridges: npt.NDArray[np.intp]) -> Array:
+    chosen: Array = np.stack([found[j, :, k] for k, j in enumerate(ridges)], axis=1)
+    return chosen
+
+
+def _regress(contexts: Array, outcomes: Array, asked: Array) -> Array:
+    """Return what every ridge, shape (R, len(asked), m), predicts for contexts, from others with their outcomes."""
+    centre, mean = contexts[:, :-1].mean(0), outcomes.mean(0)
+    X, Y = contexts[:, :-1] - centre, outcomes - mean
+    values, vectors = np.linalg.eigh(X.T @ X)
+    target, Z = vectors.T @ (X.T @ Y), (asked[:, :-1] - centre) @ vectors
+    return np.stack([mean + Z @ (target / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in RIDGES])
+
+
+def within_budget(scores: Array, expected: Array, costs: Array, budget: float) -> npt.NDArray[np.intp]:
+    """Return the choices, shape (n,), of scores less expected costs, at the price of a dollar that meets the budget in hindsight.
+
+    Args:
+        scores, expected, costs: shape (n, K): rewards and costs as predicted, costs as billed.
+    """
+    rows = np.arange(len(scores))
+
+    def choices(per_dollar: float) -> npt.NDArray[np.intp]:
+        won: npt.NDArray[np.intp] = (scores - per_dollar * expected).argmax(1)
+        return won
+
+    def over(per_dollar: float) -> bool:
+        return float(costs[rows, choices(per_dollar)].mean()) > budget
+
+    if not over(0.0):
+        return choices(0.0)
+    low, high = 0.0, 2.0 * (solve_dual(scores, expected, target=budget / 2.0) or 1e6)
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if over(middle) else (low, middle)
+    return choices(high)
+
+
+def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, float]:
+    """Return cost ÷ budget and reward of the best mixture of models within the budget: what a coin can reach.
+
+    Args:
+        rewards, costs: shape (n, K); only their means matter.
+    """
+    points = sorted(zip(costs.mean(0).tolist(), rewards.mean(0).tolist(), strict=True))
+    best = points[0] if points[0][0] > budget else max((p for p in points if p[0] <= budget), key=lambda p: p[1])
+    for low in points:
+        for high in points:
+            if low[0] <= budget < high[0]:
+                share = (budget - low[0]) / (high[0] - low[0])
+                best = max(best, (budget, low[1] + share * (high[1] - low[1])), key=lambda p: p[1])
+    return best[0] / budget, best[1]

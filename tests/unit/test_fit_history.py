@@ -1,0 +1,72 @@
+"""`pbstream fit --from-history`: priors out of a router's own decisions, bills and rewards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.paper.history import ROUTER, write_history
+from streams.cli import main
+from streams.simulate.cases import Case
+from streams.simulate.observed import NothingObserved, observe
+from streams.warm_start.priors import load_priors
+
+N, D = 300, 4
+MODELS = ("small", "large")
+PRICES = {"small": (0.1, 0.1), "large": (1.0, 3.0)}
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(5)
+    contexts = np.column_stack([rng.normal(size=(N, D - 1)), np.ones(N)])
+    rewards = np.clip(np.array([0.7, 0.8]) + 0.1 * contexts[:, :1] * np.array([-1.0, 1.0]), 0.0, 1.0)
+    costs = np.array([2e-5, 1e-3]) * np.exp(0.3 * contexts[:, 1:2])
+    folder = tmp_path_factory.mktemp("history") / "export"
+    models = {name: {"input_price_per_m": i, "output_price_per_m": o} for name, (i, o) in PRICES.items()}
+    declared: dict[str, Any] = {"models": models, "budget_usd_per_request": 4e-4, "dimensions": D, "epsilon": 0.2}
+    write_history(folder, declared=declared, models=MODELS, contexts=contexts, rewards=rewards, costs=costs, outcomes=False)
+    return folder
+
+
+def fitted(history: Path, out: Path, *more: str) -> Any:
+    arguments = ["fit", "--from-history", "--router", ROUTER, "--from", str(history), str(out), "--json", *more]
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_rewards_and_costs_by_prompt_are_found_again(history: Path, tmp_path: Path) -> None:
+    told = fitted(history, tmp_path / "out", "--explain")
+    assert sum(told["rewards"].values()) == N and told["dimensions"] == D
+    priors = load_priors(tmp_path / "out")
+    k = priors.models.index("large")
+    assert np.linalg.solve(priors.A[k], priors.b[k])[0] == pytest.approx(0.1, abs=0.03)
+    assert priors.costs is not None and priors.costs.means[priors.costs.models.index("small")] == pytest.approx(2e-5, rel=0.2)
+    assert told["worth"]["complete"] is False and len(told["worth"]["frontier"]) > 5
+    assert (tmp_path / "out" / "worth.png").exists()
+
+
+def test_an_unknown_router_is_an_error_that_names_the_others(history: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["fit", "--from-history", "--router", "nobody", "--from", str(history), str(tmp_path / "out")])
+    assert done.exit_code == 1 and ROUTER in done.output and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["only-one"], ["--from-history", "a", "b"], ["a", "b", "--from", "."], []], ids=["one", "two", "from", "none"]
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(main, ["fit", *arguments]).exit_code == 2
+
+
+def test_cases_without_feedback_are_nothing() -> None:
+    x = np.array([0.0, 1.0])
+    with pytest.raises(NothingObserved):
+        observe([Case(0, "r", x, 0.0, None, None, {}, "small", 1.0)])
+    found = observe([Case(0, "r", x, 0.0, None, None, {}, "small", 1.0, cost_usd=1e-3)])
+    assert found.costs[0, 0] == 1e-3 and np.isnan(found.rewards[0, 0])
