@@ -29,6 +29,8 @@ async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved
         batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
+            for message, _ in batch.refused:
+                service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
             for taken, x in zip(batch.taken, await _contexts(batch.taken, service), strict=True):
                 book(taken, service, answers, x=x)
             service.reached(messages)
@@ -92,7 +94,9 @@ def _apply(
         service.refuse_later(parked, error, answers)
         return
     service.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{outcome.value}")
-    if outcome is not Outcome.DUPLICATE:
+    if outcome is Outcome.DUPLICATE:
+        service.note_unbooked(parked, event.router_id, "duplicate")
+    else:
         shard.touch(event.router_id)
 
 
@@ -113,12 +117,14 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
             if other.topic == parked.topic:
                 if decode(CostReported, other.value).revision >= event.revision:
                     service.count("bill_duplicate")
+                    service.note_unbooked(parked, event.router_id, "duplicate")
                     return
                 shard.unpark(other)
                 service.count("bill_revised")
                 parked = replace(parked, due=other.due)
     if len(shard.parking) < service.limits.parked_events or service.lags(shard.number):
         shard.park(parked)
+        service.note_unbooked(parked, event.router_id, "waiting")
         service.count("parked")
     else:
         give_up(shard, parked, service, answers)

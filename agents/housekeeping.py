@@ -113,11 +113,19 @@ async def publish(service: Service) -> None:
     async with service.states.writing():  # only what is durable
         changed, service.unpublished = service.unpublished, set()
         alerts, service.alerts = service.alerts, []
-        updates = [
-            (router_id, encode(lambda_updated(router_id, engine.state, now=now)))
-            for number, router_id in sorted(changed)
-            if number in service.shards and (engine := service.shards[number].engine(router_id)) is not None
-        ]
+        applied = {number: service.applied(number) for number in service.shards}
+        updates = []
+        for number, router_id in sorted(changed):
+            shard = service.shards.get(number)
+            engine = None if shard is None else shard.engine(router_id)
+            if engine is None:
+                service.unbooked.pop((number, router_id), None)
+                continue
+            noted = service.unbooked.get((number, router_id))
+            service.unbooked[number, router_id] = []
+            unbooked = None if noted is None else tuple(noted)
+            update = lambda_updated(router_id, engine.state, now=now, applied=applied[number], unbooked=unbooked)
+            updates.append((router_id, encode(update)))
     for router_id, value in updates:
         await outbox.send(service.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from agents.refusals import Refused
 from agents.requests import Table
 from agents.shard import Shard
 from router_state.config import Prior
+from schemas.lambdas import MOST_UNBOOKED, Contained, Unbooked
 from schemas.priors import ReferencedPrior
+
+BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
 
 
 class States(Protocol):
@@ -77,6 +80,7 @@ class Service:
         partition_of: partition of a router.
         read_again: values of requests on a partition's log, by offset, those that are gone left out.
         requests_end: offset after the last request on a partition's log, None while it is not known.
+        unbooked: of every router whose state this worker has published, what came since and changed nothing.
         hold: stops the bills and rewards of these partitions, and lets those of all others come.
     """
 
@@ -100,6 +104,7 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     shards: dict[int, Shard] = field(default_factory=dict)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
+    unbooked: dict[tuple[int, str], list[Unbooked]] = field(default_factory=dict)
     alerts: list[tuple[str, Any]] = field(default_factory=list)
     interrupted: bool = False
     undelivered: list[Parked] = field(default_factory=list)
@@ -146,6 +151,7 @@ class Service:
         for number in partitions:
             self.shards.pop(number, None)
         self.unpublished = {item for item in self.unpublished if item[0] not in partitions}
+        self.unbooked = {at: noted for at, noted in self.unbooked.items() if at[0] not in partitions}
         self.undelivered = [parked for parked in self.undelivered if parked.partition not in partitions]
         self._delivered = [parked for parked in self._delivered if parked.partition not in partitions]
 
@@ -193,6 +199,26 @@ class Service:
         watermarks = self.shards[partition].watermarks
         return watermarks.get(self.topic["costs"], -1), watermarks.get(self.topic["rewards"], -1)
 
+    def applied(self, partition: int) -> Contained:
+        """Return the last offsets of the sources that a partition's state contains; −1 before the first."""
+        watermarks = self.shards[partition].watermarks
+        return Contained(**{name: watermarks.get(self.topic[name], -1) for name in Contained.model_fields})
+
+    def note_unbooked(self, source: Any, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]) -> None:
+        """Let the router's next state on `pb.lambda` say that a bill or reward was taken in and changed nothing.
+
+        Args:
+            source: a message or a parked event, with topic, partition and offset.
+        """
+        name = next((name for name in BOOKED if self.topic[name] == source.topic), None)
+        at = source.partition, router_id
+        if name is None or router_id not in self.shards[source.partition]:
+            return
+        self.unpublished.add(at)
+        if (noted := self.unbooked.get(at)) is not None:
+            noted.append(Unbooked(topic=name, offset=source.offset, outcome=outcome))
+            del noted[:-MOST_UNBOOKED]
+
     def lags(self, partition: int) -> bool:
         """Tell whether there are requests on a partition's log that have no answer yet."""
         end = self.requests_end(partition)
@@ -215,6 +241,7 @@ class Service:
         refused = parked.refuse(error)
         self.shards[parked.partition].park(refused)
         answers.refused_later.append((refused, error))
+        self.note_unbooked(parked, parked.router_id, "refused")
 
     def refusal(self, parked: Parked) -> Refused:
         """Return the error with which a parked event is refused."""

@@ -17,7 +17,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
 from schemas.alerts import AlertKind, AlertRaised
-from schemas.lambdas import LambdaUpdated
+from schemas.lambdas import Contained, LambdaUpdated, Unbooked
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
 
@@ -133,7 +133,9 @@ def _candidates(seen: Candidates) -> list[dict[str, Any]]:
     ]
 
 
-def lambda_updated(router_id: str, state: RouterState, *, now: float) -> LambdaUpdated:
+def lambda_updated(
+    router_id: str, state: RouterState, *, now: float, applied: Contained, unbooked: tuple[Unbooked, ...] | None
+) -> LambdaUpdated:
     """Return the router's pacing state as it is published on `pb.lambda`."""
     terms: dict[str, Any] = state.pacing_terms()
     return LambdaUpdated(
@@ -151,6 +153,8 @@ def lambda_updated(router_id: str, state: RouterState, *, now: float) -> LambdaU
         unmatched_cost_usd=state.unmatched_cost_usd,
         config_offset=state.config.offset,
         observed_at=utc(now),
+        applied=applied,
+        unbooked=unbooked,
         **terms,
     )
 

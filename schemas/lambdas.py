@@ -3,16 +3,37 @@
 Key: router_id, raw UTF-8. Version 1. Compatible: new fields. Not compatible: a missing field, another unit.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from schemas.event import Event, documented, optional
+from schemas.event import Content, Event, documented, optional
 from schemas.fields import Count, NonNegative, UtcTime
 from schemas.reasons import Reason
+from schemas.routes import Offset
 
 TOPIC: Final = "lambda"
 KEY: Final = "router_id"
+MOST_UNBOOKED: Final = 64
+
+
+class Contained(Content):
+    """Say which events the state contains: a writer's event is in from its offset on."""
+
+    requests: Offset
+    costs: Offset
+    rewards: Offset
+
+
+class Unbooked(Content):
+    """Name a bill or a reward that was taken in and changed nothing."""
+
+    topic: Literal["costs", "rewards"]
+    offset: Offset
+    outcome: Annotated[
+        Literal["duplicate", "waiting", "refused"],
+        Field(description="It was booked before; its request is not known yet; its dead letter says why"),
+    ]
 
 
 class LambdaUpdated(Event):
@@ -41,6 +62,8 @@ class LambdaUpdated(Event):
                 "debt_usd": -0.0004,
                 "target_usd": 0.000666,
                 "window": 128,
+                "applied": {"requests": 1823, "costs": 1794, "rewards": 1725},
+                "unbooked": [{"topic": "costs", "offset": 1794, "outcome": "duplicate"}],
                 "observed_at": "2026-11-21T09:31:00Z",
             },
             {
@@ -81,3 +104,7 @@ class LambdaUpdated(Event):
     mean_expected_cost_usd: float | None = optional("Mean expected cost of the window's winners, US dollars per request")
     window: Count | None = optional("Recent contexts over which λ_t was solved")
     cost_ema_usd: float | None = optional("Smoothed cost, US dollars per request (profile paper)")
+    applied: Contained | None = optional("Last offsets of the sources, on the router's partition, that this state contains")
+    unbooked: tuple[Unbooked, ...] | None = optional(
+        "Bills and rewards up to `applied`, since the record before, that changed nothing: the last 64; absent: not known"
+    )

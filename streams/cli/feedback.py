@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
-from schemas import CostReported, LambdaUpdated, MalformedEvent, RewardObserved, decode
-from schemas.event import Event
-from streams.console.bus import open_bus
-from streams.console.declarations import refusal_of
-from streams.console.failures import NoAnswer, Refused
+from schemas import CostReported, RewardObserved
 from streams.console.output import print_json, usd
-from streams.console.session import Session, json_option, pass_session, router_option, run
+from streams.console.reports import Report, report
+from streams.console.session import Session, json_option, named, pass_session, router_option, run, timeout_option
 
-WAIT_SECONDS = 2.0
+SENTENCES = {
+    "booked": "Booked.",
+    "duplicate": "It was booked before: this one changes nothing (a higher --revision replaces a {what}).",
+    "waiting": "Its request is not known (yet): the {what} waits for it, for PB_ORPHAN_WAIT seconds (60); then it is refused, "
+    "{orphan}. Look at the id, and name the router with --router.",
+    "taken_in": "A worker has taken it in; whether it changed anything, `pbstream explain {request}{router}` shows.",
+}
 
 
 @click.command()
@@ -25,6 +27,7 @@ WAIT_SECONDS = 2.0
 @click.option("--output-tokens", type=click.IntRange(min=0), help="Instead of dollars, priced as at the decision.")
 @click.option("--revision", type=click.IntRange(min=0), default=0, help="A higher one replaces a lower one.")
 @router_option
+@timeout_option
 @json_option
 @pass_session
 def cost(
@@ -35,9 +38,10 @@ def cost(
     output_tokens: int | None,
     revision: int,
     router_id: str,
+    timeout: float,
     as_json: bool,
 ) -> None:
-    """Report what a request really cost, in dollars or in tokens.
+    """Report what a request really cost, in dollars or in tokens, and wait until it is booked.
 
     \b
       pbstream cost 4f1c22a90b13 0.00031
@@ -54,7 +58,7 @@ def cost(
         output_tokens=output_tokens,
         revision=revision,
     )
-    _report(session, "costs", event, as_json)
+    _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
 
 
 @click.command()
@@ -63,10 +67,20 @@ def cost(
 @click.option("--source", default="human", show_default=True, help="Who says so: human, judge, user, metric, or any name.")
 @click.option("--revision", type=click.IntRange(min=0), default=0, help="A higher one of the same source replaces a lower one.")
 @router_option
+@timeout_option
 @json_option
 @pass_session
-def reward(session: Session, request_id: str, reward: float, source: str, revision: int, router_id: str, as_json: bool) -> None:
-    """Report how good the answer to a request was, from 0 to 1; days later is fine.
+def reward(
+    session: Session,
+    request_id: str,
+    reward: float,
+    source: str,
+    revision: int,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Report how good the answer to a request was, from 0 to 1, and wait until it is booked; days later is fine.
 
     \b
       pbstream reward 4f1c22a90b13 0.85 --source judge
@@ -79,48 +93,25 @@ def reward(session: Session, request_id: str, reward: float, source: str, revisi
         revision=revision,
         observed_at=datetime.now(UTC),
     )
-    _report(session, "rewards", event, as_json)
+    _report(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
 
 
-def _report(session: Session, name: str, event: Event, as_json: bool) -> None:
-    """Send one event, and show the router's next state if one is published soon."""
-
-    async def send() -> tuple[Any, LambdaUpdated | None]:
-        async with open_bus(session.settings, name, "lambda", "dlq") as bus:
-            async with bus.follow("lambda", "dlq", router_id=event.router_id) as records:
-                placed = await bus.send(name, event)
-
-                def noticed(topic: str, record: Any) -> LambdaUpdated | Refused | None:
-                    if topic == "dlq":
-                        return refusal_of(record, placed, "the event")
-                    if record.key != event.router_id.encode() or record.value is None:
-                        return None
-                    return decode(LambdaUpdated, record.value)
-
-                try:
-                    seen: LambdaUpdated | Refused = await records.until(noticed, seconds=WAIT_SECONDS)
-                except NoAnswer:
-                    return placed, None
-            if isinstance(seen, Refused):
-                raise seen
-            return placed, seen
-
-    try:
-        placed, state = run(send())
-    except MalformedEvent as error:
-        raise Refused("the event", error.reason.value, error.message) from error
+def _report(found: Report, what: str, as_json: bool) -> None:
+    """Say what became of an event; one that was refused, or that no worker took in, ends with exit code 1."""
     if as_json:
-        sent = {"topic": placed.topic, "partition": placed.partition, "offset": placed.offset}
-        print_json({"sent": sent, "state": state and state.model_dump(mode="json")})
-        return
-    click.echo(f"Sent to {placed.topic}, partition {placed.partition}, offset {placed.offset}.")
-    if state is None:
-        click.echo(
-            f"Nothing changed within {WAIT_SECONDS:g} s: it was reported before, its request is not known yet (it is kept for "
-            "PB_ORPHAN_WAIT seconds), or no worker runs."
-        )
+        print_json(found.as_json())
     else:
-        click.echo(
-            f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
-            f"rewards {state.rewards_applied}, λ_t {state.lambda_t:.4g}."
-        )
+        click.echo(f"Sent to {found.placed.topic}, partition {found.placed.partition}, offset {found.placed.offset}.")
+    if found.failure is not None:
+        if as_json:
+            raise click.exceptions.Exit(1)
+        raise found.failure
+    state = found.state
+    if as_json or state is None:
+        return
+    orphan = "orphan_cost" if what == "bill" else "orphan_reward"
+    click.echo(SENTENCES[found.outcome].format(what=what, orphan=orphan, request=found.request_id, router=named(state.router_id)))
+    click.echo(
+        f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
+        f"rewards {state.rewards_applied}, λ_t {state.lambda_t:.4g}."
+    )

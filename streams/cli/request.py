@@ -15,7 +15,7 @@ from streams.console.decision import explain_decision
 from streams.console.declarations import refusal_of
 from streams.console.failures import NoAnswer, Refused
 from streams.console.output import console, print_json
-from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.session import Session, json_option, named, pass_session, router_option, run, timeout_option
 
 TOPICS = ("requests", "routes", "dlq")
 
@@ -73,6 +73,9 @@ def request(
     try:
         decision = run(ask())
     except NoAnswer as error:
+        error.message += (
+            f" Request {event.request_id} stays queued; `pbstream explain {event.request_id}{named(router_id)}` shows its answer."
+        )
         if prompt is not None:
             error.message += " A worker's first prompt also loads its encoder: --timeout 60 gives it time."
         raise
@@ -80,8 +83,8 @@ def request(
         print_json(decision)
         return
     console().print(explain_decision(decision))
-    click.echo(f"\nWhat it cost:      pbstream cost {decision.request_id} USD")
-    click.echo(f"How good it was:   pbstream reward {decision.request_id} 0.9")
+    click.echo(f"\nWhat it cost:      pbstream cost {decision.request_id} USD{named(router_id)}")
+    click.echo(f"How good it was:   pbstream reward {decision.request_id} 0.9{named(router_id)}")
 
 
 def _event(

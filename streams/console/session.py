@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from streams.settings import Settings, load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+DEFAULT_ROUTER = "default"
 
 
 @dataclass(slots=False)
@@ -44,11 +46,16 @@ def valid_router(value: str) -> str:
         raise click.BadParameter(f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -") from None
 
 
+def named(router_id: str) -> str:
+    """Return the option by which a command that is copied speaks of the same router."""
+    return "" if router_id == os.environ.get("PB_ROUTER", DEFAULT_ROUTER) else f" --router {router_id}"
+
+
 router_option: Callable[[F], F] = click.option(
     "--router",
     "router_id",
     envvar="PB_ROUTER",
-    default="default",
+    default=DEFAULT_ROUTER,
     show_default=True,
     callback=lambda ctx, parameter, value: valid_router(value),
     metavar="ID",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -10,75 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from click.testing import CliRunner, Result
 
 from streams.broker.wire import answers, free_ports
-from streams.cli import main
-from streams.demo.stage import running_worker
-from streams.log.topics import create_topics
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
+from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, environment, run
 
 ROOT = Path(__file__).parents[2]
-CONTEXT = "[0.3, -0.1, 1.0]"
-PRICES = ("--input-price", "0.1", "--output-price", "0.4")
-
-
-@pytest.fixture(scope="module")
-def settings(kafka: str) -> Settings:
-    """Return the settings of a service of its own."""
-    name = f"cli-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
-    return made
-
-
-@pytest.fixture(scope="module")
-def worker(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Run a worker; its encoder is loaded by the first prompt."""
-    log = tmp_path_factory.mktemp("cli") / "worker.log"
-    with running_worker(settings, environment={"PB_ENCODER_BACKEND": "onnx"}, log=log):
-        yield settings
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """Return the variables that lead to the service."""
-    return {
-        "PB_BOOTSTRAP": settings.bootstrap,
-        "PB_PREFIX": settings.prefix,
-        "PB_APP_ID": settings.app_id,
-        "PB_WEB_PORT": str(settings.web_port),
-    }
-
-
-def run(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Result:
-    """Run one command in this process."""
-    named = ("--router", router) if router else ()
-    return CliRunner().invoke(main, [*words, *named], input=stdin, env=environment(settings))
-
-
-def done(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> str:
-    """Run a command that must succeed, and return what it prints."""
-    result = run(settings, *words, stdin=stdin, router=router)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def done_json(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Any:
-    """Run a command that must succeed with --json."""
-    return json.loads(done(settings, *words, "--json", stdin=stdin, router=router))
-
-
-def add_two(settings: Settings, router: str) -> None:
-    """Declare a router of three dimensions with two models."""
-    done(settings, "models", "add", "small", *PRICES, "--dimensions", "3", router=router)
-    done(settings, "models", "add", "large", "--input-price", "1.25", "--output-price", "10", router=router)
 
 
 def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Settings) -> None:
@@ -185,7 +126,7 @@ def test_routers_are_listed_until_they_go(worker: Settings) -> None:
 
 def test_a_bill_of_an_unknown_request_is_sent_and_said_to_wait(worker: Settings) -> None:
     add_two(worker, "orphan")
-    assert "not known yet" in done(worker, "cost", "never-asked", "0.001", router="orphan")
+    assert "not known (yet)" in done(worker, "cost", "never-asked", "0.001", router="orphan")
 
 
 def test_an_unknown_request_cannot_be_explained(worker: Settings) -> None:
@@ -207,8 +148,8 @@ def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_pa
     assert decision["expected_reward"] == pytest.approx(0.9, abs=0.05)
 
 
-def test_without_a_worker_a_request_says_so_in_time(settings: Settings) -> None:
-    alone = settings.model_copy(update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"})
+def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> None:
+    alone = cli_settings.model_copy(update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"})
     missing = run(alone, "request", "hello")
     assert missing.exit_code == 1
     assert "pbstream topics create" in missing.output

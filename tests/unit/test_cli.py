@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from streams.broker.wire import free_ports
 from streams.cli import main
 from streams.console.failures import Refused, in_a_sentence
+from streams.console.session import named
 from streams.log.topics import TopicsNotReady
 
 
@@ -177,3 +178,21 @@ def test_missing_topics_are_told_in_one_line() -> None:
 
 def test_a_defect_keeps_its_trace() -> None:
     assert in_a_sentence(ZeroDivisionError("division by zero")) is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "router_id", "option"),
+    [
+        (None, "default", ""),
+        (None, "chat", " --router chat"),
+        ("chat", "chat", ""),
+        ("chat", "default", " --router default"),
+    ],
+)
+def test_a_command_that_is_to_be_copied_names_the_router_where_it_must(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, router_id: str, option: str
+) -> None:
+    monkeypatch.delenv("PB_ROUTER", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("PB_ROUTER", variable)
+    assert named(router_id) == option

@@ -1,0 +1,100 @@
+"""`pb.lambda` says which events it contains, and which of them changed nothing: a writer learns what became of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from streams.settings import Settings
+from tests.audit_world import DIMENSIONS, World, router
+
+HOME, OTHER = "home", "other"
+CONTEXT = [0.1] * (DIMENSIONS - 1) + [1.0]
+SETTINGS = Settings(prefix="pb.", app_id="saying", partitions=1)
+
+
+async def started() -> World:
+    """Return a service of two routers, one of which has decided request r."""
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("routers", router(HOME))
+    await world.send("routers", router(OTHER))
+    await world.send("requests", {"router_id": HOME, "request_id": "r", "context": CONTEXT})
+    await world.pass_time(0.5)
+    return world
+
+
+def last(world: World, router_id: str = HOME) -> Any:
+    """Return a router's last published state."""
+    values = [json.loads(record.value or b"{}") for record in world.records["lambda", 0]]
+    return next(value for value in reversed(values) if value["router_id"] == router_id)
+
+
+async def bill(world: World, request_id: str = "r", **fields: Any) -> None:
+    await world.send("costs", {"router_id": HOME, "request_id": request_id, "cost_usd": 0.001, **fields})
+    await world.pass_time(0.5)
+
+
+async def reward(world: World, request_id: str = "r", **fields: Any) -> None:
+    label = {"router_id": HOME, "request_id": request_id, "reward": 0.5, "source": "judge", **fields}
+    await world.send("rewards", label)
+    await world.pass_time(0.5)
+
+
+async def test_a_state_names_the_last_offsets_that_it_contains() -> None:
+    world = await started()
+    assert last(world)["applied"] == {"requests": 0, "costs": -1, "rewards": -1}
+    await bill(world)
+    await reward(world)
+    assert last(world)["applied"] == {"requests": 0, "costs": 0, "rewards": 0}
+    assert (last(world)["settled"], last(world)["unbooked"]) == (1, [])
+
+
+async def test_a_repeated_bill_is_acknowledged_as_booked_before_once() -> None:
+    world = await started()
+    await bill(world)
+    await bill(world)
+    assert last(world)["applied"]["costs"] == 1
+    assert last(world)["unbooked"] == [{"topic": "costs", "offset": 1, "outcome": "duplicate"}]
+    await bill(world, revision=1)
+    assert (last(world)["applied"]["costs"], last(world)["unbooked"]) == (2, [])
+
+
+async def test_what_waits_for_its_request_is_acknowledged_as_waiting() -> None:
+    world = await started()
+    await bill(world, "early")
+    await reward(world, "early")
+    assert last(world)["unbooked"] == [{"topic": "rewards", "offset": 0, "outcome": "waiting"}]
+    await bill(world, "early")
+    assert last(world)["unbooked"] == [{"topic": "costs", "offset": 1, "outcome": "duplicate"}]
+
+
+async def test_what_is_refused_never_passes_for_booked() -> None:
+    world = await started()
+    await world.send("costs", b"{", key=HOME.encode())
+    await reward(world, observed_at="2099-01-01T00:00:00Z")
+    told = last(world)["unbooked"]
+    assert {(one["topic"], one["outcome"]) for one in told} == {("costs", "refused"), ("rewards", "refused")}
+
+
+async def test_a_worker_that_took_over_does_not_know_what_came_before_it() -> None:
+    world = await started()
+    await bill(world)
+    settings, before = world.settings, world.worker
+    after = World(settings)
+    before.changelog = [
+        (0, record.key or b"", record.value, int(record.headers["epoch"]), record.timestamp)
+        for record in world.records["changelog", 0]
+    ]
+    await after.worker.start(before)
+    await after.pass_time(0.5)
+    assert "unbooked" not in last(after)
+    assert last(after)["applied"]["costs"] == 0
+
+
+async def test_only_the_last_few_are_listed() -> None:
+    world = await started()
+    for number in range(70):
+        await world.send("costs", {"router_id": HOME, "request_id": f"none-{number}", "cost_usd": 0.1})
+    await world.pass_time(0.5)
+    assert [one["offset"] for one in last(world)["unbooked"]] == list(range(6, 70))

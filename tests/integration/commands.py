@@ -1,0 +1,48 @@
+"""Commands against the service of a test: run in this process, with the variables that lead there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from streams.cli import main
+from streams.settings import Settings
+
+CONTEXT = "[0.3, -0.1, 1.0]"
+PRICES = ("--input-price", "0.1", "--output-price", "0.4")
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the variables that lead to the service."""
+    return {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_WEB_PORT": str(settings.web_port),
+    }
+
+
+def run(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Result:
+    """Run one command in this process."""
+    named = ("--router", router) if router else ()
+    return CliRunner().invoke(main, [*words, *named], input=stdin, env=environment(settings))
+
+
+def done(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> str:
+    """Run a command that must succeed, and return what it prints."""
+    result = run(settings, *words, stdin=stdin, router=router)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def done_json(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Any:
+    """Run a command that must succeed with --json."""
+    return json.loads(done(settings, *words, "--json", stdin=stdin, router=router))
+
+
+def add_two(settings: Settings, router: str) -> None:
+    """Declare a router of three dimensions with two models."""
+    done(settings, "models", "add", "small", *PRICES, "--dimensions", "3", router=router)
+    done(settings, "models", "add", "large", "--input-price", "1.25", "--output-price", "10", router=router)

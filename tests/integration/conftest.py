@@ -1,0 +1,31 @@
+"""One service for all tests of commands: topics of its own, and a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from streams.broker.wire import free_ports
+from streams.demo.stage import running_worker
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+
+
+@pytest.fixture(scope="session")
+def cli_settings(kafka: str) -> Settings:
+    """Return the settings of a service of its own."""
+    name = f"cli-{uuid4().hex[:8]}"
+    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    asyncio.run(create_topics(made))
+    return made
+
+
+@pytest.fixture(scope="session")
+def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Run a worker; its encoder is loaded by the first prompt."""
+    log = tmp_path_factory.mktemp("cli") / "worker.log"
+    with running_worker(cli_settings, environment={"PB_ENCODER_BACKEND": "onnx"}, log=log):
+        yield cli_settings
