@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -69,10 +67,11 @@ def worker(session: Session, log_level: str) -> None:
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
     from streams.service.app import serve
+    from streams.service.logs import log_to_stderr
     from streams.service.worker import build_worker
 
     settings = session.settings
-    _log_to_stderr(log_level)
+    log_to_stderr(log_level, settings.log_format)
     ready = f"http://{settings.web_bind}:{settings.web_port}/readyz"
     click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}; {ready} says when it is ready.", err=True)
 
@@ -80,22 +79,3 @@ def worker(session: Session, log_level: str) -> None:
         await serve(build_worker(settings))
 
     asyncio.run(work())
-
-
-class OneLine(logging.Formatter):
-    """Write every record as one line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return super().format(record).replace("\n", " | ")
-
-
-def _log_to_stderr(level: str) -> None:
-    """Log one line an event, without the framework's reports about its own parts starting and stopping."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine("%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"))
-    # The client libraries log requests and answers at level debug: prompts, contexts.
-    for chatty in ("aiokafka", "mode", "faust", "asyncio"):
-        logging.getLogger(chatty).setLevel(logging.INFO if level == "debug" else logging.WARNING)
-    if level != "debug":
-        handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.getMessage().startswith("[^"))
-    logging.basicConfig(level=level.upper(), handlers=[handler])

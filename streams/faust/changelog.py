@@ -1,5 +1,6 @@
 """Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record batch."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from agents.boundary import fatal
 from streams.state.partition import EPOCH, Changes
 from streams.state.tables import States
+
+log = logging.getLogger(__name__)
 
 GZIP = 1
 MAX_BYTES = 2**31 - 1
@@ -37,7 +40,9 @@ class StateTable(faust.Table):  # type: ignore[misc]
         """Drop the partitions that went to other workers; the group has just confirmed this one."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self.app.lease.join()
-        await self.states.assign(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
+        partitions = sorted(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
+        log.info("assigned partitions=%s", partitions)
+        await self.states.assign(partitions)
 
     def restore(self, records: Iterable[Any]) -> None:
         """Apply recovered records; those of partitions that are gone are left out."""

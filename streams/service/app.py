@@ -6,24 +6,27 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import faust
 import mode
 
 from agents import keys
-from agents.boundary import GapGuard, Outbox, fatal, leave
+from agents.boundary import GapGuard, Outbox, Produce, fatal, leave
 from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.membership import membership_error
 from streams.faust.recovery import TableManager
 from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
+from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
+from streams.service.router_metrics import RouterMetrics
 from streams.service.web import Web
 from streams.settings import Settings
 from streams.state.lost_state import require_state
@@ -86,13 +89,17 @@ class App(faust.App):  # type: ignore[misc]
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.metrics = Metrics()
+        self.metrics.topic_partitions.set(settings.partitions)
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self.lease = Lease(settings.session_timeout)
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
+        self._send: Produce = self._batches.send
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
+        if settings.metrics_routers:
+            self._watch_routers(settings.metrics_routers)
         self.probe = LogProbe(settings)
         self.guard = GapGuard(self._start_at, self.probe.holds_records)
         self._web = Web(
@@ -112,7 +119,7 @@ class App(faust.App):  # type: ignore[misc]
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
-        return Outbox(self._batches.send)
+        return Outbox(self._send)
 
     def dead_letters(self, source: str, *, stage: str) -> DeadLetters:
         """Return the dead letter writer of an agent that reads the topic `source`."""
@@ -121,6 +128,13 @@ class App(faust.App):  # type: ignore[misc]
             self.metrics.dead_letters.labels(topic=source, reason=reason).inc()
 
         return DeadLetters(self.settings.prefix, stage=stage, send_large=self._batches.send_large, count=count)
+
+    def _watch_routers(self, limit: int) -> None:
+        settings = self.settings
+        routers = RouterMetrics(limit, partition_of=partial(partition_of, partitions=settings.partitions))
+        self._send = routers.watching(self._batches.send, routes=settings.topic("routes"), pacing=settings.topic("lambda"))
+        self.states.on_lost(routers.lost)
+        self.metrics.registry.register(routers)
 
     async def commit_states(self) -> Committed:
         """Commit the durable table, measured."""
@@ -156,9 +170,10 @@ class App(faust.App):  # type: ignore[misc]
     async def on_stop(self) -> None:
         """Finish what has begun, hand the partitions over, then close the rest."""
         began = time.monotonic()
+        log.info("stopping partitions=%s", sorted(self.states.owned))
         await super().on_stop()
         await self._hand_over()
-        log.info("stopping: partitions handed over after %.2f s", time.monotonic() - began)
+        log.info("stopped seconds=%.2f", time.monotonic() - began)
         await self.probe.stop()
         await self._web.stop()
 
@@ -192,8 +207,11 @@ class App(faust.App):  # type: ignore[misc]
     def on_rebalance_end(self) -> None:
         """Note that a recovery ended."""
         super().on_rebalance_end()
+        took = time.monotonic() - self._rebalance_started
         self.metrics.recoveries.inc()
-        self.metrics.recovery_seconds.set(time.monotonic() - self._rebalance_started)
+        self.metrics.recovery_seconds.set(took)
+        log.info("recovered partitions=%s seconds=%.2f", sorted(self.states.owned), took)
+        log.info("ready")
 
     def _crash(self, reason: BaseException) -> None:
         log.critical("crash: %r, leaving", reason, exc_info=reason)
@@ -230,14 +248,15 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.ready.set(self.not_ready() is None)
         self.metrics.partitions.set(len(self.states.owned))
         self.metrics.unacked.set(len(self.consumer.unacked))
-        for gauge, offsets in (
-            (self.metrics.committed, self.monitor.tp_committed_offsets),
-            (self.metrics.end, self.monitor.tp_end_offsets),
-        ):
+        committed, ends = self.monitor.tp_committed_offsets, self.monitor.tp_end_offsets
+        for gauge in (self.metrics.committed, self.metrics.end):
             gauge.clear()
-            for tp, offset in list(offsets.items()):
-                if tp.topic != self.settings.changelog and tp in self.consumer.assignment():
-                    gauge.labels(topic=tp.topic, partition=tp.partition).set(offset or 0)
+        for tp in self.consumer.assignment() if self._consumer is not None else ():
+            if tp.topic != self.settings.changelog:
+                at = {"topic": tp.topic.removeprefix(self.settings.prefix), "partition": tp.partition}
+                # Before the first commit of an assignment it is where that assignment began.
+                self.metrics.committed.labels(**at).set(committed.get(tp) or self._start_at(tp) or 0)
+                self.metrics.end.labels(**at).set(ends.get(tp) or self._start_at(tp) or 0)
 
 
 def build_app(settings: Settings) -> App:

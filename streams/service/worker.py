@@ -25,6 +25,7 @@ from streams.encoder.encoder import Encoder, load_encoder
 from streams.encoder.projection import Projection
 from streams.log.partitioner import partition_of
 from streams.service.app import App, build_app
+from streams.service.measured import MeasuredStream, measured
 from streams.settings import Settings
 from streams.warm_start.references import prior_reader
 
@@ -95,7 +96,7 @@ def build_service(app: App) -> Service:
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
         guard=app.guard,
-        encode=encode,
+        encode=encode and measured(encode, app.metrics),
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
         contexts=_redis_contexts(app),
@@ -163,7 +164,9 @@ def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
     app.states.on_recovered(service.recovered)
     for name, agent in SOURCES.items():
-        app.agent(app.raw_topic(name), name=agent.__name__)(_bound(agent, service))
+        app.agent(app.raw_topic(name), name=agent.__name__)(
+            _bound(agent, service, partial(MeasuredStream, topic=name, metrics=app.metrics))
+        )
     cursor: dict[int, int] = {}
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
@@ -175,9 +178,11 @@ def _register(app: App, service: Service) -> None:
         app.timer(seconds)(_fatal(app, duty))
 
 
-def _bound(agent: Callable[[Any, Service], Awaitable[None]], service: Service) -> Callable[[Any], Awaitable[None]]:
+def _bound(
+    agent: Callable[[Any, Service], Awaitable[None]], service: Service, watch: Callable[[Any], MeasuredStream]
+) -> Callable[[Any], Awaitable[None]]:
     async def bound(stream: Any) -> None:
-        await agent(stream, service)
+        await agent(watch(stream), service)
 
     return bound
 

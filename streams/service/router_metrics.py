@@ -1,0 +1,113 @@
+"""Show the routers one by one on /metrics, if asked for (`PB_METRICS_ROUTERS`), and never more than so many."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from agents.boundary import Headers, Produce
+
+GAUGES = {
+    "lambda_t": ("pb_router_lambda_t", "Dual variable of the budget, 0 while it does not bind"),
+    "budget_usd_per_request": ("pb_router_budget_usd_per_request", "Budget; routers without one are left out"),
+    "committed_usd": ("pb_router_committed_usd", "Expected cost of the requests in flight"),
+    "in_flight": ("pb_router_in_flight", "Decided requests whose bill is awaited"),
+    # Gauges, as a revised bill may lower them.
+    "spend_usd": ("pb_router_spend_usd", "Bills of known requests"),
+    "unmatched_cost_usd": ("pb_router_unmatched_cost_usd", "Bills of unknown requests"),
+}
+COUNTERS = {
+    "decided": ("pb_router_decisions", "Decisions"),
+    "settled": ("pb_router_settled", "Bills booked"),
+    "rewards_applied": ("pb_router_rewards", "Requests that have a reward"),
+}
+
+
+@dataclass(slots=True)
+class Router:
+    """What was last said of one router, and the rewards that its decisions were expected to earn since this worker has it."""
+
+    partition: int
+    shown: dict[str, Any] = field(default_factory=dict)
+    expected_reward: float = 0.0
+    decisions: int = 0
+
+
+class RouterMetrics(Collector):
+    """The routers of one worker, as its own answers on `lambda` and `routes` show them.
+
+    Args:
+        limit: most routers shown, those with most decisions first; the others are counted.
+    """
+
+    def __init__(self, limit: int, *, partition_of: Callable[[str], int]) -> None:
+        self._limit = limit
+        self._partition_of = partition_of
+        self._routers: dict[str, Router] = {}
+
+    def watching(self, send: Produce, *, routes: str, pacing: str) -> Produce:
+        """Return a `send` that looks at what goes to these two topics."""
+
+        async def watched(
+            topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Headers | None = None
+        ) -> Awaitable[Any]:
+            delivery = await send(topic, value, key, partition, headers)
+            if topic == pacing and key is not None:
+                self._paced(key.decode(), value)
+            elif topic == routes and value is not None:
+                self._decided(orjson.loads(value))
+            return delivery
+
+        return watched
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """Forget the routers of partitions that went to others."""
+        self._routers = {name: router for name, router in self._routers.items() if router.partition not in partitions}
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics, at each scrape."""
+        ranked = sorted(self._routers.items(), key=lambda item: (-item[1].shown.get("decided", 0), item[0]))
+        shown = ranked[: self._limit]
+        for families, kind in ((GAUGES, GaugeMetricFamily), (COUNTERS, CounterMetricFamily)):
+            for name, (metric, meaning) in families.items():
+                family = kind(metric, meaning, labels=["router_id"])
+                for router_id, router in shown:
+                    if (value := router.shown.get(name)) is not None:
+                        family.add_metric([router_id], value)
+                yield family
+        yield from self._quality(shown)
+        yield GaugeMetricFamily("pb_routers", "Routers of this worker", value=len(ranked))
+        yield GaugeMetricFamily("pb_routers_not_shown", "Routers beyond PB_METRICS_ROUTERS", value=len(ranked) - len(shown))
+
+    def _quality(self, shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+        expected = CounterMetricFamily(
+            "pb_router_expected_reward", "Sum of the rewards that decisions were expected to earn", labels=["router_id"]
+        )
+        decisions = CounterMetricFamily("pb_router_expected_reward_decisions", "Decisions in that sum", labels=["router_id"])
+        for router_id, router in shown:
+            expected.add_metric([router_id], router.expected_reward)
+            decisions.add_metric([router_id], router.decisions)
+        yield expected
+        yield decisions
+
+    def _paced(self, router_id: str, value: bytes | None) -> None:
+        if value is None:  # the router is gone
+            self._routers.pop(router_id, None)
+        else:
+            self._router(router_id).shown = orjson.loads(value)
+
+    def _decided(self, route: dict[str, Any]) -> None:
+        if not route["repeat"]:
+            router = self._router(route["router_id"])
+            router.expected_reward += max(0.0, route["expected_reward"])  # a counter may not fall
+            router.decisions += 1
+
+    def _router(self, router_id: str) -> Router:
+        if router_id not in self._routers:
+            self._routers[router_id] = Router(self._partition_of(router_id))
+        return self._routers[router_id]
