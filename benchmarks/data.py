@@ -1,184 +1,41 @@
-"""The benchmark of the paper, read at run time out of the installed `paretobandit` wheel."""
+"""The benchmark of the paper out of the installed `paretobandit` wheel, and where more data lies beside the clone."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import json
 import os
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
-from rich.console import Console
-from rich.progress import Progress
+from streams.demo.benchmark import (
+    Benchmark,
+    MissingData,
+    embed_cached,
+    load_benchmark,
+    load_rows,
+    read_judged,
+    read_models,
+    wheel_folder,
+    wheel_priors,
+    wheel_projection,
+)
 
-from router_state.config import Price
-from streams.encoder.encoder import Backend, load_sentences
-from streams.encoder.projection import Projection
-from streams.files.array_folder import Array
-from streams.files.atomic_file import replacing
-from streams.files.cache_folder import cache_folder
-from streams.warm_start.priors import Priors
-
-Split = Literal["test", "val"]
-
-_FILES: dict[Split, str] = {"test": "data/examples/test_holdout.jsonl", "val": "data/examples/val.jsonl"}
+__all__ = [
+    "EXTENDED_VARIABLE",
+    "Benchmark",
+    "MissingData",
+    "embed_cached",
+    "extended_folder",
+    "load_benchmark",
+    "load_rows",
+    "read_judged",
+    "read_models",
+    "wheel_folder",
+    "wheel_priors",
+    "wheel_projection",
+]
 EXTENDED_VARIABLE = "PB_DATA"
-
-
-class MissingData(Exception):
-    """The benchmark's data is not installed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Benchmark:
-    """Judged prompts: what each of K models earned and cost on each of n prompts.
-
-    Args:
-        models: K names, in the columns' order.
-        prices: the models' list prices, in the same order.
-        prompts: n texts.
-        contexts: shape (n, 26), last entry 1.0.
-        rewards: shape (n, K), in [0, 1].
-        costs: shape (n, K), US dollars as billed.
-        sources: the public data set each prompt is from.
-    """
-
-    models: tuple[str, ...]
-    prices: tuple[Price, ...]
-    prompts: tuple[str, ...]
-    contexts: Array
-    rewards: Array
-    costs: Array
-    sources: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.prompts)
-
-
-def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | None = None, limit: int | None = None) -> Benchmark:
-    """Load one split, contexts included.
-
-    Args:
-        split: "test" (1,824 prompts) or "val" (1,785).
-        encoder: what encodes the prompts; "onnx" is what a worker runs, "reference" is sentence-transformers.
-        folder: `extended_folder()` for the portfolio of four models (1,793 and 1,766 prompts); None: three models.
-        limit: only the first so many prompts.
-
-    Raises:
-        MissingData: the wheel or a file of `folder` is missing.
-    """
-    benchmark = load_rows(split, folder=folder, limit=limit)
-    contexts = wheel_projection().project(embed_cached(benchmark.prompts, encoder=encoder))
-    return replace(benchmark, contexts=contexts)
-
-
-def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = None) -> Benchmark:
-    """Load one split without encoding anything: its contexts have shape (n, 0). Arguments as in `load_benchmark`."""
-    models = read_models(wheel_folder() / "config/models.json")
-    path = wheel_folder() / _FILES[split]
-    if folder is not None:
-        listed = read_models(folder / "models_k4.json")
-        models = {name: listed[name] for name in dict.fromkeys((*models, *listed))}
-        path = folder / f"{split}_k4.jsonl"
-    return read_judged(path, models, limit=limit)
-
-
-def read_judged(path: Path, models: Mapping[str, Price], *, limit: int | None = None) -> Benchmark:
-    """Read judged prompts, their contexts of shape (n, 0): JSON lines with prompt, source and per model a reward and a cost.
-
-    Raises:
-        MissingData: the file is missing.
-    """
-    rows = _read_rows(path)[:limit]
-    return Benchmark(
-        models=tuple(models),
-        prices=tuple(models.values()),
-        prompts=tuple(str(row["prompt"]) for row in rows),
-        contexts=np.empty((len(rows), 0)),
-        rewards=np.array([[row["arms"][model]["reward"] for model in models] for row in rows], dtype=np.float64),
-        costs=np.array([[row["arms"][model]["cost"] for model in models] for row in rows], dtype=np.float64),
-        sources=tuple(str(row["source"]) for row in rows),
-    )
 
 
 def extended_folder() -> Path | None:
     """Return the folder with the four-model data that `PB_DATA` names, or None."""
     named = os.environ.get(EXTENDED_VARIABLE)
     return Path(named) if named else None
-
-
-def wheel_folder() -> Path:
-    """Return the installed `pareto_bandit` package's folder, without importing it.
-
-    Raises:
-        MissingData: it is not installed.
-    """
-    spec = importlib.util.find_spec("pareto_bandit")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingData("the benchmark's data is in the wheel of paretobandit: pip install 'paretobandit-streams[demo]'")
-    return Path(spec.submodule_search_locations[0])
-
-
-def wheel_projection() -> Projection:
-    """Return the wheel's PCA (25 components, whitened by the caller's `project`) as a `Projection`."""
-    pca = _load_joblib("data/artifacts/pca_25.joblib")
-    arrays = (pca.mean_, pca.components_, pca.explained_variance_)
-    return Projection(*(np.asarray(array, dtype=np.float64) for array in arrays))
-
-
-def wheel_priors() -> Priors:
-    """Return the wheel's warm-up priors as shipped (8,373 prompts, whitened coordinates), in the benchmark's model order."""
-    shipped = _load_joblib("data/artifacts/priors_k3_25comp.joblib")
-    models = tuple(read_models(wheel_folder() / "config/models.json"))
-    A, b = (np.stack([np.asarray(shipped[name][model], dtype=np.float64) for model in models]) for name in "Ab")
-    return Priors(models, A, b, wheel_projection().checksum)
-
-
-def embed_cached(prompts: Sequence[str], *, encoder: Backend = "onnx") -> Array:
-    """Embed prompts, shape (n, 384), once per encoder: results are kept in the cache folder."""
-    sentences = load_sentences(backend=encoder)
-    digest = hashlib.sha256(json.dumps([sentences.identity, list(prompts)]).encode()).hexdigest()
-    target = cache_folder("embeddings") / f"{digest}.npy"
-    if target.exists():
-        return np.asarray(np.load(target, allow_pickle=False), dtype=np.float64)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"Encoding {len(prompts)} prompts ({encoder})", total=len(prompts))
-        embeddings = sentences.embed(prompts, progress=lambda done: progress.advance(task, done))
-    with replacing(target) as part, part.open("wb") as file:
-        np.save(file, embeddings, allow_pickle=False)
-    return embeddings
-
-
-def _load_joblib(name: str) -> Any:
-    import joblib
-
-    with warnings.catch_warnings():
-        # The artefact was pickled by another scikit-learn; only plain arrays are taken out of it.
-        warnings.simplefilter("ignore")
-        return joblib.load(wheel_folder() / name)
-
-
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines if line.strip()]
-    except FileNotFoundError as missing:
-        raise MissingData(f"{path} does not exist") from missing
-
-
-def read_models(path: Path) -> dict[str, Price]:
-    """Read a portfolio's list prices, by model.
-
-    Raises:
-        MissingData: the file is missing.
-    """
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))["models"]
-    except FileNotFoundError as missing:
-        raise MissingData(f"{path} does not exist") from missing
-    return {model["model_id"]: Price(model["input_cost_per_m"], model["output_cost_per_m"]) for model in listed}

@@ -25,7 +25,7 @@ from benchmarks.report import Cell, command, print_figures, print_table
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
 from streams.broker.choose import choose_broker
 from streams.broker.wire import free_ports
-from streams.demo.portfolio import paper_router
+from streams.demo.portfolio import known_before, paper_router
 from streams.demo.stage import beside, running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
@@ -59,7 +59,7 @@ def feed(requests: int, *, budget: float = MODERATE, seed: int = 0) -> Feed:
     rows = [i for phase in three_phases(drawn.warm).values() for i in range(phase.start, phase.start + each)]
     costs = drawn.costs[rows]
     costs[each : 2 * each, GEMINI] *= CUT_COSTS
-    listed = paper_router(router_id=ROUTER, budget_usd=budget, profile="live")
+    listed = paper_router(known_before(), router_id=ROUTER, budget_usd=budget, profile="live")
     name = drawn.benchmark.models[GEMINI]
     prices = {"input_price_per_m": CUT.input_price_per_m, "output_price_per_m": CUT.output_price_per_m}
     cut = listed.model_copy(update={"models": {**listed.models, name: listed.models[name].model_copy(update=prices)}})

@@ -19,7 +19,7 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 @click.option(
     "--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Requests without a bill, at most."
 )
-@click.option("--budget", type=click.FloatRange(0, 1000, min_open=True), default=6.62e-4, show_default=True, help="$ per request.")
+@click.option("--budget", type=click.FloatRange(0, 1000, min_open=True), default=3e-4, show_default=True, help="$ per request.")
 @click.option("--profile", type=click.Choice(["live", "paper"]), default="live", show_default=True, help="Which policy decides.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the prompts' order and the delays.")
 @click.option("--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C.")
@@ -44,7 +44,7 @@ def demo(
     \b
       pbstream demo
       pbstream demo --requests 300 --shock price-cut
-      pbstream demo --shock model-failure --budget 3e-4
+      pbstream demo --shock model-failure --budget 6.62e-4
       pbstream demo --requests 300 --keep
     """
     try:

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import orjson
 
 from schemas import RouterDeclared, decode
+from streams.demo.benchmark import load_benchmark, load_rows, wheel_priors, wheel_projection
 from streams.demo.scenario import Scenario
-from streams.warm_start.priors import prior_for_wire
+from streams.warm_start.fit import fit_costs
+from streams.warm_start.observations import Observations
+from streams.warm_start.priors import Priors, fields_for_wire
 
 
-def paper_router(*, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:
-    """Declare the router with the priors of the installed `paretobandit` wheel and the mean costs of its validation prompts.
+def known_before() -> Priors:
+    """Return the priors of rewards in the installed `paretobandit` wheel, and of costs from the bills of its validation prompts.
+
+    The validation prompts are encoded for that once; their embeddings are kept.
 
     Raises:
         MissingData: the wheel is not installed.
     """
-    from benchmarks.data import load_rows, wheel_priors
+    judged = load_benchmark("val")
+    unknown = np.full_like(judged.rewards, np.nan)
+    costs = fit_costs(Observations(judged.models, judged.contexts, unknown, judged.costs, judged.prompts))
+    return replace(wheel_priors(), costs=costs)
 
-    priors, judged = wheel_priors(), load_rows("val")
+
+def paper_router(priors: Priors, *, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:
+    """Declare the paper's router with what is known of its models.
+
+    Raises:
+        MissingData: the wheel is not installed.
+    """
+    listed = load_rows("val", limit=1)
     document = {
         "router_id": router_id,
         "models": {
             model: {
                 "input_price_per_m": price.input_price_per_m,
                 "output_price_per_m": price.output_price_per_m,
-                "prior": prior_for_wire(priors, model),
-                "expected_cost_usd": float(mean_cost_usd),
+                **fields_for_wire(priors, model),
             }
-            for model, price, mean_cost_usd in zip(judged.models, judged.prices, judged.costs.mean(axis=0), strict=True)
+            for model, price in zip(listed.models, listed.prices, strict=True)
         },
         "budget_usd_per_request": budget_usd,
         "profile": profile,
@@ -47,8 +62,6 @@ def held_out_prompts(declared: RouterDeclared) -> Scenario:
     Raises:
         MissingData: the wheel is not installed.
     """
-    from benchmarks.data import load_rows
-
     rows = load_rows("test")
     return Scenario(
         models=rows.models,
@@ -62,6 +75,4 @@ def held_out_prompts(declared: RouterDeclared) -> Scenario:
 
 def save_projection(folder: Path) -> None:
     """Write the wheel's PCA where a worker can read it."""
-    from benchmarks.data import wheel_projection
-
     wheel_projection().save(folder)

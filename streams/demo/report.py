@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from schemas import AlertRaised
 from streams.console.output import table, usd
 from streams.demo.player import Play
 from streams.demo.plot import inline_svg, save_png
 from streams.demo.scenario import Scenario
 from streams.demo.series import Series, series_of
-from streams.demo.yardsticks import Yardstick, yardsticks
+from streams.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -36,6 +37,7 @@ svg {{ width: 100%; height: auto; }}
 </head>
 <body>
 <h1>{title}</h1>
+<p><strong>{result}</strong></p>
 <p>{summary}</p>
 {table}
 {plot}
@@ -54,6 +56,8 @@ class Report:
     play: Play
     profile: str
     shock: str
+    seed: int = 0
+    in_flight: int = 100
 
     @property
     def ours(self) -> Yardstick:
@@ -97,11 +101,26 @@ class Report:
         return what if self.shock == "none" else f"{what}, {self.shock}"
 
     @property
+    def result(self) -> str | None:
+        """Return in a sentence what the budget bought, beside the best fixed mix; None where no model was there all along."""
+        ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
+        fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
+        mix = told.get(BEST_MIX)
+        if not fixed or mix is None:
+            return None
+        best = max(fixed, key=lambda one: one.reward)
+        return (
+            f"{ours.reward / best.reward:.1%} of the quality of {short(best.name.removeprefix(ALWAYS))}, the best model, at "
+            f"{ours.cost_usd / best.cost_usd:.1%} of its price: {usd(ours.cost_usd)} instead of {usd(best.cost_usd)} per request. "
+            f"The best fixed mix of models within the budget would get {mix.reward / best.reward:.1%}."
+        )
+
+    @property
     def summary(self) -> str:
         """Return how it went, in two sentences."""
         play, state = self.play, self.play.state
         answered, applied = play.seconds
-        shares = ", ".join(f"{model.rpartition('/')[2]} {share:.0%}" for model, share in self.shares.items())
+        shares = ", ".join(f"{short(model)} {share:.0%}" for model, share in self.shares.items())
         return (
             f"{len(play.outcomes):,} of {len(self.scenario):,} requests were decided in {answered:.1f} s "
             f"({len(play.outcomes) / answered:.0f}/s); all bills and rewards were applied {applied - answered:.1f} s later. "
@@ -119,6 +138,9 @@ class Report:
             "alerts": [alert.model_dump(mode="json") for alert in play.alerts],
             "profile": self.profile,
             "shock": self.shock,
+            "seed": self.seed,
+            "in_flight": self.in_flight,
+            "result": self.result,
             "budget_usd_per_request": self.scenario.budget_usd,
             "cost_per_budget": self.cost_per_budget,
             "mean_reward": ours.reward,
@@ -143,11 +165,12 @@ class Report:
             f"<tr{' class=ours' if at == 0 else ''}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
             for at, row in enumerate(self.rows())
         )
-        alerts = "".join(f"<li>{html.escape(_sentence(alert))}</li>" for alert in self.play.alerts)
+        alerts = "".join(f"<li>{html.escape(in_words(alert))}</li>" for alert in self.play.alerts)
         curves = {"lambda_t": series.lambda_t.tolist(), "cost_per_budget": series.spend_per_budget.tolist()}
         data = json.dumps({**figures, "curves": curves}).replace("<", "\\u003c")
         return PAGE.format(
             title=html.escape(self.title),
+            result=html.escape(self.result or ""),
             summary=html.escape(self.summary),
             table=f"<table><tr>{head}</tr>{rows}</table>",
             plot=inline_svg(series, title=""),
@@ -156,6 +179,15 @@ class Report:
         )
 
 
-def _sentence(alert: Any) -> str:
-    whom = alert.model or "the router"
-    return f"{alert.kind.value}: {whom}, {alert.signal or 'spend'} {alert.direction}, size {alert.size:+.3g}"
+def in_words(alert: AlertRaised) -> str:
+    """Return what an alert says, with numbers that mean something by themselves."""
+    whom = "the router" if alert.model is None else short(alert.model)
+    factor = (alert.evidence or {}).get("factor")
+    if alert.signal == "cost" and isinstance(factor, int | float):
+        return f"{alert.kind.value}: {whom} costs {factor:.2g} times what was expected"
+    return f"{alert.kind.value}: {whom}, {alert.signal or 'spend'} {alert.direction} by {abs(alert.size):.2g}"
+
+
+def short(model: str) -> str:
+    """Return a model's name without its maker's."""
+    return model.rpartition("/")[2]

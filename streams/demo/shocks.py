@@ -38,7 +38,7 @@ def new_model(scenario: Scenario) -> Scenario:
     start, _ = _middle(scenario)
     name = scenario.models[MISTRAL]
     full = scenario.declarations[0][1]
-    newcomer = full.models[name].model_copy(update={"prior": None, "expected_cost_usd": None})
+    newcomer = full.models[name].model_copy(update={"prior": None, "cost_prior": None})
     joined = full.model_copy(update={"models": {**full.models, name: newcomer}})
     before = full.model_copy(update={"models": {key: model for key, model in full.models.items() if key != name}})
     available = scenario.available.copy()

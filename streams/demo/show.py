@@ -23,8 +23,8 @@ from streams.broker.wire import free_ports
 from streams.console import screen
 from streams.console.board import Board
 from streams.demo.player import Play, Player
-from streams.demo.portfolio import held_out_prompts, paper_router, save_projection
-from streams.demo.report import Report
+from streams.demo.portfolio import held_out_prompts, known_before, paper_router, save_projection
+from streams.demo.report import Report, in_words
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
 from streams.demo.stage import beside, delete_topics, running_worker
@@ -47,7 +47,7 @@ class Options:
     in_flight: int = 100
     seed: int = 0
     profile: str = "live"
-    budget_usd: float = 6.62e-4
+    budget_usd: float = 3e-4
     keep: bool = False
     folder: Path | None = None
 
@@ -63,8 +63,8 @@ def show(options: Options, *, out: Console) -> Report:
     """
     folder = options.folder or Path("runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     folder.mkdir(parents=True, exist_ok=True)
-    scenario = compose(options)
     encoder = _encoder(out)
+    scenario = compose(options)
     with ExitStack() as stack:
         started = time.monotonic()
         broker = stack.enter_context(choose_broker(say=out.print))
@@ -83,7 +83,8 @@ def show(options: Options, *, out: Console) -> Report:
         }
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
-        report = Report(scenario, _play(scenario, settings, options, process, log, out), options.profile, options.shock)
+        play = _play(scenario, settings, options, process, log, out)
+        report = Report(scenario, play, options.profile, options.shock, seed=options.seed, in_flight=options.in_flight)
         report.save(folder)
         _tell(report, folder, out)
         if options.keep:
@@ -93,7 +94,7 @@ def show(options: Options, *, out: Console) -> Report:
 
 def compose(options: Options) -> Scenario:
     """Return the scenario that the options describe."""
-    declared = paper_router(router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile)
+    declared = paper_router(known_before(), router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile)
     prompts = held_out_prompts(declared)
     sampled = prompts.sampled(options.requests or len(prompts), rng=np.random.default_rng(options.seed))
     return SHOCKS[options.shock](sampled)
@@ -141,14 +142,16 @@ def _play(
 def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print()
     out.print(report.table())
+    if report.result:
+        out.print(f"[bold]{report.result}[/bold]", soft_wrap=True)
     out.print(report.summary, soft_wrap=True)
     for alert in report.play.alerts:
-        out.print(f"Alert: {alert.kind.value} {alert.model or ''} {alert.signal or ''} {alert.direction}, size {alert.size:+.3g}")
+        out.print(f"Alert: {in_words(alert)}", soft_wrap=True)
     if report.play.dead_letters:
         out.print(f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in {folder / 'demo.json'}[/red]")
     out.print(f"\nPlots    {folder / 'demo.png'}, {folder / 'demo.html'}")
     out.print('\nNext     make demo ARGS="--shock price-cut"        (or price-rise, model-failure, new-model)')
-    out.print('         make demo ARGS="--budget 2.3e-4"          (another budget)')
+    out.print('         make demo ARGS="--budget 6.62e-4"         (another budget)')
     out.print('         make demo ARGS="--profile paper"          (the paper\'s policy, with the same delays)')
     out.print('         make demo ARGS="--requests 300 --keep"    (and then, beside it: pbstream watch, request, explain)')
 

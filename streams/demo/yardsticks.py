@@ -10,6 +10,8 @@ import numpy as np
 
 from streams.demo.scenario import Matrix, Scenario
 
+ALWAYS, BEST_MIX = "always ", "best fixed mix within the budget"
+
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
@@ -41,13 +43,13 @@ def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
     if not found:
         return None
     best = max(found, key=lambda mix: mix.reward)
-    return Yardstick("best fixed mix within the budget", best.reward, best.cost_usd)
+    return Yardstick(BEST_MIX, best.reward, best.cost_usd)
 
 
 def _fixed(scenario: Scenario) -> Iterator[Yardstick]:
     for k, model in enumerate(scenario.models):
         if scenario.available[:, k].all():
-            yield Yardstick(f"always {model}", float(scenario.rewards[:, k].mean()), float(scenario.costs[:, k].mean()))
+            yield Yardstick(f"{ALWAYS}{model}", float(scenario.rewards[:, k].mean()), float(scenario.costs[:, k].mean()))
 
 
 def _random(scenario: Scenario) -> Yardstick:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas import CostReported, LambdaUpdated, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared, RouteReason
+from schemas import (
+    AlertKind,
+    AlertRaised,
+    CostReported,
+    LambdaUpdated,
+    RequestSubmitted,
+    RewardObserved,
+    RouteDecided,
+    RouterDeclared,
+    RouteReason,
+)
 from schemas.routers import ModelDeclared
+from streams.demo.benchmark import load_rows, wheel_priors
 from streams.demo.player import Play
 from streams.demo.portfolio import held_out_prompts, paper_router
-from streams.demo.report import Report
+from streams.demo.report import Report, in_words
 from streams.demo.scenario import Scenario
 from streams.demo.series import series_of
 from streams.demo.shocks import SHOCKS
 from streams.demo.traffic import Delays, Sent, Traffic
 from streams.demo.yardsticks import Yardstick, best_mix, yardsticks
+from streams.warm_start.fit import fit_costs
+from streams.warm_start.observations import Observations
+from streams.warm_start.priors import Priors
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MODELS = ("a/small", "b/middle", "c/large")
@@ -143,8 +158,6 @@ def test_a_refused_request_counts_as_answered() -> None:
 
 
 def test_contexts_are_sent_instead_of_prompts_where_there_are_some() -> None:
-    from dataclasses import replace
-
     with_contexts = replace(scenario(3), contexts=np.array([[0.5, 1.0]] * 3))
     requests = [event for event in Traffic(with_contexts).step() if isinstance(event, RequestSubmitted)]
     assert [event.context for event in requests] == [(0.5, 1.0)] * 3
@@ -265,11 +278,20 @@ def test_the_report_is_three_files_and_the_page_needs_no_network(tmp_path: Path)
     assert figures["cost_per_budget"] == pytest.approx(json.loads((tmp_path / "demo.json").read_text())["cost_per_budget"])
 
 
+def wheel_with_costs() -> Priors:
+    """Return the shipped priors, with costs that depend on no prompt, so that nothing has to be encoded."""
+    judged = load_rows("val")
+    contexts = np.tile([0.0] * 25 + [1.0], (len(judged), 1))
+    known = Observations(judged.models, contexts, np.full_like(judged.rewards, np.nan), judged.costs, judged.prompts)
+    return replace(wheel_priors(), costs=fit_costs(known))
+
+
 def test_the_papers_portfolio_has_its_prices_its_priors_and_1824_prompts() -> None:
-    declared = paper_router(router_id="default", budget_usd=6.62e-4, profile="live")
+    declared = paper_router(wheel_with_costs(), router_id="default", budget_usd=6.62e-4, profile="live")
     listed = [(model.input_price_per_m, model.output_price_per_m) for model in declared.models.values()]
     assert listed == [(0.1, 0.1), (0.5, 1.5), (1.25, 10.0)]
-    assert [model.expected_cost_usd for model in declared.models.values()] == pytest.approx([2.9e-5, 5.0e-4, 1.5e-2], rel=0.02)
+    means = [model.cost_prior.mean_usd for model in declared.models.values() if model.cost_prior is not None]
+    assert means == pytest.approx([2.9e-5, 5.0e-4, 1.5e-2], rel=0.02)
     assert all(model.prior is not None for model in declared.models.values())
     prompts = held_out_prompts(declared)
     assert (len(prompts), prompts.rewards.shape, prompts.costs.shape) == (1824, (1824, 3), (1824, 3))
@@ -285,3 +307,39 @@ def test_a_sample_keeps_prompts_with_their_outcomes() -> None:
         assert np.array_equal(rewards, of.rewards[int(prompt.split()[1])])
     with pytest.raises(ValueError, match="51 of 50"):
         of.sampled(51, rng=np.random.default_rng(2))
+
+
+def test_the_result_is_told_in_money_beside_the_best_fixed_mix() -> None:
+    of = scenario(250)
+    report = Report(of, played(of), "live", "none", seed=4, in_flight=7)
+    best = max(of.rewards.mean(0))
+    assert report.result is not None
+    assert report.result.startswith(f"{of.rewards[:, 1].mean() / best:.1%} of the quality of ")
+    assert "The best fixed mix of models within the budget would get" in report.result
+    figures = report.figures()
+    assert (figures["seed"], figures["in_flight"], figures["result"]) == (4, 7, report.result)
+    assert "best fixed mix within the budget" in {row[0] for row in report.rows()}
+
+
+def test_without_a_model_that_was_there_all_along_there_is_no_such_sentence() -> None:
+    of = scenario(30)
+    absent = replace(of, available=np.zeros_like(of.available))
+    absent.available[:, 0] = np.arange(30) % 2 == 0
+    absent.available[:, 1] = ~absent.available[:, 0]
+    assert Report(absent, played(of), "live", "none").result is None
+
+
+@pytest.mark.parametrize(
+    ("signal", "evidence", "said"),
+    [
+        ("cost", {"factor": 3.97}, "drift: middle costs 4 times what was expected"),
+        ("cost", {}, "drift: middle, cost up by 0.5"),
+        ("reward", {"cusum": 17.0}, "drift: middle, reward up by 0.5"),
+    ],
+)
+def test_an_alert_is_said_in_numbers_that_mean_something(signal: Any, evidence: dict[str, Any], said: str) -> None:
+    alert = AlertRaised(
+        router_id="default", kind=AlertKind.DRIFT, model="b/middle", signal=signal, direction="up", size=0.5, since=NOON,
+        evidence=evidence, observed_at=NOON,
+    )  # fmt: skip
+    assert in_words(alert) == said
