@@ -129,6 +129,7 @@ class Service:
         """Index the routers of partitions that have just been recovered; call before any event flows."""
         shards = [Shard(self.states.partition(number)) for number in partitions - self.shards.keys()]
         for shard in shards:
+            shard.require_topics(self.topic.values())
             await self._complete(shard)
         for shard in shards:
             if shard.table.owned:  # it may have been lost meanwhile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import orjson
 
@@ -16,6 +16,13 @@ from router_state.engine import Engine
 
 TOMBSTONE_BYTES = 40
 """What a record of the changelog takes beside its key."""
+
+
+class ForeignState(Exception):
+    """The state is another service's: it contains events of topics that are not this one's."""
+
+    reason = "foreign_state"
+    retriable = False
 
 
 class Shard:
@@ -61,6 +68,11 @@ class Shard:
 
     def __len__(self) -> int:
         return len(self._request_ids)
+
+    def require_topics(self, topics: Collection[str]) -> None:
+        """Raise ForeignState where it contains events of other topics than these."""
+        if foreign := sorted(self.watermarks.keys() - set(topics)):
+            raise ForeignState(f"partition {self.number} of the changelog has the state of {', '.join(foreign)}: look at PB_APP_ID")
 
     def contains(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import ssl
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,13 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 PREFIX = "PB_"
 DAY = 86_400.0
+USUAL_PREFIX = "pb."
+
+#: Read by others than a worker: the command line's router, the broker that tests take.
+OTHERS = ("PB_ROUTER", "PB_BROKER")
+#: What Kubernetes puts into every container for a service whose name begins with `pb-`.
+LINK = re.compile(r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+LINKED = re.compile(r"(tcp|udp|sctp)://")
 
 
 class BadSettings(Exception):
@@ -32,8 +40,8 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("PB_BOOTSTRAP", "KAFKA_BOOTSTRAP", "bootstrap"),
         examples=["kafka-1:9092,kafka-2:9092"],
     )
-    prefix: str = Field("pb.", pattern=r"^[A-Za-z0-9._-]{0,64}$", examples=["pb."])
-    app_id: str = Field("paretobandit", pattern=r"^[A-Za-z0-9._-]{1,64}$", examples=["paretobandit"])
+    prefix: str = Field(USUAL_PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$", examples=["pb."])
+    app_id: str = Field("paretobandit", pattern=r"^[A-Za-z0-9._-]{1,128}$", examples=["paretobandit"])
     instance_id: str | None = Field(None, pattern=r"^[A-Za-z0-9._-]{1,249}$", examples=["worker-0"])
     partitions: int = Field(8, ge=1, le=1024, examples=["8"])
     replication: int | None = Field(None, ge=1, le=32767, examples=["3"])
@@ -99,6 +107,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, FromFiles(settings_cls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _group_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values if "app_id" in values else values | {"app_id": group_of(str(values.get("prefix", USUAL_PREFIX)))}
 
     @field_validator("bootstrap")
     @classmethod
@@ -231,10 +244,17 @@ def _line(problem: Any) -> str:
 
 
 def _misspelt() -> list[str]:
-    # Other programs may own a PB_ variable (Kubernetes makes some from service names): only a near miss is a mistake.
-    known = {f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
+    known = {f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")} | {*OTHERS}
     lines = []
-    for name in sorted(set(os.environ) - known):
-        if name.startswith(PREFIX) and (close := difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
-            lines.append(f"{name}: no such setting; did you mean {close[0]}?")
+    for name in sorted(name for name in set(os.environ) - known if name.startswith(PREFIX)):
+        if LINK.fullmatch(name) or (name.endswith("_PORT") and LINKED.match(os.environ[name])):
+            continue
+        near = [other for other in difflib.get_close_matches(name, known, n=4, cutoff=0.6) if not other.endswith("_FILE")][:2]
+        hint = f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
+        lines.append(f"{name}: no such setting; {hint}")
     return lines
+
+
+def group_of(prefix: str) -> str:
+    """Return the consumer group of a prefix, so that two services never share one by accident."""
+    return "paretobandit" if prefix == USUAL_PREFIX else f"{prefix or '-'}paretobandit"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents import keys
@@ -102,8 +102,15 @@ class Evidence:
         return True
 
 
-def gather(number: int, read: Progress, letters: Letters, findings: Findings, *, short: Callable[[str], str]) -> Evidence | None:
-    """Recover a partition's state; None where it can't be read at all."""
+def gather(number: int, read: Progress, letters: Letters, findings: Findings, *, names: Mapping[str, str]) -> Evidence | None:
+    """Recover a partition's state; None where it can't be read at all.
+
+    Args:
+        names: the short names of source topics by their full ones.
+
+    Raises:
+        ForeignState: it is the state of another service.
+    """
     partition = Partition(number)
     for record in read("changelog", number):
         findings.checked["changelog"] += 1
@@ -116,15 +123,16 @@ def gather(number: int, read: Progress, letters: Letters, findings: Findings, *,
     except DAMAGE as error:
         findings.violation(Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}")
         return None
+    shard.require_topics(names)
     waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
     for parked in shard.parking:
-        waiting[short(parked.topic)].add(parked.offset)
+        waiting[names[parked.topic]].add(parked.offset)
     evidence = Evidence(
         number,
         shard,
         {name: letters.get((name, number), {}) for name in SOURCES},
         waiting,
-        {short(topic): offset for topic, offset in shard.watermarks.items()},
+        {names[topic]: offset for topic, offset in shard.watermarks.items()},
     )
     _unpack(evidence, findings)
     return evidence

@@ -69,7 +69,7 @@ def _audit_partition(
     settings: Settings,
 ) -> None:
     home_of = partial(partition_of, partitions=settings.partitions)
-    evidence = gather(number, read, letters, findings, short=lambda topic: topic.removeprefix(settings.prefix))
+    evidence = gather(number, read, letters, findings, names={settings.topic(name): name for name in SOURCES})
     if evidence is None:
         return
     gone = check_declarations(evidence, read, findings, partition_of=home_of)

@@ -23,7 +23,7 @@ from streams.cli.topics import topics
 from streams.cli.tune import tune
 from streams.cli.watch import watch
 from streams.console.failures import in_a_sentence
-from streams.console.session import Session
+from streams.console.session import Session, take_everywhere
 
 
 class Commands(click.Group):
@@ -44,10 +44,8 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="paretobandit-streams")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092.")
-@click.option("--prefix", metavar="TEXT", help='What topic names begin with; default: PB_PREFIX, else "pb.".')
 @click.pass_context
-def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
+def main(ctx: click.Context) -> None:
     """Route every prompt to the model that gives the most quality for the money, live on Kafka.
 
     See it work, without any setting:
@@ -71,7 +69,7 @@ def main(ctx: click.Context, bootstrap: str | None, prefix: str | None) -> None:
     Settings are environment variables with the prefix PB_. Exit codes: 0 done; 1 it failed, the last line says why and what to
     do; 2 the command or a setting is wrong.
     """
-    ctx.obj = Session(bootstrap=bootstrap, prefix=prefix)
+    ctx.ensure_object(Session)
 
 
 for command in (
@@ -79,3 +77,5 @@ for command in (
     fit, encoder,
 ):  # fmt: skip
     main.add_command(command)
+
+take_everywhere(main)

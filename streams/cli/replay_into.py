@@ -18,6 +18,7 @@ from streams.console.session import Session
 def play_into(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
     from streams.history.account import Account
     from streams.log.topics import create_topics
+    from streams.settings import group_of
     from streams.simulate.case_file import CaseFile
     from streams.simulate.cases import Cases
     from streams.simulate.play import NoWorker, Player, Progress, SamePrefix
@@ -34,7 +35,7 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
             click.echo(f"\r{progress.decided:,} of {found.requests:,} decided", err=True, nl=False)
 
     prefix = options["into"]
-    target = source.model_copy(update={"prefix": prefix, "app_id": prefix.strip("._-") or "into"})
+    target = source.model_copy(update={"prefix": prefix, "app_id": group_of(prefix)})
     try:
         found = survey(kept.keep(cases), scenario)
         player = Player(

@@ -72,10 +72,11 @@ def worker(session: Session, log_level: str) -> None:
 
     settings = session.settings
     log_to_stderr(log_level, settings.log_format)
-    ready = f"http://{settings.web_bind}:{settings.web_port}/readyz"
-    click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}; {ready} says when it is ready.", err=True)
+    click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}.", err=True)
 
     async def work() -> None:
-        await serve(build_worker(settings))
+        app = build_worker(settings)
+        app.announce = lambda address: click.echo(f"{address} says when it is ready.", err=True)
+        await serve(app)
 
     asyncio.run(work())

@@ -15,8 +15,12 @@ class NoAnswer(Failure):
     def __init__(self, seconds: float, *, web_port: int, waited_for: str = "answered") -> None:
         super().__init__(
             f"no worker {waited_for} within {seconds:g} s: is `pbstream worker` running? "
-            f"If it is, http://127.0.0.1:{web_port}/readyz says why it is not ready."
+            f"If it is, {_ready_page(web_port)} says why it is not ready."
         )
+
+
+def _ready_page(port: int) -> str:
+    return f"http://127.0.0.1:{port}/readyz" if port else "the address that it printed"
 
 
 class NoBroker(Failure):
@@ -89,8 +93,8 @@ class Refused(Failure):
 
 
 KNOWN = {
-    "CorruptSnapshot", "EncoderError", "KafkaUnavailable", "MissingData", "MissingRights", "StateLost", "UnreadableBatch",
-    "UnusableArrays", "UnusableJudgements",
+    "CorruptSnapshot", "EncoderError", "ForeignState", "KafkaUnavailable", "MissingData", "MissingRights",
+    "StateLost", "UnreadableBatch", "UnusableArrays", "UnusableJudgements",
 }  # fmt: skip
 
 

@@ -26,11 +26,41 @@ class Session:
 
     bootstrap: str | None = None
     prefix: str | None = None
+    app_id: str | None = None
 
     @cached_property
     def settings(self) -> Settings:
         """Read the settings when a command first needs them, so that help works without."""
-        return load_settings(bootstrap=self.bootstrap, prefix=self.prefix)
+        return load_settings(bootstrap=self.bootstrap, prefix=self.prefix, app_id=self.app_id)
+
+
+SHARED = (
+    ("bootstrap", "HOST:PORT", "Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092."),
+    ("prefix", "TEXT", 'What topic names begin with; default: PB_PREFIX, else "pb.".'),
+    ("app_id", "TEXT", "The consumer group; default: PB_APP_ID, else what the prefix gives."),
+)
+
+
+def take_everywhere(command: click.Command) -> None:
+    """Let a command and all below it take the shared options; the innermost one given counts."""
+    taken = {option for parameter in command.params for option in parameter.opts}
+    for name, metavar, text in SHARED:
+        flag = f"--{name.replace('_', '-')}"
+        if flag not in taken:
+            command.params.append(
+                click.Option([flag, f"shared_{name}"], metavar=metavar, help=text, expose_value=False, callback=_keep(name))
+            )
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        take_everywhere(inner)
+
+
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        session = ctx.ensure_object(Session)
+        if value is not None:
+            setattr(session, name, value)
+
+    return keep
 
 
 pass_session = click.make_pass_decorator(Session)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -30,6 +30,7 @@ from streams.service.router_metrics import RouterMetrics
 from streams.service.web import Web
 from streams.settings import Settings
 from streams.state.lost_state import require_state
+from streams.state.ownership import require_own_group
 from streams.state.tables import Committed, States
 
 log = logging.getLogger(__name__)
@@ -81,15 +82,18 @@ class App(faust.App):  # type: ignore[misc]
         guard: the check against undelivered events, shared by all agents.
         metrics: what /metrics shows.
         lease: this worker's membership; nothing is written or said without it.
+        announce: told where /readyz is served, once it is.
     """
 
     settings: Settings
+    announce: Callable[[str], None]
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.app_id, **faust_options(settings))
         self.settings = settings
         self.metrics = Metrics()
         self.metrics.topic_partitions.set(settings.partitions)
+        self.announce = lambda address: log.info("%s says when this worker is ready", address)
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -165,6 +169,7 @@ class App(faust.App):  # type: ignore[misc]
         """Start the web server and the watch, both of which must not wait for the recovery."""
         await super().on_start()
         await self._web.start()
+        self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
         self.add_future(self._watch())
 
     async def on_stop(self) -> None:
@@ -270,18 +275,20 @@ async def serve(app: App) -> None:
 
     Raises:
         TopicsNotReady: a worker could not work on these topics; a line each says what to run.
+        ForeignState: the group is another service's; the text says what to set.
         StateLost: the changelog is gone; the text says what can be done.
         MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to run.
     """
     problems = await check_topics(app.settings)
     await require_rights(app.settings, "worker")
+    await require_own_group(app.settings)
     await require_state(app.settings)
+    if problems:
+        raise TopicsNotReady("\n".join(problems))
     if app.settings.redis_url is not None:
         from streams.state.redis_rights import require_redis
 
         await require_redis(app.settings)
-    if problems:
-        raise TopicsNotReady("\n".join(problems))
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

@@ -20,6 +20,7 @@ from streams.log.partitioner import partition_of
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
 
+SOURCES = ("routers", "requests", "costs", "rewards")
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 
 
@@ -41,7 +42,9 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
                 if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
                     epoch = int(dict(record.headers).get(EPOCH, b"0"))
                     partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
-    engine = Shard(partition).engine(router_id)
+    shard = Shard(partition)
+    shard.require_topics([settings.topic(name) for name in SOURCES])
+    engine = shard.engine(router_id)
     return None if engine is None else engine.state
 
 

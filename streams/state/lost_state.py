@@ -26,11 +26,12 @@ async def require_state(settings: Settings) -> None:
         present = await consumer.topics()
         if routers not in present:
             return
-        sources = [TopicPartition(routers, number) for number in range(settings.partitions)]
+        sources = [TopicPartition(routers, number) for number in sorted(consumer.partitions_for_topic(routers) or ())]
         begins = await consumer.beginning_offsets(sources)
         read = [tp.partition for tp in sources if (await consumer.committed(tp) or 0) > begins[tp]]
+        kept = (consumer.partitions_for_topic(changelog) or ()) if changelog in present else ()
         states = [TopicPartition(changelog, number) for number in read]
-        ends = await consumer.end_offsets(states) if states and changelog in present else {}
+        ends = await consumer.end_offsets([tp for tp in states if tp.partition in kept]) if kept else {}
         lost = [tp.partition for tp in states if not ends.get(tp)]
     if lost:
         how, numbers = "empty" if changelog in present else "gone", ", ".join(map(str, lost))

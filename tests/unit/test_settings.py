@@ -67,6 +67,11 @@ def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PB_SECURITY_PROTOCOL", "SASL_SSL", r"needs PB_SASL_USERNAME and PB_SASL_PASSWORD"),
         ("PB_SSL_CERTFILE", "/a", r"PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together"),
         ("PB_BOOTSTRP", "a:1", r"PB_BOOTSTRP: no such setting; did you mean PB_BOOTSTRAP\?"),
+        ("PB_KAFKA_BOOTSTRAP", "a:1", r"PB_KAFKA_BOOTSTRAP: no such setting; did you mean PB_BOOTSTRAP"),
+        ("PB_ORPHAN_WAIT_SECONDS", "5", r"PB_ORPHAN_WAIT_SECONDS: no such setting; did you mean PB_ORPHAN_WAIT"),
+        ("PB_ZZZ", "1", r"PB_ZZZ: no such setting; docs/operating.md lists all of them"),
+        ("PB_", "1", r"PB_: no such setting"),
+        ("PB_STATSD_PORT", "9125", r"PB_STATSD_PORT: no such setting"),
     ],
 )
 def test_a_wrong_variable_is_named_with_a_right_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
@@ -75,9 +80,27 @@ def test_a_wrong_variable_is_named_with_a_right_value(monkeypatch: pytest.Monkey
         load_settings()
 
 
-def test_variables_of_other_programs_are_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PB_SERVICE_HOST", "10.0.0.1")
+def test_what_kubernetes_says_of_services_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PB_KAFKA_SERVICE_HOST": "10.0.0.1",
+        "PB_KAFKA_SERVICE_PORT": "9092",
+        "PB_KAFKA_SERVICE_PORT_PLAIN": "9092",
+        "PB_KAFKA_PORT": "tcp://10.0.0.1:9092",
+        "PB_KAFKA_PORT_9092_TCP": "tcp://10.0.0.1:9092",
+        "PB_KAFKA_PORT_9092_TCP_ADDR": "10.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
     load_settings()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "group"),
+    [("pb.", "paretobandit"), ("test.", "test.paretobandit"), ("test", "testparetobandit"), ("", "-paretobandit")],
+)
+def test_each_prefix_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch, prefix: str, group: str) -> None:
+    monkeypatch.setenv("PB_PREFIX", prefix)
+    assert load_settings().app_id == Settings(prefix=prefix).app_id == group
+    assert load_settings(app_id="named").app_id == "named"
 
 
 def test_every_wrong_variable_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,101 @@
+"""A worker that was started with half of another service's settings, or on other topics than it thinks, says so at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from streams.log.topics import create_topics
+from streams.settings import Settings
+from tests.integration.service import ROOT, RunningService, request, router, running_service
+
+HOME = "acme.owner"
+
+
+def run(settings: Settings, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that is to end by itself."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
+    own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0"}
+    return subprocess.run(
+        [sys.executable, "-m", "streams.cli", *arguments],
+        env={**kept, **own, "PB_ENCODER_BACKEND": "none", **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+async def busy(service: RunningService) -> None:
+    await service.ready(service.worker())
+    await service.send("routers", router(HOME))
+    await service.send("requests", request(HOME, "r-1"))
+    await service.until(lambda: service.route("r-1"), "a decision")
+
+
+async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_audited(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path) as service:
+        await busy(service)
+        await service.until(lambda: service.lambda_of(HOME).get("decided") == 1, "the commit")
+        (worker,) = service.workers
+        test = service.settings.model_copy(update={"prefix": f"test-{service.settings.prefix}"})
+        await create_topics(test)
+        for command in ("worker", "audit"):
+            refused = await asyncio.to_thread(run, test, command, "--prefix", test.prefix, "--app-id", test.app_id)
+            assert refused.returncode == 1, refused.stderr
+            assert service.settings.topic("requests") in refused.stderr
+            assert "PB_APP_ID" in refused.stderr and "Traceback" not in refused.stderr
+        await service.send("requests", request(HOME, "r-2"))
+        await service.until(lambda: service.route("r-2"), "the next decision")
+        assert worker.running and worker.log.read_text().count("Setting newly assigned") == 1
+
+
+async def test_state_of_the_group_that_all_prefixes_once_had_is_not_left_behind(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path) as service:
+        service.settings = service.settings.model_copy(update={"app_id": "paretobandit"})
+        await create_topics(service.settings)
+        await busy(service)
+        (worker,) = service.workers
+        worker.terminate()
+        await asyncio.to_thread(worker.process.wait, 30)
+        own = Settings(bootstrap=kafka, prefix=service.settings.prefix, partitions=service.settings.partitions)
+        await create_topics(own)
+        refused = await asyncio.to_thread(run, own, "worker", PB_PREFIX=own.prefix)
+        assert refused.returncode == 1
+        assert "set PB_APP_ID=paretobandit to go on with it" in refused.stderr
+
+
+async def test_another_number_of_partitions_is_said_at_once(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path, partitions=2) as service:
+        settings = service.settings
+        other = settings.model_copy(update={"partitions": 5})
+        async with asyncio.timeout(60):
+            refused = await asyncio.to_thread(run, other, "worker", PB_PREFIX=settings.prefix, PB_APP_ID=settings.app_id)
+        assert refused.returncode == 1
+        assert f"topic {settings.topic('requests')} has 2 partitions, PB_PARTITIONS is 5: set PB_PARTITIONS to 2" in refused.stderr
+        assert len(refused.stderr.splitlines()) < 12, refused.stderr
+
+
+async def test_a_free_port_is_announced_as_the_one_that_was_taken(kafka: str, tmp_path: Path) -> None:
+    async with running_service(kafka, tmp_path) as service:
+        worker = service.worker(module="streams.cli worker")
+        found = re.compile(r"(\S+/readyz) says when it is ready")
+        await service.until(lambda: found.search(worker.log.read_text()), "its address", poll=False)
+        address = found.findall(worker.log.read_text())[0]
+        assert ":0/" not in address
+
+        def answered() -> bool:
+            try:
+                with urllib.request.urlopen(address, timeout=5) as answer:
+                    return bool(answer.status == 200)
+            except urllib.error.HTTPError:
+                return False
+
+        await service.until(answered, "a worker that is ready", poll=False)
