@@ -4,44 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 
 from benchmarks.data import Benchmark, load_benchmark, wheel_priors
-from benchmarks.paper.history import ROUTER, write_history
+from benchmarks.off_policy import compared
+from benchmarks.paper.history import write_history
 from benchmarks.report import print_figures, print_table
 from streams.encoder.encoder import Backend
-from streams.history.account import Account
-from streams.history.encoded import Contexts
-from streams.history.merge import Merge
-from streams.history.records import JsonlHistory
-from streams.simulate.cases import Case, Cases
-from streams.simulate.policies import decider_of
-from streams.simulate.scenario import Scenario
-from streams.simulate.simulation import Run, Simulation
-from streams.simulate.study import survey, world_of
-from streams.simulate.track import Track
+from streams.simulate.simulation import Run
 
 BUDGET = 6.62e-4
 KINDS = ("direct", "inverse propensity", "doubly robust")
-
-
-class Witness(Simulation):
-    """A simulation that also knows the truth of every choice."""
-
-    def __init__(self, *arguments: Any, truth: np.ndarray, models: tuple[str, ...]) -> None:
-        super().__init__(*arguments, compare=True)
-        self._truth = truth
-        self._row = {model: k for k, model in enumerate(models)}
-        self.earned: dict[str, list[float]] = {name: [] for name in self.runs}
-
-    def _compare(self, case: Case) -> None:
-        super()._compare(case)
-        for name, run in self.runs.items():
-            assert run.last is not None
-            self.earned[name].append(float(self._truth[case.index, self._row[run.last]]))
 
 
 def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[str, Run, float]]:
@@ -58,27 +33,13 @@ def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[st
         for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
     }
     declared = {"models": models, "budget_usd_per_request": BUDGET, "epsilon": epsilon}
-    scenario = Scenario.model_validate({"policies": [*data.models, "random", "paper", "live"]})
+    policies = (*data.models, "random", "paper", "live")
     with tempfile.TemporaryDirectory() as folder:
         write_history(
             Path(folder), declared=declared, models=data.models, contexts=contexts, rewards=rewards, costs=costs, outcomes=False
         )
-        history = JsonlHistory(Path(folder))
-
-        def cases() -> Cases:
-            account = Account()
-            merge = Merge(history, 0, refused={}, account=account, router_id=ROUTER)
-            return Cases(merge, contexts=Contexts(_no_encoder), account=account)
-
-        found = survey(cases(), scenario)
-        runs = {p.name: Run(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, [])) for p in scenario.policies}
-        witness = Witness(world_of(scenario, found), found.outcomes, runs, truth=rewards, models=data.models)
-        witness.play(cases())
-    return [(name, run, float(np.mean(witness.earned[name]))) for name, run in runs.items()]
-
-
-def _no_encoder(*_: Any) -> Any:
-    raise AssertionError("the history has contexts and no referenced priors")
+        found = compared(Path(folder), policies, truth=(rewards,), models=data.models)
+    return [(name, run, true) for name, run, (true,) in found]
 
 
 @click.command()

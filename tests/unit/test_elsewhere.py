@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import off_policy
 from benchmarks.arena import Trace, play
 from benchmarks.elsewhere.__main__ import main
 from benchmarks.elsewhere.contenders import CONTENDERS
@@ -91,3 +92,10 @@ def test_the_command_ends_with_a_line_of_json() -> None:
     figures = json.loads(told.stdout.splitlines()[-1])
     assert figures["benchmark"] == "elsewhere" and figures["figures"]["floors"] >= 2
     assert any(row.get("policy") == "best fixed mix" for row in figures["figures"]["rows"])
+
+
+def test_estimates_from_an_exploring_history_hold_against_the_truth() -> None:
+    made, supported, covered, squared, weight = off_policy.one({"history": "ε 0.2", "seed": 0})["reward"]
+    assert (made, supported) == (6, 6)
+    assert covered >= 5 and squared / supported < 4.0
+    assert 0.8 < weight / supported < 1.25
