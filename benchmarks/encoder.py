@@ -16,7 +16,7 @@ from benchmarks.data import Benchmark, load_rows, wheel_priors, wheel_projection
 from benchmarks.report import bootstrap, command, print_figures, print_table
 from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
-from streams.encoder.encoder import load_sentences
+from streams.encoder.load import load_sentences
 from streams.encoder.weights import find_weights
 from streams.files.array_folder import Array
 
@@ -117,8 +117,8 @@ def route_all(benchmark: Benchmark, contexts: Array, *, seeds: int) -> list[floa
 def measure_memory() -> float:
     """Return the peak resident memory, MiB, of a process that loads the int8 encoder and encodes a short and a long prompt."""
     code = (
-        "from streams.encoder.encoder import load_encoder; "
-        f"load_encoder(threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
+        "from streams.encoder.load import load_encoder; "
+        f"load_encoder(backend='onnx', threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
         "print(open('/proc/self/status').read())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -142,7 +142,7 @@ def _reference() -> Embed:
 
 
 def _int8() -> Embed:
-    return load_sentences(threads=THREADS).embed
+    return load_sentences(backend="onnx", threads=THREADS).embed
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
 
     # Encoder
-    encoder_backend: Literal["onnx", "reference", "none"] = Field("onnx", examples=["onnx"])
+    encoder_backend: Literal["static", "onnx", "reference", "none"] | None = Field(None, examples=["static"])
     encoder_path: Path | None = Field(None, examples=["/var/lib/paretobandit/encoder"])
     encoder_weights: str | None = Field(None, examples=["sentence-transformers/all-MiniLM-L6-v2"])
     encoder_threads: int = Field(1, ge=1, le=64, examples=["2"])

@@ -15,7 +15,7 @@ from benchmarks.paper.page import page
 from benchmarks.paper.runner import run
 from benchmarks.paper.table import print_rows, tally
 from benchmarks.report import print_figures
-from streams.encoder.encoder import Backend
+from streams.encoder.sentences import Backend
 
 QUICK_SEEDS = 2
 DOCS = Path(__file__).parents[2] / "docs"

@@ -12,7 +12,7 @@ from benchmarks.data import Benchmark, load_benchmark, wheel_priors
 from benchmarks.off_policy import compared
 from benchmarks.paper.history import write_history
 from benchmarks.report import print_figures, print_table
-from streams.encoder.encoder import Backend
+from streams.encoder.sentences import Backend
 from streams.simulate.simulation import Run
 
 BUDGET = 6.62e-4

@@ -20,7 +20,7 @@ from benchmarks.data import (
     wheel_projection,
 )
 from router_state.config import Price
-from streams.encoder.encoder import Backend
+from streams.encoder.sentences import Backend
 from streams.warm_start.priors import Priors
 
 FLASH, FLASH_PRICE = "google/gemini-2.5-flash", Price(0.3, 2.5)

@@ -20,7 +20,7 @@ from benchmarks.paper import router
 from benchmarks.paper.data import Data, has
 from benchmarks.paper.experiments import EXPERIMENTS, THEIRS
 from benchmarks.paper.outcome import Sheet
-from streams.encoder.encoder import Backend
+from streams.encoder.sentences import Backend
 from streams.files.atomic_file import replacing
 from streams.files.cache_folder import cache_folder
 

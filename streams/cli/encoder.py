@@ -12,7 +12,7 @@ from streams.console.session import Session, pass_session
 
 @click.group()
 def encoder() -> None:
-    """Export the sentence encoder, so that workers need neither torch nor the network.
+    """Make what a worker's encoder runs on: the network, exported, or a table of token vectors.
 
     \b
       pbstream encoder export /var/lib/paretobandit/encoder
@@ -32,3 +32,20 @@ def export(session: Session, folder: Path, weights: str | None) -> None:
         export_encoder(folder, weights or session.settings.encoder_weights)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     click.echo(f"{folder}: {size:.0f} MB. Workers use it with PB_ENCODER_PATH={folder.absolute()}")
+
+
+@encoder.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--weights", metavar="NAME|FOLDER", help="A BERT of sentence-transformers; default: all-MiniLM-L6-v2.")
+@pass_session
+def distill(session: Session, folder: Path, weights: str | None) -> None:
+    """Write the table of token vectors that PB_ENCODER_BACKEND=static looks up into FOLDER, and a general projection.
+
+    Without --weights this is the table that is shipped, made again. It takes seconds and needs no torch, only the weights
+    and safetensors (extra `reference`).
+    """
+    from streams.encoder.distill import distill as make_table
+
+    make_table(folder, weights or session.settings.encoder_weights)
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    click.echo(f"{folder}: {size:.1f} MB. Workers use it with PB_ENCODER_BACKEND=static PB_ENCODER_PATH={folder.absolute()}")

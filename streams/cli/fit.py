@@ -79,15 +79,10 @@ def fit(
 
 
 def _fit_file(session: Session, judgements: Path, folder: Path, components: int, ridge: float) -> Any:
-    from streams.encoder.encoder import load_sentences
+    from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 
-    settings = session.settings
-    sentences = load_sentences(
-        backend="reference" if settings.encoder_backend == "reference" else "onnx",
-        path=settings.encoder_path,
-        weights=settings.encoder_weights,
-    )
+    sentences = sentences_of(session.settings)
     return fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
 
 

@@ -188,12 +188,9 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
 
 def _dimensions(settings: Settings) -> int:
     """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes contexts only."""
-    from streams.encoder.projection import Projection
+    from streams.encoder.load import dimensions_of
 
-    if settings.encoder_backend == "none":
-        return 26
-    path = settings.projection_path
-    return (Projection.identity() if path is None else Projection.load(path)).dimensions
+    return 26 if settings.encoder_backend == "none" else dimensions_of(settings)
 
 
 def _from_folder(folder: Path, model: str) -> Document:

@@ -65,19 +65,13 @@ def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]
 
 
 def contexts_of(session: Session, stack: ExitStack) -> Any:
-    from streams.encoder.encoder import load_encoder
+    from streams.encoder.load import encoder_of
     from streams.history.encoded import Contexts
 
     settings = session.settings
 
     def open_encoder() -> tuple[str, Any]:
-        encoder = load_encoder(
-            backend="reference" if settings.encoder_backend == "reference" else "onnx",
-            path=settings.encoder_path,
-            weights=settings.encoder_weights,
-            projection=settings.projection_path,
-            threads=settings.encoder_threads,
-        )
+        encoder = encoder_of(settings)
         return encoder.identity, encoder.encode
 
     def progress(done: int) -> None:

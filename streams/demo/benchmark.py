@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from router_state.config import Price
-from streams.encoder.encoder import Backend, load_sentences
+from streams.encoder.load import load_sentences
 from streams.encoder.projection import Projection
+from streams.encoder.sentences import Backend
 from streams.files.array_folder import Array
 from streams.files.atomic_file import replacing
 from streams.files.cache_folder import cache_folder

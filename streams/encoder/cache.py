@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streams.encoder.encoder import EncoderError
+from streams.encoder.errors import EncoderError
 from streams.encoder.export import EXPORT_VERSION, MANIFEST_FILE
 from streams.encoder.weights import find_weights, hash_weights
 from streams.files.cache_folder import cache_folder

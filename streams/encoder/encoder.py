@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Literal, Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
+from streams.encoder.errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
+from streams.encoder.sentences import Progress, Reading, SentenceEncoder
 from streams.files.array_folder import Array
-
-Progress = Callable[[int], None]
-Backend = Literal["onnx", "reference"]
-
-
-class EncoderError(Exception):
-    """The encoder cannot be had, or cannot encode what it was given."""
-
-    reason = "encoder_unavailable"
-    retriable = False
-
-
-class UnusablePrompt(EncoderError):
-    """A prompt has nothing to encode, is not valid Unicode, or its context is not finite; `position` says which."""
-
-    reason = "unusable_prompt"
-
-    def __init__(self, problem: str, *, position: int) -> None:
-        super().__init__(f"prompt {position} {problem}")
-        self.position = position
-
-
-class SentenceEncoder(Protocol):
-    """What turns prompts into unit-length embeddings."""
-
-    @property
-    def width(self) -> int:
-        """The embeddings' length e."""
-
-    @property
-    def identity(self) -> str:
-        """A name that changes whenever the embeddings may."""
-
-    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
-        """Embed prompts, shape (n, e), rows of length 1; `progress` is told how many more are done."""
 
 
 class Encoder:
@@ -78,7 +42,7 @@ class Encoder:
     def encode(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Encode prompts into contexts, shape (n, d), float64, last entry 1.0.
 
-        A prompt's context does not depend on the prompts beside it. Text after 256 tokens has no influence.
+        A prompt's context does not depend on the prompts beside it.
 
         Raises:
             UnusablePrompt: a prompt is empty, blank or no valid Unicode, or its context is not finite.
@@ -93,6 +57,10 @@ class Encoder:
             raise UnusablePrompt("has a context that is not finite", position=int(np.argmin(finite)))
         return contexts
 
+    def reading(self, prompt: str) -> Reading:
+        """Say how much of a prompt has a say in its context."""
+        return self._sentences.reading(prompt)
+
 
 def _check(prompt: str, position: int) -> None:
     if not prompt.strip():
@@ -101,45 +69,3 @@ def _check(prompt: str, position: int) -> None:
         prompt.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UnusablePrompt("is not valid Unicode", position=position) from error
-
-
-def load_encoder(
-    *,
-    backend: Backend = "onnx",
-    path: Path | None = None,
-    weights: str | None = None,
-    projection: Path | None = None,
-    threads: int | None = None,
-) -> Encoder:
-    """Load an encoder and its projection.
-
-    Args:
-        backend: "onnx", int8 on ONNX Runtime, or "reference", sentence-transformers.
-        path: an exported folder (`export_encoder`); None: the cached export, made if it is missing.
-        weights: a hub name or a local folder of a sentence-transformers model; None: all-MiniLM-L6-v2.
-        projection: a folder with a saved `Projection`; None: the identity.
-        threads: CPU threads; None: all.
-
-    Raises:
-        EncoderError: neither an export nor weights are there; the message says what to install.
-        UnusableArrays: the projection is missing or damaged.
-    """
-    return Encoder(
-        load_sentences(backend=backend, path=path, weights=weights, threads=threads),
-        None if projection is None else Projection.load(projection),
-    )
-
-
-def load_sentences(
-    *, backend: Backend = "onnx", path: Path | None = None, weights: str | None = None, threads: int | None = None
-) -> SentenceEncoder:
-    """Load the sentence encoder alone; arguments and errors as in `load_encoder`."""
-    threads = threads or os.cpu_count() or 1
-    if backend == "reference":
-        from streams.encoder.reference import ReferenceEncoder
-
-        return ReferenceEncoder(weights, threads=threads)
-    from streams.encoder.cache import exported_folder
-    from streams.encoder.onnx import OnnxEncoder
-
-    return OnnxEncoder(exported_folder(weights) if path is None else path, threads=threads)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streams.encoder.encoder import EncoderError
+from streams.encoder.errors import EncoderError
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 
 # Raised whenever the exported network computes something else: old exports are then made again.

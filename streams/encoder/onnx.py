@@ -1,4 +1,4 @@
-"""The default encoder: int8 on ONNX Runtime, without torch."""
+"""MiniLM itself, int8 on ONNX Runtime, without torch."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.encoder.encoder import EncoderError, Progress
+from streams.encoder.errors import EncoderError
+from streams.encoder.excerpt import Excerpts
 from streams.encoder.export import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
+from streams.encoder.sentences import Progress, Reading
 from streams.files.array_folder import Array
-
-# Enough text for 256 tokens of nearly every prompt; the rest is read only if it was not.
-_FIRST_CHARACTERS = 4096
 
 
 class OnnxEncoder:
     """Embeds each prompt by itself, as many at a time as there are threads.
 
     No prompt is padded or shares a batch: the activations' scales are taken from one prompt alone, so an embedding is the
-    same to the last bit whatever else is encoded beside it. On a CPU a batch would be no faster.
+    same to the last bit whatever else is encoded beside it. On a CPU a batch would be no faster. Of a prompt longer than the
+    network's window the beginning and the end are read.
     """
 
     def __init__(self, folder: Path, *, threads: int) -> None:
@@ -35,9 +35,10 @@ class OnnxEncoder:
         """
         manifest = _read_manifest(folder)
         self.width = int(manifest["width"])
-        self.identity = f"int8-{manifest['model_sha256'][:16]}"
-        self._max_tokens = int(manifest["max_tokens"])
-        self._tokenizer = _load_tokenizer(folder, self._max_tokens)
+        self.identity = f"int8-{manifest['model_sha256'][:16]}-ends"
+        max_tokens = int(manifest["max_tokens"])
+        self._tokenizer = _load_tokenizer(folder, max_tokens)
+        self._excerpts = Excerpts(folder / TOKENIZER_FILE, max_tokens=max_tokens)
         self._session = _load_session(folder, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="encoder")
 
@@ -52,29 +53,14 @@ class OnnxEncoder:
                 progress(1)
         return embeddings
 
+    def reading(self, prompt: str) -> Reading:
+        """Say how much of a prompt is read."""
+        return self._excerpts.reading(prompt)
+
     def _embed_one(self, prompt: str) -> NDArray[np.float32]:
-        token_ids = np.array([self._tokenize(prompt)], dtype=np.int64)
+        token_ids = np.array([self._tokenizer.encode(self._excerpts.of(prompt)).ids], dtype=np.int64)
         embedding: NDArray[np.float32] = self._session.run(None, {"token_ids": token_ids})[0]
         return embedding
-
-    def _tokenize(self, prompt: str) -> list[int]:
-        """Return the first `max_tokens` token ids without reading a long prompt to its end."""
-        characters = _FIRST_CHARACTERS
-        while True:
-            encoding = self._tokenizer.encode(prompt[:characters])
-            # A cut only changes the last word: without it, what was kept is final.
-            if characters >= len(prompt) or _kept_before_last_word(encoding):
-                ids: list[int] = encoding.ids
-                return ids
-            characters *= 4
-
-
-def _kept_before_last_word(encoding: Any) -> bool:
-    if not encoding.overflowing:
-        return False
-    kept = max(word for word in encoding.word_ids if word is not None)
-    last = max(word for part in encoding.overflowing for word in part.word_ids if word is not None)
-    return bool(kept < last)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -102,8 +88,10 @@ def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
 
 
 def _load_session(folder: Path, threads: int) -> Any:
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError as absent:
+        raise EncoderError("PB_ENCODER_BACKEND=onnx needs ONNX Runtime: pip install 'paretobandit-streams[onnx]'") from absent
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

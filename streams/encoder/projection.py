@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streams.encoder.principal import principal_components
 from streams.files.array_folder import Array, UnusableArrays, checksum_arrays, read_arrays, write_arrays
 
 _NAME = "projection"
@@ -42,6 +43,12 @@ class Projection:
         """Return the projection that only appends 1.0 (d = width + 1)."""
         return cls(np.zeros(width), None, np.empty(0))
 
+    @classmethod
+    def fit(cls, embeddings: Array, components: int) -> tuple[Projection, float]:
+        """Fit a projection to embeddings (n, e), n > 1; return it and the share of the variance that it keeps."""
+        mean, directions, variances, kept = principal_components(embeddings, components)
+        return cls(mean, directions, variances), kept
+
     @property
     def embedding_width(self) -> int:
         """The length e of the embeddings it takes."""
@@ -58,18 +65,24 @@ class Projection:
         return checksum_arrays(self._arrays(), {})
 
     def project(self, embeddings: Array) -> Array:
-        """Turn embeddings (n, e) into contexts (n, d), last entry 1.0.
+        """Turn embeddings (n, e) into contexts (n, d), last entry 1.0; a row's context does not depend on the rows beside it.
 
         Raises:
             UnusableArrays: the embeddings are not (n, e).
         """
         if embeddings.ndim != 2 or embeddings.shape[1] != self.embedding_width:
             raise UnusableArrays(f"embeddings of shape {embeddings.shape}, expected (n, {self.embedding_width})")
+        contexts = np.ones((len(embeddings), self.dimensions))
         features = np.asarray(embeddings, dtype=np.float64)
-        if self.components is not None:
-            scale = np.sqrt(np.maximum(self.explained_variance, _SMALLEST_VARIANCE))
-            features = (features - self.mean) @ (self.components / scale[:, None]).T
-        return np.concatenate([features, np.ones((len(features), 1))], axis=1)
+        if self.components is None:
+            contexts[:, :-1] = features
+            return contexts
+        scale = np.sqrt(np.maximum(self.explained_variance, _SMALLEST_VARIANCE))
+        rotation = self.components / scale[:, None]
+        # A matrix product sums in an order of its own for each number of rows and each CPU; this one does not.
+        for context, row in zip(contexts, features - self.mean, strict=True):
+            context[:-1] = (rotation * row).sum(axis=1)
+        return contexts
 
     def save(self, folder: Path) -> str:
         """Write `projection.npz` and `projection.json` into `folder`; return the checksum."""

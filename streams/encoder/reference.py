@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streams.encoder.encoder import EncoderError, Progress
-from streams.encoder.weights import find_weights, hash_weights
+from streams.encoder.errors import EncoderError
+from streams.encoder.excerpt import Excerpts
+from streams.encoder.sentences import Progress, Reading
+from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 from streams.files.array_folder import Array
 
 _BATCH = 64
@@ -34,7 +36,8 @@ class ReferenceEncoder:
         disable_progress_bar()  # type: ignore[no-untyped-call]
         torch.set_num_threads(threads)
         self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-        self.identity = f"reference-{hash_weights(folder)[:16]}"
+        self.identity = f"reference-{hash_weights(folder)[:16]}-ends"
+        self._excerpts = Excerpts(folder / "tokenizer.json", max_tokens=int(self._model.max_seq_length or MAX_TOKENS))
         self.width = int(self._model.encode(["."], show_progress_bar=False).shape[1])
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
@@ -42,7 +45,7 @@ class ReferenceEncoder:
         parts = []
         by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         for start in range(0, len(prompts), _BATCH):
-            texts = [prompts[index] for index in by_length[start : start + _BATCH]]
+            texts = [self._excerpts.of(prompts[index]) for index in by_length[start : start + _BATCH]]
             parts.append(self._model.encode(texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
             if progress is not None:
                 progress(len(texts))
@@ -50,3 +53,7 @@ class ReferenceEncoder:
         if parts:
             embeddings[by_length] = np.concatenate(parts)
         return embeddings
+
+    def reading(self, prompt: str) -> Reading:
+        """Say how much of a prompt is read."""
+        return self._excerpts.reading(prompt)

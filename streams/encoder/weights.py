@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from streams.encoder.encoder import EncoderError
+from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
 MAX_TOKENS = 256

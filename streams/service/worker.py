@@ -21,8 +21,8 @@ from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
 from agents.service import Limits, Service
 from router_state.config import Matrix
-from streams.encoder.encoder import Encoder, load_encoder
-from streams.encoder.projection import Projection
+from streams.encoder.encoder import Encoder
+from streams.encoder.load import dimensions_of, encoder_of
 from streams.log.partitioner import partition_of
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredStream, measured
@@ -51,8 +51,7 @@ class PromptEncoder:
         self._settings = settings
         self._encoder: Encoder | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
-        path = settings.projection_path
-        self.dimensions = (Projection.identity() if path is None else Projection.load(path)).dimensions
+        self.dimensions = dimensions_of(settings)
 
     async def __call__(self, prompts: list[str]) -> Matrix:
         """Return contexts, shape (n, d)."""
@@ -60,14 +59,8 @@ class PromptEncoder:
 
     def _encode(self, prompts: list[str]) -> Matrix:
         if self._encoder is None:
-            started, settings = time.monotonic(), self._settings
-            self._encoder = load_encoder(
-                backend="reference" if settings.encoder_backend == "reference" else "onnx",
-                path=settings.encoder_path,
-                weights=settings.encoder_weights,
-                projection=settings.projection_path,
-                threads=settings.encoder_threads,
-            )
+            started = time.monotonic()
+            self._encoder = encoder_of(self._settings)
             log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
         return self._encoder.encode(prompts)
 

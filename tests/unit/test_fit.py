@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from streams.encoder.encoder import Progress
 from streams.encoder.projection import Projection
+from streams.encoder.sentences import Progress
 from streams.files.array_folder import Array
 from streams.warm_start.fit import fit
 from streams.warm_start.judgements import UnusableJudgements, read_judgements

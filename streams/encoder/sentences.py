@@ -1,0 +1,38 @@
+"""What every sentence encoder offers, whatever computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from streams.files.array_folder import Array
+
+Progress = Callable[[int], None]
+Backend = Literal["static", "onnx", "reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How many tokens of a prompt have a say in its embedding, and how many it has, special tokens not counted."""
+
+    read: int
+    tokens: int
+
+
+class SentenceEncoder(Protocol):
+    """What turns prompts into embeddings of length 1."""
+
+    @property
+    def width(self) -> int:
+        """The embeddings' length e."""
+
+    @property
+    def identity(self) -> str:
+        """A name that changes whenever the embeddings may."""
+
+    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
+        """Embed prompts, shape (n, e); `progress` is told how many more are done."""
+
+    def reading(self, prompt: str) -> Reading:
+        """Say how much of a prompt is read."""

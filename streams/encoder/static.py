@@ -1,0 +1,62 @@
+"""The default encoder: the mean of token vectors from a table, without torch and without ONNX Runtime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from streams.encoder.sentences import Progress, Reading
+from streams.encoder.table_file import VOCABULARY_FILE, read_table
+from streams.encoder.words import Words
+from streams.files.array_folder import Array
+
+SHIPPED = Path(__file__).with_name("minilm")
+# Rows of the table that are copied at a time: a prompt of 1 MiB may have half a million tokens.
+_ROWS = 8_192
+
+
+class StaticEncoder:
+    """Embeds a prompt as the mean of the vectors of all its tokens, brought to length 1.
+
+    The table holds whole numbers, so their sum is exact: an embedding is the same to the last bit whatever is encoded beside
+    it, in which order its tokens are added, and on which CPU.
+    """
+
+    def __init__(self, folder: Path = SHIPPED) -> None:
+        """Load a table.
+
+        Raises:
+            EncoderError: it is missing, damaged, or of another version.
+        """
+        table = read_table(folder)
+        self._values, self._scale = table.values, table.scale
+        self._words = Words(folder / VOCABULARY_FILE)
+        self.width = len(table.scale)
+        self.identity = f"static-{table.checksum[:16]}"
+
+    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
+        """Embed prompts, shape (n, e), rows of length 1; zeros where a prompt has no token at all."""
+        embeddings = np.empty((len(prompts), self.width))
+        for index, prompt in enumerate(prompts):
+            embeddings[index] = self._embed_one(prompt)
+            if progress is not None:
+                progress(1)
+        return embeddings
+
+    def reading(self, prompt: str) -> Reading:
+        """Say how much of a prompt is read: all of it."""
+        tokens = len(self._words.token_ids(prompt))
+        return Reading(tokens, tokens)
+
+    def _embed_one(self, prompt: str) -> Array:
+        ids = np.array(self._words.token_ids(prompt), dtype=np.intp)
+        total = np.zeros(self.width, dtype=np.int64)
+        for start in range(0, len(ids), _ROWS):
+            total += self._values[ids[start : start + _ROWS]].sum(axis=0, dtype=np.int32)
+        # The length takes the number of tokens out again, so the sum stands for the mean.
+        embedding = total * self._scale
+        length = math.sqrt(math.fsum((embedding * embedding).tolist()))
+        return embedding / length if length else embedding

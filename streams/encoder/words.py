@@ -1,0 +1,105 @@
+"""From a prompt to the ids of its tokens: WordPiece as BERT does it, with the words met before at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from streams.encoder.errors import EncoderError
+
+# 29 µs instead of 230 for a prompt of 68 tokens (benchmarks.encoder); about 8 MB when full.
+_REMEMBERED = 32_768
+# Longer words are one [UNK] to BERT, and would only fill the memory.
+_LONGEST = 100
+# A regular expression holds the interpreter's lock: 1 MiB in one piece would stop the event loop for 30 ms.
+_PIECE = 65_536
+# BERT removes control characters before it looks for words, and ends words at white space and signs.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SPACE = re.compile(r"[ \t\n\r]")
+_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+
+
+class Words:
+    """Gives the token ids of prompts; words of plain ASCII are looked up, everything else goes through the tokenizer.
+
+    The library `tokenizers` splits and normalizes; a word has the same tokens wherever it stands, so those of ASCII
+    words are remembered. Special tokens are not added, and "[SEP]" in a prompt is text like any other.
+    """
+
+    def __init__(self, vocabulary: Path) -> None:
+        """Read `vocab.txt`.
+
+        Raises:
+            EncoderError: it is missing or no vocabulary.
+        """
+        self._tokenizer = _word_piece(vocabulary)
+        self._known: dict[str, list[int]] = {}
+
+    def token_ids(self, prompt: str) -> list[int]:
+        """Return the ids of all tokens of a prompt, in no particular order."""
+        ids: list[int] = []
+        for piece in _pieces(_CONTROL.sub("", prompt)):
+            plain, other = (piece, "") if piece.isascii() else _sort(piece)
+            self._look_up(_WORD.findall(plain.lower()), ids)
+            if other:
+                ids += self._encode(other).ids
+        return ids
+
+    def _look_up(self, words: list[str], ids: list[int]) -> None:
+        known, unknown = self._known, []
+        for word in words:
+            found = known.get(word)
+            if found is None:
+                unknown.append(word)
+            else:
+                ids += found
+        if unknown:
+            ids += self._learn(unknown)
+
+    def _learn(self, words: list[str]) -> list[int]:
+        if len(self._known) + len(words) > _REMEMBERED:
+            self._known.clear()
+        encoding = self._encode(" ".join(words))
+        ids: list[int] = encoding.ids
+        if len(words) <= _REMEMBERED:
+            tokens: list[list[int]] = [[] for _ in words]
+            for word, token in zip(encoding.word_ids, ids, strict=True):
+                tokens[word].append(token)
+            self._known.update(pair for pair in zip(words, tokens, strict=True) if len(pair[0]) <= _LONGEST)
+        return ids
+
+    def _encode(self, text: str) -> Any:
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a long text at white space."""
+    start = 0
+    while start < len(text):
+        space = _SPACE.search(text, start + _PIECE)
+        end = len(text) if space is None else space.end()
+        yield text[start:end]
+        start = end
+
+
+def _sort(text: str) -> tuple[str, str]:
+    """Split at white space; return what is plain ASCII, and what is not."""
+    parts: Sequence[str] = _SPACE.split(text)
+    plain = [part for part in parts if part.isascii()]
+    return " ".join(plain), " ".join(part for part in parts if not part.isascii())
+
+
+def _word_piece(vocabulary: Path) -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    try:
+        names = vocabulary.read_text(encoding="utf-8").splitlines()
+        model = models.WordPiece({name: index for index, name in enumerate(names)}, unk_token="[UNK]")
+    except (OSError, ValueError) as error:
+        raise EncoderError(f"{vocabulary} cannot be read: {error}") from error
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
