@@ -78,6 +78,16 @@ class Settings(BaseSettings):
     metrics_routers: int = Field(0, ge=0, le=10_000, examples=["50"])
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
 
+    # Gateway
+    gateway_bind: str = Field("127.0.0.1", examples=["0.0.0.0"])
+    gateway_port: int = Field(8090, ge=0, le=65_535, examples=["8090"])
+    gateway_keys: SecretStr | None = Field(None, examples=["(or the file of the list in PB_GATEWAY_KEYS_FILE)"])
+    gateway_rate: float = Field(1000.0, gt=0.0, examples=["1000"])
+    gateway_body_bytes: int = Field(4 * 2**20, ge=1024, le=256 * 2**20, examples=["4194304"])
+    gateway_batch: int = Field(1000, ge=1, le=100_000, examples=["1000"])
+    gateway_timeout: float = Field(10.0, gt=0.0, le=600.0, examples=["10"])
+    gateway_search: int = Field(20_000, ge=0, examples=["20000"])
+
     # Limits
     prompt_bytes: int = Field(2**20, ge=1, le=2**20, examples=["1048576"])
     models_per_router: int = Field(64, ge=1, examples=["64"])

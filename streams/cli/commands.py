@@ -13,6 +13,7 @@ from streams.cli.encoder import encoder
 from streams.cli.explain import explain
 from streams.cli.feedback import cost, reward
 from streams.cli.fit import fit
+from streams.cli.gateway import gateway
 from streams.cli.models import models
 from streams.cli.replay import replay
 from streams.cli.request import request
@@ -73,8 +74,8 @@ def main(ctx: click.Context) -> None:
 
 
 for command in (
-    demo, broker, topics, worker, models, budget, routers, request, cost, reward, explain, watch, replay, tune, audit, snapshot,
-    fit, encoder,
+    demo, broker, topics, worker, gateway, models, budget, routers, request, cost, reward, explain, watch, replay, tune, audit,
+    snapshot, fit, encoder,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -1,0 +1,108 @@
+"""What the gateway's paths share: the way to Kafka, keys, limits, and what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import orjson
+from starlette.requests import Request
+
+from paretobandit_client import Refused, Route, Undelivered, Unreachable
+from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.kafka import KafkaLink
+from streams.gateway.bodies import read_events
+from streams.gateway.books import Books
+from streams.gateway.keys import ANYONE, Keys
+from streams.gateway.limits import Allowance, Bounds, Recent
+from streams.gateway.lookup import Lookup
+from streams.gateway.metrics import GatewayMetrics
+from streams.gateway.problems import Problem
+from streams.settings import Settings
+
+RECENT_BYTES = 64 * 2**20
+CLOSING = 10.0
+
+
+class Door:
+    """One gateway.
+
+    Args:
+        keys: who may call; None asks for no key.
+    """
+
+    def __init__(self, settings: Settings, keys: Keys | None) -> None:
+        auth = settings.kafka_auth()
+        self.metrics = GatewayMetrics()
+        self.books = Books(settings)
+        self.recent = Recent(RECENT_BYTES)
+        self.lookup = Lookup(settings, self.recent)
+        self.link = KafkaLink(
+            auth.pop("bootstrap_servers"), prefix=settings.prefix, delivery_timeout=CLOSING, on_route=self._keep, kafka=auth
+        )
+        self.patience = settings.gateway_timeout
+        self._bounds = Bounds(settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout)
+        self._keys = keys
+        self._allowance = Allowance(settings.gateway_rate, burst=max(settings.gateway_rate, settings.gateway_batch))
+
+    @property
+    def ready(self) -> bool:
+        """Whether events can be sent and answers are read."""
+        return self.link.connected and self.books.complete.is_set()
+
+    async def start(self) -> None:
+        """Begin to connect; it goes on in the background for as long as it takes."""
+        self.books.start()
+        try:
+            await self.link.start(seconds=0.01)
+        except Unreachable:
+            return
+
+    async def stop(self) -> None:
+        """Deliver what is on its way, and disconnect."""
+        await self.link.stop(seconds=CLOSING)
+        await self.books.stop()
+
+    def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
+        """Return who calls, and take `count` from the caller's allowance. Raises Problem for who may not use this router."""
+        key = ANYONE if self._keys is None else self._keys.check(request.headers.get("authorization", ""))
+        if key is None:
+            raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        if not key.allows(router_id):
+            raise Problem("forbidden")
+        if (seconds := self._allowance.take(key.name, count)) > 0.0:
+            raise Problem("rate_limited", headers={"Retry-After": str(int(seconds) + 1)})
+        return key.name
+
+    async def events(self, request: Request, router_id: str) -> tuple[list[dict[str, Any]], bool]:
+        """Return the events of a request from someone who may send them, and whether they are a batch. Raises Problem."""
+        self.admit(request, router_id)  # before the body is read
+        found, is_batch = await read_events(request, self._bounds)
+        self.admit(request, router_id, count=len(found) - 1)
+        return found, is_batch
+
+    async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
+        """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises Problem."""
+        try:
+            route = await self.link.ask(event, seconds=seconds)
+        except Refused as error:
+            raise Problem.of(error, request_id=event.request_id) from error
+        except (TimeoutError, Undelivered):
+            if fallback is None:
+                raise Problem("no_decision", request_id=event.request_id) from None
+            told = {"router_id": event.router_id, "request_id": event.request_id, "model": fallback, "fallback": True}
+            return orjson.dumps(told)
+        value = self.recent.get((event.router_id, event.request_id)) or msgspec.json.encode(route)
+        # The first answer is kept, with every candidate; of what was asked again the answer says so.
+        return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
+
+    async def deliver(self, reports: list[Cost] | list[Reward]) -> None:
+        """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
+        try:
+            await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in reports))
+        except Undelivered as error:
+            raise Problem("undelivered") from error
+
+    def _keep(self, route: Route, value: bytes) -> None:
+        self.recent.put((route.router_id, route.request_id), value, repeat=route.repeat)

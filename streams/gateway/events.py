@@ -1,0 +1,79 @@
+"""Events of HTTP requests: checked as a worker checks them, so that a refusal is the same by both doors."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, TypeVar
+
+import orjson
+
+from paretobandit_client.events import Ask, Cost, Reward
+from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
+from schemas.event import Event
+from streams.gateway.problems import Problem
+
+E = TypeVar("E", bound=Event)
+
+
+def asks(router_id: str, bodies: list[dict[str, Any]]) -> list[Ask]:
+    """Return requests; one without an id gets a new one. Raises Problem."""
+    named = [{"request_id": uuid.uuid4().hex, **body} for body in bodies]
+    return [
+        Ask(
+            router_id=router_id,
+            request_id=event.request_id,
+            prompt=event.prompt,
+            context=event.context,
+            allowed_models=event.allowed_models,
+            max_price_per_1k=event.max_price_per_1k,
+            metadata=event.metadata,
+            session_id=event.session_id,
+        )
+        for event in _checked(RequestSubmitted, router_id, named)
+    ]
+
+
+def costs(router_id: str, bodies: list[dict[str, Any]]) -> list[Cost]:
+    """Return bills. Raises Problem."""
+    return [
+        Cost(
+            router_id=router_id,
+            request_id=event.request_id,
+            cost_usd=event.cost_usd,
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            model=event.model,
+            revision=event.revision,
+        )
+        for event in _checked(CostReported, router_id, bodies)
+    ]
+
+
+def rewards(router_id: str, bodies: list[dict[str, Any]]) -> list[Reward]:
+    """Return rewards. Raises Problem."""
+    return [
+        Reward(
+            router_id=router_id,
+            request_id=event.request_id,
+            reward=event.reward,
+            source=event.source,
+            model=event.model,
+            revision=event.revision,
+            observed_at=event.observed_at,
+        )
+        for event in _checked(RewardObserved, router_id, bodies)
+    ]
+
+
+def _checked(schema: type[E], router_id: str, bodies: list[dict[str, Any]]) -> list[E]:
+    """Check every event before the first one is sent: a batch goes as a whole or not at all."""
+    events, wrong = [], []
+    for index, body in enumerate(bodies):
+        try:
+            events.append(decode(schema, orjson.dumps({**body, "router_id": router_id})))
+        except MalformedEvent as error:
+            wrong.append((index, error))
+    if wrong:
+        each = [{"index": index, "reason": error.reason.value, "detail": error.message} for index, error in wrong]
+        raise Problem.of(wrong[0][1], **({"errors": each} if len(bodies) > 1 else {}))
+    return events

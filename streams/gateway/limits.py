@@ -1,0 +1,65 @@
+"""How much a caller may ask for in a second, and what of the last decisions is kept at hand."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+Ref = tuple[str, str]
+
+
+class Allowance:
+    """A bucket of tokens for each caller: `rate` a second, at most `burst` saved up.
+
+    A call takes as many as it has events; one of more than `burst` waits until the bucket is full, and leaves a debt.
+    """
+
+    def __init__(self, rate: float, *, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str, events: int) -> float:
+        """Take tokens, and return 0; or take none, and return the seconds until there are enough."""
+        now = self._clock()
+        left, at = self._left.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        wanted = min(float(events), self._burst)
+        if left < wanted:
+            self._left[caller] = left, now
+            return (wanted - left) / self._rate
+        self._left[caller] = left - events, now
+        return 0.0
+
+
+class Recent:
+    """The last decisions as they stand on `pb.routes`, within a bound of bytes; of a request the first answer stays."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._values: OrderedDict[Ref, bytes] = OrderedDict()
+
+    def put(self, ref: Ref, value: bytes, *, repeat: bool) -> None:
+        """Keep a decision."""
+        if ref in self._values and repeat:
+            return
+        self._bytes += len(value) - len(self._values.pop(ref, b""))
+        self._values[ref] = value
+        while self._bytes > self._max_bytes:
+            self._bytes -= len(self._values.popitem(last=False)[1])
+
+    def get(self, ref: Ref) -> bytes | None:
+        """Return a decision, if it is still at hand."""
+        return self._values.get(ref)
+
+
+class Bounds(NamedTuple):
+    """What a request to the gateway may be: bytes of its body, events in it, seconds until it was sent."""
+
+    body_bytes: int
+    events: int
+    seconds: float

@@ -1,0 +1,17 @@
+"""What an operator watches of a gateway."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class GatewayMetrics:
+    """The metrics of one gateway, all with the prefix `pb_gateway_`."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("pb_gateway_requests_total", "Requests answered", ["what", "status"], registry=registry)
+        self.seconds = Histogram("pb_gateway_seconds", "Time until the answer", ["what"], buckets=SECONDS, registry=registry)
+        self.waiting = Gauge("pb_gateway_waiting", "Requests that wait for their decision", registry=registry)
+        self.late = Gauge("pb_gateway_late", "Decisions that came when nobody waited any more", registry=registry)
+        self.ready = Gauge("pb_gateway_ready", "1 while events can be sent and decisions are read", registry=registry)

@@ -1,0 +1,195 @@
+"""The gateway as a process of its own, between real HTTP clients and a real service."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+import pytest_asyncio
+
+from streams.broker.wire import free_ports
+from streams.gateway.keys import new_key
+from tests.integration.service import PATIENCE, RunningService, Worker, router, running_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+KEY, LINE = new_key("tests", routers="*")
+CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]
+
+
+@dataclass
+class Gateway:
+    """A service with a gateway before it."""
+
+    service: RunningService
+    process: Worker
+    port: int
+
+    def client(self, **options: Any) -> httpx.AsyncClient:
+        """Return a client with a key."""
+        authorized = {"Authorization": f"Bearer {KEY}"}
+        return httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=authorized, timeout=PATIENCE, **options)
+
+    async def settled(self, router_id: str, **wanted: float) -> dict[str, Any]:
+        """Wait until a router's books say this."""
+        await self.service.until(lambda: wanted.items() <= self.service.lambda_of(router_id).items(), f"{wanted}")
+        return self.service.lambda_of(router_id)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+    """Run one worker and one gateway for all tests of this file."""
+    folder = tmp_path_factory.mktemp("gateway")
+    async with running_service(kafka, folder, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="0.5") as service:
+        (port,) = free_ports(1)
+        worker = service.worker(instance="one")
+        access = {"PB_GATEWAY_PORT": str(port), "PB_GATEWAY_KEYS": LINE, "PB_GATEWAY_RATE": "100000", "PB_GATEWAY_TIMEOUT": "60"}
+        process = Worker(service.settings, folder / "gateway.log", access, "streams.cli gateway")
+        service.workers.insert(0, process)  # ended with the workers
+        await service.ready(worker)
+        running = Gateway(service, process, port)
+        async with running.client() as client:
+            await _until_ready(client, process)
+        yield running
+
+
+async def _until_ready(client: httpx.AsyncClient, process: Worker) -> None:
+    for _ in range(int(PATIENCE / 0.1)):
+        assert process.running, process.tail()
+        try:
+            if (await client.get("/readyz")).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"the gateway is not ready:\n{process.tail()}")
+
+
+async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("full"))
+    async with gateway.client() as client:
+        home = "/v1/routers/full"
+        decision = (await client.post(f"{home}/decisions", json={"context": CONTEXT, "session_id": "s-1"})).json()
+        assert decision["seq"] == 1 and decision["repeat"] is False and len(decision["candidates"]) == 3
+        request_id = decision["request_id"]
+        again = (await client.post(f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id})).json()
+        assert again == {**decision, "repeat": True}
+        for _ in range(2):
+            paid = await client.post(f"{home}/costs", json={"request_id": request_id, "cost_usd": 0.004})
+            assert (paid.status_code, paid.json()) == (202, {"accepted": 1})
+        judged = await client.post(f"{home}/rewards", json=[{"request_id": request_id, "reward": 0.9, "source": "judge"}])
+        assert judged.status_code == 202
+        books = await gateway.settled("full", settled=1, rewards_applied=1, decided=1)
+        assert books["spend_usd"] == 0.004
+        explained = (await client.get(f"{home}/decisions/{request_id}")).json()
+        assert explained.pop("because") and explained["candidates"] == decision["candidates"]
+        await gateway.service.until(lambda: gateway.service.lambda_of("full").get("settled") == 1, "books")
+        shown = (await client.get(home)).json()
+        assert shown["router_id"] == "full" and shown["decided"] == 1
+        assert (await client.get(f"{home}/decisions/nothing")).status_code == 404
+
+
+async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("before"))
+    await gateway.service.send("requests", {"router_id": "before", "request_id": "a/b ä", "context": CONTEXT})
+    await gateway.service.until(lambda: gateway.service.route("a/b ä"), "a decision")
+    (port,) = free_ports(1)
+    access = {"PB_GATEWAY_PORT": str(port), "PB_GATEWAY_KEYS": LINE}
+    second = Worker(gateway.service.settings, gateway.process.log.with_name("second.log"), access, "streams.cli gateway")
+    try:
+        async with Gateway(gateway.service, second, port).client() as client:
+            await _until_ready(client, second)
+            found = await client.get("/v1/routers/before/decisions/a%2Fb%20%C3%A4")
+            assert found.status_code == 200 and found.json()["seq"] == 1
+            assert (await client.get("/v1/routers/before")).json()["decided"] == 1
+    finally:
+        second.terminate()
+        assert await asyncio.to_thread(second.process.wait) == 0, second.tail()
+
+
+async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("strict"))
+    async with gateway.client() as client:
+        refused = await client.post("/v1/routers/strict/decisions", json={"context": CONTEXT, "max_price_per_1k": 0})
+        assert (refused.status_code, refused.json()["reason"]) == (422, "no_affordable_model")
+        unknown = await client.post("/v1/routers/nowhere/decisions", json={"context": CONTEXT, "request_id": "r"})
+        assert (unknown.status_code, unknown.json()["reason"], unknown.json()["request_id"]) == (404, "unknown_router", "r")
+        batch = [{"context": CONTEXT}, {"context": [*CONTEXT, 1.0]}, {"context": CONTEXT}]
+        answers = (await client.post("/v1/routers/strict/decisions", json=batch)).json()
+        assert [answer.get("seq") for answer in answers] == [1, None, 2]
+        assert answers[1]["reason"] == "wrong_context"
+
+
+async def test_a_frozen_worker_is_a_timeout_and_the_decision_comes_late(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("frozen"))
+    await gateway.service.until(lambda: gateway.service.lambda_of("frozen"), "the router")
+    body = {"context": CONTEXT, "request_id": "r"}
+    async with gateway.client() as client:
+        gateway.service.workers[-1].freeze()
+        try:
+            answer = await client.post("/v1/routers/frozen/decisions?timeout=0.1", json=body)
+            assert (answer.status_code, answer.json()["reason"]) == (504, "no_decision")
+            fallback = (await client.post("/v1/routers/frozen/decisions?timeout=0.1&fallback=gemini", json=body)).json()
+            assert fallback == {"router_id": "frozen", "request_id": "r", "model": "gemini", "fallback": True}
+            bill = {"request_id": "r", "input_tokens": 1000, "output_tokens": 0, "model": "gemini"}
+            await client.post("/v1/routers/frozen/costs", json=bill)
+        finally:
+            gateway.service.workers[-1].thaw()
+        late = (await client.post("/v1/routers/frozen/decisions", json=body)).json()
+        assert late["seq"] == 1
+    assert (await gateway.settled("frozen", settled=1))["spend_usd"] == pytest.approx(0.00125)
+
+
+async def test_a_thousand_clients_are_served_beside_hostile_ones(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("crowd"))
+    hostile = asyncio.gather(*(_hostile(gateway.port, number) for number in range(60)))
+    home, authorized = f"http://127.0.0.1:{gateway.port}/v1/routers/crowd", {"Authorization": f"Bearer {KEY}"}
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000), headers=authorized) as client:
+
+        async def one(number: int) -> None:
+            request_id = f"c-{number}"
+            async with client.post(f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id}) as decided:
+                assert decided.status == 200, await decided.text()
+            async with client.post(f"{home}/costs", json={"request_id": request_id, "cost_usd": 2.0**-11}) as paid:
+                assert paid.status == 202
+
+        await asyncio.gather(*(one(number) for number in range(1000)))
+    await hostile
+    books = await gateway.settled("crowd", decided=1000, settled=1000)
+    assert (books["spend_usd"], books["unmatched_cost_usd"]) == (1000 * 2.0**-11, 0.0)
+
+
+ATTACKS = (
+    b"",  # says nothing
+    b"POST /v1/routers/crowd/decisions HTTP/1.1\r\nHost: x\r\nX-A: b\r\n",  # a head without end
+    b"GET / HTTP/1.1\r\nHost: x\r\nX-Large: " + b"a" * 2**20,  # a head of a MiB
+    b"POST /v1/routers/crowd/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n" + b"x" * 2**20,  # 100 MB
+    b"\x16\x03\x01\x02\x00\x01\x00\x01" * 100,  # TLS
+    b"POST /v1/routers/crowd/costs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nContent-Length: 1\r\n\r\n{" * 50,
+)
+
+
+async def _hostile(port: int, number: int) -> None:
+    """Send what no client sends, and leave without a word a moment later."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(ATTACKS[number % len(ATTACKS)])
+        async with asyncio.timeout(3.0):
+            await writer.drain()
+            await reader.read()
+    except (TimeoutError, ConnectionError):
+        pass
+    finally:
+        writer.transport.abort()
+
+
+async def test_metrics_count_what_was_answered(gateway: Gateway) -> None:
+    async with gateway.client() as client:
+        await client.get("/v1/routers/nobodys")
+        shown = (await client.get("/metrics")).text
+    assert "pb_gateway_ready 1.0" in shown and "pb_gateway_waiting 0.0" in shown
+    assert 'pb_gateway_requests_total{status="404",what="router"}' in shown
+    assert json.dumps("full") not in shown
