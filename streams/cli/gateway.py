@@ -26,7 +26,6 @@ def gateway(session: Session, new_key: str | None, routers: str) -> None:
     if new_key is not None:
         _print_key(new_key, routers)
         return
-    from streams.cli.service import log_to_stderr
     from streams.gateway.serve import server_of
     from streams.service.logs import log_to_stderr
 

@@ -61,7 +61,9 @@ def _one_or_many(name: str) -> dict[str, Any]:
 
 def components() -> dict[str, Any]:
     """Return every schema that the description refers to."""
-    parts = RouteDecided.model_json_schema(ref_template="#/components/schemas/{model}")["$defs"]
+    parts: dict[str, Any] = {}
+    for event in (RequestSubmitted, CostReported, RewardObserved, RouteDecided, LambdaUpdated):
+        parts |= event.model_json_schema(ref_template="#/components/schemas/{model}").get("$defs", {})
     return {
         **parts,
         "Request": _of(RequestSubmitted, without=("router_id",), optional=("request_id",)),
