@@ -136,7 +136,8 @@ def test_an_unknown_request_cannot_be_explained(worker: Settings) -> None:
 
 
 def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_path: Path) -> None:
-    lines = [{"prompt": f"What is {n} plus {n % 7}?", "rewards": {"small": n % 2, "large": 0.9}} for n in range(40)]
+    known = {"rewards": {"small": 0.5, "large": 0.9}, "costs": {"large": 0.002}}
+    lines = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(40)]
     (tmp_path / "judged.jsonl").write_text("\n".join(map(json.dumps, lines)))
     fitted = tmp_path / "fitted"
     summary = done_json(worker, "fit", str(tmp_path / "judged.jsonl"), str(fitted), "--components", "2")
@@ -146,6 +147,7 @@ def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_pa
     decision = done_json(worker, "request", "--context", "-", stdin="[0.0, 0.0, 1.0]", router="warm")
     assert decision["reason"] == "ucb"
     assert decision["expected_reward"] == pytest.approx(0.9, abs=0.05)
+    assert decision["expected_cost_usd"] == pytest.approx(0.002, rel=0.01)
 
 
 def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> None:

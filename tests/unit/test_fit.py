@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from agents.wire import config_of
+from schemas import ReferencedPrior, RouterDeclared, decode
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Progress
 from streams.files.array_folder import Array
 from streams.warm_start.fit import fit
 from streams.warm_start.judgements import UnusableJudgements, read_judgements
 from streams.warm_start.priors import cost_prior_for_wire, fields_for_wire, load_priors
+from streams.warm_start.references import prior_reader
 
 
 class HashedSentences:
@@ -170,3 +173,19 @@ def test_bills_of_zero_alone_and_no_rewards_are_nothing_to_learn_from(tmp_path: 
     with pytest.raises(UnusableJudgements, match="neither a reward nor a bill"):
         fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out", sentences=HashedSentences(), components=3, console=console)
     assert not (tmp_path / "out").exists()
+
+
+async def test_a_declaration_that_names_the_folder_gets_rewards_and_costs_of_it(tmp_path: Path, console: Console) -> None:
+    rows = [judged(n, small=n / 20) | {"costs": {"small": 1e-4, "billed": 2e-3}} for n in range(20)]
+    folder = tmp_path / "fitted"
+    fit(write_lines(tmp_path / "in.jsonl", rows), folder, sentences=HashedSentences(), components=3, console=console)
+    read, checksum = prior_reader(tmp_path), load_priors(folder).checksum
+    references = {name: await read(ReferencedPrior(ref=f"fitted#{name}", sha256=checksum)) for name in ("small", "billed")}
+    document = {"input_price_per_m": 1.0, "output_price_per_m": 1.0}
+    models = {name: {**document, "prior": {"ref": f"fitted#{name}", "sha256": checksum}} for name in references}
+    declared = decode(RouterDeclared, json.dumps({"router_id": "r", "models": models, "dimensions": 4}).encode())
+    config = config_of(declared, offset=0, references=references)
+    small, billed = config.models["small"], config.models["billed"]
+    assert small.prior is not None and small.prior.A is not None and small.cost_prior is not None
+    assert billed.prior is None and billed.cost_prior is not None
+    assert (small.cost_prior.mean_usd, billed.cost_prior.mean_usd) == pytest.approx((1e-4, 2e-3))
