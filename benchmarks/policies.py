@@ -140,11 +140,21 @@ def core(profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] 
     return lambda seed: kind(knobs_for(profile, {"seed": seed, **(knobs or {})}))
 
 
+# `live` with every model learned by itself: what the others are compared under.
+APART: dict[str, Any] = {
+    "gamma": 0.9995,
+    "lambda_c": 0.0,
+    "dollar_dual": True,
+    "commit_and_settle": True,
+    "feedback_clock": True,
+    "drift_alarms": True,
+    "paced_onboarding": True,
+}
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "live": core("live"),
     "paper": core("paper", {"lambda_c": 0.0}),  # as the paper's paced experiments run it: without a constant price penalty
-    "ε-greedy": core("live", {"alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
-    "thompson": core("live", {"alpha": 0.0, "drift_alarms": False}, Thompson),
+    "ε-greedy": core("paper", {**APART, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
+    "thompson": core("paper", {**APART, "alpha": 0.0, "drift_alarms": False}, Thompson),
     "random": Chance,
 }
 SWITCHES = {
@@ -157,6 +167,7 @@ SWITCHES = {
 VARIANTS: dict[str, Callable[[int], Policy]] = {
     **{f"live − {name}": core("live", {switch: False}) for name, switch in SWITCHES.items()},
     "live − per-prompt costs": core("live", kind=MeanCosts),
+    "live, every model apart": core("paper", APART),
     "live, γ 0.997": core("live", {"gamma": 0.997}),
     "live, γ 1": core("live", {"gamma": 1.0}),
     **{f"paper + {name}": core("paper", {"lambda_c": 0.0, switch: True}) for name, switch in SWITCHES.items()},

@@ -64,6 +64,9 @@ def jobs_of(
 @click.option("--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20.")
 @click.option("--first", type=click.IntRange(0), default=0, help="The first seed and drawn world.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--keep", type=click.Path(dir_okay=False, path_type=Path), help="Results as JSON lines; those there are not played again."
+)
 @click.option("--plots/--no-plots", "plotted", default=None, help="Draw docs/elsewhere.png; default: after a whole run.")
 def main(
     quick: bool,
@@ -76,6 +79,7 @@ def main(
     worlds: int | None,
     first: int,
     workers: int,
+    keep: Path | None,
     plotted: bool | None,
 ) -> None:
     """Compare policies in worlds that none of them was made on, and say which floors the shipped profile reaches."""
@@ -95,7 +99,7 @@ def main(
     jobs = [job for job in jobs if _wanted(job, where, order, budget)]
     if not jobs:
         raise click.UsageError("no world is like that")
-    results = run_all(jobs, workers=workers)
+    results = run_all(jobs, workers=workers, kept=keep)
     found = rows(results)
     print_rows(found)
     judged = [verdict for name in names[:1] for verdict in verdicts(results, name)]

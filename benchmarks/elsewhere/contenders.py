@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.arena import Policy
-from benchmarks.policies import POLICIES, Core, core
+from benchmarks.policies import APART, POLICIES, Core, core
 from router_state.config import RouterConfig
 
 
@@ -19,6 +19,7 @@ class Unpaced(Core):
 
 CONTENDERS: dict[str, Callable[[int], Policy]] = {
     **{name: POLICIES[name] for name in ("live", "paper", "thompson", "ε-greedy")},
+    "apart": core("paper", APART),
     # Li et al. 2010 with α = 1 and ridge 1: every model by itself, nothing forgotten, costs unknown.
     "LinUCB": core("paper", {"alpha": 1.0, "gamma": 1.0, "lambda_c": 0.0, "onboarding_pulls": 0}, Unpaced),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.plots import STYLE, canvas, line, save
 from benchmarks.rows import Row
 
-POLICIES = ("live", "paper", "thompson", "ε-greedy", "LinUCB")
+POLICIES = ("live", "apart", "paper", "thompson", "ε-greedy", "LinUCB")
 
 
 def draw(rows: Sequence[Row], results: Sequence[dict[str, Any]]) -> None:

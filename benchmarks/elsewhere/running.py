@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,15 @@ from benchmarks.elsewhere.drawn import drawn
 from benchmarks.elsewhere.measures import measured, references
 from benchmarks.elsewhere.world import World
 
+YARDSTICKS = ("best fixed mix", "hindsight")
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A world and who plays it. `where` is the maker's name, `seed` a world's number or the seed of its order."""
+    """A world and who plays it. `where` is the maker's name, `seed` a world's number or the seed of its order.
+
+    `references`: whether the yardsticks are computed as well.
+    """
 
     where: str
     seed: int
@@ -33,6 +39,12 @@ class Job:
     order: str = "mixed"
     folder: Path | None = None
     seconds: float = 6.0
+    references: bool = True
+
+    @property
+    def world(self) -> str:
+        """Return what names the world in a file of results."""
+        return f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
 
 
 def build(job: Job) -> World:
@@ -52,8 +64,15 @@ def build(job: Job) -> World:
 def run_job(job: Job) -> list[dict[str, Any]]:
     """Play a job's world with every policy; return one result per policy and yardstick."""
     world = build(job)
-    common = {"kind": world.kind, "world": world.name, "seed": job.seed, "budget": world.budget, "stationary": world.stationary}
-    found = [{**common, "policy": name, **of} for name, of in references(world).items()]
+    common = {
+        "key": job.world,
+        "kind": world.kind,
+        "world": world.name,
+        "seed": job.seed,
+        "budget": world.budget,
+        "stationary": world.stationary,
+    }
+    found = [{**common, "policy": name, **of} for name, of in references(world).items()] if job.references else []
     for name in job.policies:
         started = time.process_time()
         trace = play(CONTENDERS[name](job.seed), world.episode())
@@ -61,16 +80,39 @@ def run_job(job: Job) -> list[dict[str, Any]]:
     return [{**result, "facts": dict(world.facts)} for result in found]
 
 
-def run_all(jobs: Sequence[Job], *, workers: int) -> list[dict[str, Any]]:
-    """Play every job, with a progress bar; return their results in the jobs' order."""
+def run_all(jobs: Sequence[Job], *, workers: int, kept: Path | None = None) -> list[dict[str, Any]]:
+    """Play every job, with a progress bar; return their results in the jobs' order.
+
+    Args:
+        kept: a file of earlier results, a JSON object a line: what is there is not played again, what is new is added.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    results: list[dict[str, Any]] = []
+    before = _read(kept)
+    results = [before[job.world, name] for job in jobs for name in (*YARDSTICKS, *job.policies) if (job.world, name) in before]
+    jobs = [rest for job in jobs if (rest := _rest(job, before)) is not None]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("worlds", total=len(jobs))
         for job, found in zip(jobs, _each(jobs, workers), strict=True):
             results += found
+            if kept is not None:
+                with kept.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(result) + "\n" for result in found)
             progress.update(bar, advance=1, description=job.where)
     return results
+
+
+def _read(kept: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
+    if kept is None or not kept.exists():
+        return {}
+    found = (json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines())
+    return {(result["key"], result["policy"]): result for result in found}
+
+
+def _rest(job: Job, before: dict[tuple[str, str], dict[str, Any]]) -> Job | None:
+    """Return what of a job is still to be played."""
+    policies = tuple(name for name in job.policies if (job.world, name) not in before)
+    wanted = any((job.world, name) not in before for name in YARDSTICKS)
+    return replace(job, policies=policies, references=wanted) if policies or wanted else None
 
 
 def _each(jobs: Sequence[Job], workers: int) -> Iterator[list[dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.drawn import drawn, recipe
 from benchmarks.elsewhere.made import ORDERS, ordered, tasks, winner
 from benchmarks.elsewhere.measures import measured, references, windows
+from benchmarks.elsewhere.running import Job, run_all
 from streams.warm_start.lines import held_out
 
 SHORT = 0.2
@@ -99,3 +101,13 @@ def test_estimates_from_an_exploring_history_hold_against_the_truth() -> None:
     assert (made, supported) == (6, 6)
     assert covered >= 5 and squared / supported < 4.0
     assert 0.8 < weight / supported < 1.25
+
+
+def test_kept_results_are_not_played_again(tmp_path: Path) -> None:
+    kept = tmp_path / "results.jsonl"
+    first = run_all([Job("winner", 0, ("paper",))], workers=1, kept=kept)
+    lines = kept.read_text().splitlines()
+    again = run_all([Job("winner", 0, ("paper",))], workers=1, kept=kept)
+    assert kept.read_text().splitlines() == lines and json.loads(json.dumps(first)) == again
+    more = run_all([Job("winner", 0, ("paper", "LinUCB"))], workers=1, kept=kept)
+    assert len(kept.read_text().splitlines()) == len(lines) + 1 and {r["policy"] for r in more} >= {"paper", "LinUCB", "hindsight"}
