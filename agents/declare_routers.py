@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.answers import Answers
+from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, headers_of, is_at_home
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
@@ -35,35 +36,52 @@ class Declaration:
     @property
     def weight(self) -> int:
         """Bound the bytes of the state that it starts."""
-        return 0 if self.declared is None else len(self.declared.models) * arm_bytes(self.declared.dimensions)
+        if self.declared is None:
+            return 0
+        return len(self.message.value) + len(self.declared.models) * arm_bytes(self.declared.dimensions)
 
 
 async def declare_routers(stream: Any, service: Service) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the budget changes.
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
-    shows the offset in force. A declaration that is read again changes nothing. Dead letters: everything of `RouterDeclared`,
+    shows the offset in force. A declaration that is read again changes nothing; a refused one is followed by the one in force,
+    with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
     `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
     `invalid_config`.
     """
 
     async def step(messages: list[Any]) -> None:
         answers = Answers()
+        overtaken: list[tuple[int, str]] = []
         declarations = [d for message in messages if (d := await _read(message, service, answers)) is not None]
         declared: list[tuple[int, str]] = []
         await service.clear()
         for portion in portions(declarations, lambda d: service.room + 1 if d.declared is None else d.weight, room=service.room):
             async with service.batch():
                 declared += [(d.message.partition, d.router_id) for d in portion if _apply(d, service, answers)]
+                overtaken += _overtaken(answers, service)
                 service.reached(messages if portion[-1] is declarations[-1] else [d.message for d in portion])
             await service.clear()  # a router that comes again finds nothing of the one before
         if not declarations:
             async with service.batch():
+                overtaken += _overtaken(answers, service)
                 service.reached(messages)
         await service.answer(answers)
+        await repeat(overtaken, service)
         await route_waiting(declared, service)
 
     await service.run(stream, step)
+
+
+def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
+    """Note behind which declarations in force a refused record stands; return partition and router of each."""
+    last: dict[tuple[int, str], int] = {}
+    for source, _ in (*answers.refused, *answers.refused_later):
+        at = source.partition, (source.key or b"").decode(errors="replace")
+        last[at] = max(source.offset, last.get(at, -1))
+    found = [(number, router_id) for number, router_id in sorted(last) if router_id in service.shard(number)]
+    return [at for at in found if overtake(service.shard(at[0]), at[1], offset=last[at])]
 
 
 async def _read(message: Any, service: Service, answers: Answers) -> Declaration | None:
@@ -100,7 +118,8 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         return False
     engine = shard.engine(router_id)
     try:
-        _check(declaration, -1 if engine is None else engine.state.config.offset, service)
+        if not is_repeated(message, headers_of(message), shard, router_id):
+            _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
             return False
@@ -115,6 +134,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
         else:
             shard.start(router_id, config)
+        keep(shard, router_id, message.value, offset=message.offset)
     except (InvalidConfig, CorruptSnapshot, Refusal) as error:
         service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents import feedback
 from agents.answers import Answers
+from agents.in_force import repeat
 from agents.parking import Parked
 from agents.portions import portions
 from agents.route_requests import route_waiting
@@ -18,14 +19,16 @@ REQUESTS_PER_SWEEP = 10_000
 
 async def resume(service: Service) -> None:
     """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known,
-    delete what routers that are gone have left."""
+    delete what routers that are gone have left, repeat declarations in force that were overtaken."""
     if not service.interrupted:
         return
     service.interrupted = False
     undelivered, service.undelivered = service.undelivered, []
     await service.answer(Answers(refused_later=[(parked, service.refusal(parked)) for parked in undelivered]))
-    await route_waiting([(number, router_id) for number, shard in service.shards.items() for router_id in shard], service)
+    routers = [(number, router_id) for number, shard in service.shards.items() for router_id in shard]
+    await route_waiting(routers, service)
     await service.clear()
+    await repeat(routers, service)
 
 
 async def hold_back(service: Service) -> None:

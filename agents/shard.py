@@ -114,13 +114,21 @@ class Shard:
         arms = keys.key(keys.ARM, router_id)
         for raw in [raw for raw in self.table.records if raw.startswith(arms)]:
             self.table.delete(raw)
-        for kind in (keys.HEAD, keys.CONFIG):
+        for kind in (keys.HEAD, keys.CONFIG, keys.DECLARED):
             self.table.delete(keys.key(kind, router_id))
         self.table.put(keys.key(keys.GONE, router_id), b"1")
         self._leftovers[router_id] = list(self._request_ids.pop(router_id))
         self._engines.pop(router_id, None)
         self._written_config.pop(router_id, None)
         self._touched.discard(router_id)
+
+    def declared(self, router_id: str) -> bytes | None:
+        """Return what was kept of a router's declaration, see `agents.in_force`."""
+        return self.table.get(keys.key(keys.DECLARED, router_id))
+
+    def keep_declared(self, router_id: str, packed: bytes) -> None:
+        """Keep a router's declaration."""
+        self.table.put(keys.key(keys.DECLARED, router_id), packed)
 
     @property
     def leaves(self) -> bool:

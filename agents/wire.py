@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ import orjson
 from msgspec import structs
 
 from router_state.alert import Alert
-from router_state.config import Cap, CostPrior, ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import PROFILES, Cap, CostPrior, Knobs, ModelConfig, Price, Prior, RouterConfig, knobs_for
 from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
@@ -90,6 +91,46 @@ def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | Non
     if given is None:
         return None if referenced is None else referenced.costs
     return CostPrior(np.array(given.A), np.array(given.b), given.mean_usd, given.n_eff)
+
+
+def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
+    """Return a declaration that means a configuration; priors, which have done their work, are left out.
+
+    Knobs are named only where they differ from the profile's.
+    """
+    models: dict[str, Any] = {}
+    for name, model in config.models.items():
+        models[name] = {
+            "input_price_per_m": model.price.input_price_per_m,
+            "output_price_per_m": model.price.output_price_per_m,
+        }
+        if model.onboarding_pulls is not None:
+            models[name]["onboarding_pulls"] = model.onboarding_pulls
+    document: dict[str, Any] = {
+        "router_id": router_id,
+        "models": models,
+        "profile": config.profile,
+        "dimensions": config.dimensions,
+    }
+    if config.budget_usd_per_request is not None:
+        document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.caps:
+        period = {seconds: name for name, seconds in PERIODS.items()}
+        document["caps"] = {period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"} for cap in config.caps}
+    return document | _knobs(config.knobs, PROFILES[config.profile])
+
+
+def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, Any]:
+    names = [name for name in KNOBS if name != "t_adapt"]
+    found = {name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)}
+    if knobs.n_eff != usual.n_eff:
+        found["t_adapt"] = float(f"{_t_adapt(knobs.n_eff, gamma=knobs.gamma):.12g}")
+    return found
+
+
+def _t_adapt(n_eff: float, *, gamma: float) -> float:
+    """Invert `config.n_eff_of`."""
+    return n_eff if gamma >= 1.0 else math.log1p(n_eff * (1.0 - gamma)) / -math.log(gamma)
 
 
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:

@@ -7,7 +7,7 @@ from schemas.costs import CostReported
 from schemas.dlq import DeadLetter
 from schemas.event import Event, MalformedEvent, decode, decode_keyed, encode
 from schemas.fields import ModelName, RequestId, RouterId, UtcTime
-from schemas.headers import BASED_ON, FORWARDED, based_on, is_forwarded
+from schemas.headers import BASED_ON, FORWARDED, REPEATED, based_on, is_forwarded
 from schemas.lambdas import LambdaUpdated
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, ReferencedPrior
 from schemas.reasons import Reason
@@ -33,6 +33,7 @@ __all__ = [
     "BASED_ON",
     "EVENTS",
     "FORWARDED",
+    "REPEATED",
     "AlertKind",
     "AlertRaised",
     "Candidate",

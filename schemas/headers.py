@@ -1,4 +1,4 @@
-"""Headers of records that carry meaning beside the value: `pb.forwarded` and `pb.based_on`."""
+"""Headers of records that carry meaning beside the value: `pb.forwarded`, `pb.based_on` and `pb.repeated`."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,6 +12,9 @@ FORWARDED: Final = "pb.forwarded"
 
 BASED_ON: Final = "pb.based_on"
 """On a declaration: the offset of the one that its writer has read, in decimal digits; -1 if there was none."""
+
+REPEATED: Final = "pb.repeated"
+"""On a declaration that is in force, and that a worker writes again because it refused the one behind it."""
 
 
 def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.headers import FORWARDED
+from schemas.headers import FORWARDED, REPEATED
 from streams.audit.topics import MemoryTopics
 from streams.history.records import Record
 from streams.log.partitioner import partition_of
@@ -69,7 +69,7 @@ class World:
         """Let time go by, and the timers with it."""
         self.worker.clock.now += seconds
         await self.worker.pass_time()
-        self._collect()
+        await self._forward()
 
     def topics(self) -> MemoryTopics:
         """Return what an audit reads."""
@@ -83,7 +83,7 @@ class World:
 
     async def _forward(self) -> None:
         for topic, key, value, headers in self._collect():
-            assert dict(headers).get(FORWARDED) and key is not None
+            assert {FORWARDED, REPEATED} & dict(headers).keys() and key is not None
             await self.send(topic, value, key=key, headers=headers, partition=self.partition_of(key.decode()))
 
     def _collect(self) -> list[Any]:

@@ -8,7 +8,7 @@ import click
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
 from streams.console.bus import Bus, open_bus
-from streams.console.declarations import TOPICS
+from streams.console.declarations import TOPICS, repeats
 from streams.console.failures import NoRouter
 from streams.console.output import console, print_json, table, usd
 from streams.console.session import Session, json_option, pass_session, router_option, run
@@ -70,20 +70,25 @@ def remove(session: Session, router_id: str) -> None:
 
 
 async def _all(bus: Bus) -> list[dict[str, Any]]:
-    states: dict[str, LambdaUpdated] = {}
+    """Return a row of every router that is declared, by what is in force."""
+    states: dict[str, LambdaUpdated | None] = {}
     async for record in bus.backwards("lambda", None):
-        if record.value is not None:
-            state = decode(LambdaUpdated, record.value)
-            states.setdefault(state.router_id, state)
+        if record.key is not None and (router_id := record.key.decode(errors="replace")) not in states:
+            states[router_id] = None if record.value is None else decode(LambdaUpdated, record.value)
     rows: dict[str, dict[str, Any] | None] = {}
     async for record in bus.backwards("routers", None):
         try:
             router_id, declared = decode_router(key=record.key, value=record.value)
         except MalformedEvent:
             continue
-        if router_id not in rows:
-            at = states.get(router_id)
-            rows[router_id] = None if declared is None else _row(declared, at)
+        state = states.get(router_id)
+        if router_id in rows:
+            continue
+        if declared is None:
+            if state is None or record.offset > state.config_offset:
+                rows[router_id] = None
+        elif state is None or record.offset == state.config_offset or repeats(record, state.config_offset):
+            rows[router_id] = _row(declared, state)
     return sorted((row for row in rows.values() if row), key=lambda row: str(row["router_id"]))
 
 

@@ -92,11 +92,11 @@ def import_command(session: Session, file: Path, router_id: str | None, timeout:
       pbstream snapshot import chat.pbs --router acme.chat-eu
       pbstream budget set 0.001 --router acme.chat-eu
     """
-    from streams.state.exporting import declaration_of
+    from streams.state.exporting import declaration_from
 
     data, exported = _read(file)
     name = valid_router(router_id or exported.about.get("router_id", ""))
-    document = declaration_of(exported.state.config, name, data)
+    document = declaration_from(exported.state.config, name, data)
     if len(document["snapshot"]) > LARGEST:
         raise Failure(
             f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}: remove models, or use fewer dimensions."

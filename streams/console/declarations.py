@@ -8,12 +8,14 @@ from typing import Any
 
 import orjson
 
-from schemas import BASED_ON, DeadLetter, LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from schemas import BASED_ON, REPEATED, DeadLetter, LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
 from streams.console.bus import Bus
-from streams.console.failures import Failure, NoRouter, Refused
+from streams.console.failures import Failure, NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")
 ATTEMPTS = 5
+LETTERS = 1000
+"""How many dead letters of a partition are looked through for one that was written just now."""
 
 Document = dict[str, Any]
 Edit = Callable[[Document], Document]
@@ -35,21 +37,33 @@ class Declared:
 async def read_router(bus: Bus, router_id: str) -> Declared | None:
     """Return the declaration in force; None if the router was never declared, or is gone.
 
-    A newer record which the worker refused is passed over: `pb.lambda` names the offset in force.
+    `pb.lambda` names the offset in force. What was refused is passed over; before a worker has taken a router up, its newest
+    record counts.
+
+    Raises:
+        NotReadable: compaction has removed it, and no worker has written it again yet.
     """
     state = await bus.latest("lambda", router_id)
     in_force = None if state is None or state.value is None else decode(LambdaUpdated, state.value).config_offset
-    newest: Declared | None = None
     async for record in bus.backwards("routers", router_id):
         if record.key != router_id.encode():
             continue
-        if record.value is None:
-            break
+        if record.value is None and (in_force is None or record.offset > in_force):
+            return None
         found = _readable(record)
-        if found is not None and (in_force is None or found.offset <= in_force):
+        if found is not None and (in_force is None or record.offset == in_force or repeats(record, in_force)):
             return found
-        newest = newest or found
-    return newest
+        if in_force is not None and record.offset <= in_force:
+            break
+    if in_force is None:
+        return None
+    raise NotReadable(router_id, in_force)
+
+
+def repeats(record: Any, offset: int) -> bool:
+    """Tell whether a worker has written the declaration at this offset again."""
+    headers = dict(record.headers)
+    return REPEATED in headers and headers.get(BASED_ON) == str(offset).encode()
 
 
 async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, create: bool = False) -> LambdaUpdated:
@@ -98,7 +112,17 @@ async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on
             state = decode(LambdaUpdated, record.value)
             return state if state.config_offset >= placed.offset else None
 
-        answer: LambdaUpdated | Refused = await records.until(acknowledged, seconds=seconds, waited_for="took up the declaration")
+        try:
+            answer: LambdaUpdated | Refused = await records.until(
+                acknowledged, seconds=seconds, waited_for="took up the declaration"
+            )
+        except NoAnswer as error:
+            error.message += " The change stays queued, and is taken up, or refused, when one runs."
+            raise
+    if isinstance(answer, LambdaUpdated) and answer.config_offset > placed.offset:
+        # A later one is in force: that may be the one before, which a worker wrote again behind this one.
+        async for record in bus.backwards("dlq", router_id, limit=LETTERS):
+            answer = refusal_of(record, placed, "the declaration") or answer
     if isinstance(answer, Refused):
         raise answer
     return answer

@@ -60,6 +60,16 @@ class NoRouter(Failure):
         )
 
 
+class NotReadable(Failure):
+    """What is in force of a router is not on the topic any more, and not written again yet."""
+
+    def __init__(self, router_id: str, offset: int) -> None:
+        super().__init__(
+            f"what is in force of router {router_id!r}, offset {offset}, has been compacted away behind a declaration that no worker has "
+            "read yet: start one (`pbstream worker`), it is written again, and the command works."
+        )
+
+
 class BadSetting(click.ClickException):
     """A setting is wrong (exit code 2)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +10,9 @@ from aiokafka import TopicPartition
 
 from agents import keys
 from agents.shard import Shard
-from agents.wire import KNOBS, PERIODS
+from agents.wire import declaration_of
 from router_state import export
-from router_state.config import PROFILES, Knobs, RouterConfig
+from router_state.config import RouterConfig
 from router_state.state import RouterState
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
@@ -54,42 +53,6 @@ def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
     return export.pack(state, {"router_id": router_id, "service": settings.app_id, "exported_at": now})
 
 
-def declaration_of(config: RouterConfig, router_id: str, data: bytes) -> dict[str, Any]:
-    """Return the declaration of a router that goes on from a snapshot, declared as the exported one was.
-
-    Knobs are named only where they differ from the profile's.
-    """
-    models: dict[str, Any] = {}
-    for name, model in config.models.items():
-        models[name] = {
-            "input_price_per_m": model.price.input_price_per_m,
-            "output_price_per_m": model.price.output_price_per_m,
-        }
-        if model.onboarding_pulls is not None:
-            models[name]["onboarding_pulls"] = model.onboarding_pulls
-    document: dict[str, Any] = {
-        "router_id": router_id,
-        "models": models,
-        "profile": config.profile,
-        "dimensions": config.dimensions,
-        "snapshot": base64.b64encode(data).decode(),
-    }
-    if config.budget_usd_per_request is not None:
-        document["budget_usd_per_request"] = config.budget_usd_per_request
-    if config.caps:
-        period = {seconds: name for name, seconds in PERIODS.items()}
-        document["caps"] = {period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"} for cap in config.caps}
-    return document | _knobs(config.knobs, PROFILES[config.profile])
-
-
-def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, Any]:
-    names = [name for name in KNOBS if name != "t_adapt"]
-    found = {name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)}
-    if knobs.n_eff != usual.n_eff:
-        found["t_adapt"] = float(f"{_t_adapt(knobs.n_eff, gamma=knobs.gamma):.12g}")
-    return found
-
-
-def _t_adapt(n_eff: float, *, gamma: float) -> float:
-    """Invert `config.n_eff_of`."""
-    return n_eff if gamma >= 1.0 else math.log1p(n_eff * (1.0 - gamma)) / -math.log(gamma)
+def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> dict[str, Any]:
+    """Return the declaration of a router that goes on from a snapshot, declared as the exported one was."""
+    return {**declaration_of(config, router_id), "snapshot": base64.b64encode(data).decode()}

@@ -9,7 +9,7 @@ import pytest
 from schemas.dlq import REASON
 from streams.audit.run import audit
 from streams.settings import Settings
-from streams.state.exporting import declaration_of, pack
+from streams.state.exporting import declaration_from, pack
 from tests.audit_world import World, busy_world
 
 SETTINGS = Settings(prefix="pb.", app_id="snap", partitions=3)
@@ -20,7 +20,7 @@ async def exported(world: World, router_id: str) -> dict[str, Any]:
     """Return the declaration of a copy of a router."""
     engine = world.worker.service.shards[world.partition_of(router_id)].engine(router_id)
     assert engine is not None
-    return declaration_of(engine.state.config, COPY, pack(engine.state, router_id, SETTINGS))
+    return declaration_from(engine.state.config, COPY, pack(engine.state, router_id, SETTINGS))
 
 
 def refusals(world: World) -> list[str]:

@@ -30,7 +30,7 @@ from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.pacing import EmaPacer
 from router_state.state import RouterState
 from router_state.window import Window
-from streams.state.exporting import declaration_of
+from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference, summary
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze
 from tests.unit.router_states import FOLDER, STATES
@@ -355,12 +355,12 @@ def test_what_changed_between_two_files_is_named() -> None:
     "knobs", [{}, {"gamma": 0.99, "alpha": 0.5, "t_adapt": 321.5}, {"gamma": 1.0, "t_adapt": 50.0}, {"seed": 9, "lambda_c": 0.2}]
 )
 @pytest.mark.parametrize("profile", ["paper", "live"])
-def test_the_declaration_of_an_import_is_that_of_the_exported_router(profile: str, knobs: dict[str, Any]) -> None:
+def test_the_declaration_from_an_import_is_that_of_the_exported_router(profile: str, knobs: dict[str, Any]) -> None:
     from agents.wire import config_of
     from schemas import RouterDeclared, decode
 
     config = replace(declaration(profile=profile, pulls=None, **knobs), caps=CAPS)
-    document = declaration_of(config, "other", b"bytes")
+    document = declaration_from(config, "other", b"bytes")
     again = config_of(decode(RouterDeclared, orjson.dumps(document)), offset=0, references={})
     assert again.knobs.n_eff == pytest.approx(config.knobs.n_eff)
     assert replace(again, snapshot=None, knobs=replace(again.knobs, n_eff=config.knobs.n_eff)) == config

@@ -1,0 +1,137 @@
+"""What is in force of a router, as a document: for as long as it lives, `pb.routers` ends with it.
+
+The topic is compacted: of a router only its last record stays, and where that was refused, what is in force would be gone from the
+topic. So a worker keeps each document that it puts in force, and writes it again after one that it refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import orjson
+
+from agents.portions import portions
+from agents.service import Service
+from agents.shard import Shard
+from agents.wire import declaration_of
+from schemas.headers import BASED_ON, REPEATED
+
+VERSION = 1
+LEAST_BYTES = 500
+"""What a record of the changelog may take beside a document that was kept; of a short one, all of it."""
+_HEAD = struct.Struct(">B?q")
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A declaration in force.
+
+    Attributes:
+        offset: where on `pb.routers` it stands.
+        last: whether no other record of its router stands behind it, as far as this worker has read.
+        packed: the document, compressed.
+    """
+
+    offset: int
+    last: bool
+    packed: bytes
+
+    @classmethod
+    def of(cls, value: bytes, *, offset: int) -> Self:
+        """Return what was just put in force; a snapshot has done its work, and is large."""
+        if b'"snapshot"' in value:
+            value = orjson.dumps({name: part for name, part in orjson.loads(value).items() if name != "snapshot"})
+        return cls(offset, True, zlib.compress(value, 1))
+
+    @property
+    def document(self) -> bytes:
+        """Return the declaration's value."""
+        return zlib.decompress(self.packed)
+
+    def pack(self) -> bytes:
+        """Return it as bytes: version, `last`, offset, the document."""
+        return _HEAD.pack(VERSION, self.last, self.offset) + self.packed
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Self:
+        """Invert `pack`."""
+        _, last, offset = _HEAD.unpack_from(data)
+        return cls(offset, last, data[_HEAD.size :])
+
+
+def in_force(shard: Shard, router_id: str) -> InForce | None:
+    """Return what is in force of a router, None of one that is not declared.
+
+    A state that another version of this program has moved says it without a document: it follows from the configuration, and
+    nobody knows what stands behind it.
+    """
+    engine = shard.engine(router_id)
+    if engine is None:
+        return None
+    config, kept = engine.state.config, shard.declared(router_id)
+    found = None if kept is None else InForce.unpack(kept)
+    if found is not None and found.offset == config.offset:
+        return found
+    document = orjson.dumps(declaration_of(config, router_id))
+    return replace(InForce.of(document, offset=config.offset), last=False)
+
+
+def is_repeated(message: Any, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str) -> bool:
+    """Tell whether a declaration is what is in force, written again by a worker."""
+    if message.value is None or not any(name == REPEATED for name, _ in headers):
+        return False
+    found = in_force(shard, router_id)
+    return found is not None and found.document == message.value
+
+
+def keep(shard: Shard, router_id: str, value: bytes, *, offset: int) -> None:
+    """Keep a document that was just put in force."""
+    shard.keep_declared(router_id, InForce.of(value, offset=offset).pack())
+
+
+def overtake(shard: Shard, router_id: str, *, offset: int) -> bool:
+    """Note that the record at this offset is not in force; tell whether it stands behind the one that is."""
+    found = in_force(shard, router_id)
+    if found is None or found.offset > offset:
+        return False
+    shard.keep_declared(router_id, replace(found, last=False).pack())
+    return True
+
+
+async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
+    """Write again what is in force of those routers, by partition, behind whose declaration another record stands."""
+    owed = []
+    for at in routers:
+        if _owed(service, *at) is not None:
+            owed.append(at)
+        await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
+    for portion in portions(owed, lambda at: _weight(service, *at), room=service.room):
+        outbox = service.outbox()
+        async with service.batch():
+            for number, router_id in portion:
+                one = _owed(service, number, router_id)
+                if one is None:
+                    continue
+                if service.shard(number).declared(router_id) != one.pack():
+                    service.shard(number).keep_declared(router_id, one.pack())
+                headers = [(BASED_ON, b"%d" % one.offset), (REPEATED, b"1")]
+                await outbox.send(service.topic["routers"], key=router_id.encode(), value=one.document, headers=headers)
+                service.count("declaration_repeated")
+        await outbox.delivered()
+
+
+def _owed(service: Service, number: int, router_id: str) -> InForce | None:
+    """Return what is in force of a router if its topic ends with another record; a partition may have been lost meanwhile."""
+    shard = service.shards.get(number)
+    found = None if shard is None else in_force(shard, router_id)
+    return None if found is None or found.last else found
+
+
+def _weight(service: Service, number: int, router_id: str) -> int:
+    shard = service.shards.get(number)
+    return LEAST_BYTES + len(b"" if shard is None else shard.declared(router_id) or b"")
