@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,8 @@ from streams.console.failures import Failure, NoAnswer, NoRouter, NotReadable, R
 
 TOPICS = ("routers", "lambda", "dlq")
 ATTEMPTS = 5
+PATIENCE = 2.0
+"""Seconds in which a worker that has just started may write again what is in force."""
 LETTERS = 1000
 """How many dead letters of a partition are looked through for one that was written just now."""
 
@@ -34,15 +38,26 @@ class Declared:
         return decode(RouterDeclared, orjson.dumps(self.document))
 
 
-async def read_router(bus: Bus, router_id: str) -> Declared | None:
+async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) -> Declared | None:
     """Return the declaration in force; None if the router was never declared, or is gone.
 
     `pb.lambda` names the offset in force. What was refused is passed over; before a worker has taken a router up, its newest
     record counts.
 
     Raises:
-        NotReadable: compaction has removed it, and no worker has written it again yet.
+        NotReadable: compaction has removed it, and no worker has written it again within `seconds`.
     """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return await _read_router(bus, router_id)
+        except NotReadable:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.2)
+
+
+async def _read_router(bus: Bus, router_id: str) -> Declared | None:
     state = await bus.latest("lambda", router_id)
     in_force = None if state is None or state.value is None else decode(LambdaUpdated, state.value).config_offset
     async for record in bus.backwards("routers", router_id):
@@ -80,7 +95,7 @@ async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, 
     """
     refused = Failure("")
     for _ in range(ATTEMPTS):
-        before = await read_router(bus, router_id)
+        before = await read_router(bus, router_id, seconds=seconds)
         if before is None and not create:
             raise NoRouter(router_id)
         document = edit({"router_id": router_id, "models": {}} if before is None else before.document)

@@ -65,8 +65,8 @@ class NotReadable(Failure):
 
     def __init__(self, router_id: str, offset: int) -> None:
         super().__init__(
-            f"what is in force of router {router_id!r}, offset {offset}, has been compacted away behind a declaration that no worker has "
-            "read yet: start one (`pbstream worker`), it is written again, and the command works."
+            f"what is in force of router {router_id!r}, offset {offset}, has been compacted away behind a declaration that no "
+            "worker has read yet: start one (`pbstream worker`); it writes it again, and this command works."
         )
 
 

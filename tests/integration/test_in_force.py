@@ -10,15 +10,21 @@ from uuid import uuid4
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from tests.integration.commands import PRICES, add_two, done, done_json, run
 
 from streams.broker.wire import free_ports
 from streams.console.bus import open_bus
 from streams.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
+from tests.integration.commands import PRICES, add_two, done, done_json, run
 
-EAGER = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.0", "max.compaction.lag.ms": "200", "delete.retention.ms": "100"}
+EAGER = {
+    "cleanup.policy": "compact",
+    "segment.ms": "100",
+    "min.cleanable.dirty.ratio": "0.0",
+    "max.compaction.lag.ms": "200",
+    "delete.retention.ms": "100",
+}
 PATIENCE = 90.0
 
 
@@ -26,7 +32,7 @@ PATIENCE = 90.0
 def eager(kafka: str) -> Settings:
     """Return the settings of a service whose `pb.routers` is compacted as soon as possible."""
     name = f"force-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0], partitions=1)
+    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
     asyncio.run(create_topics(made))
 
     async def hasten() -> None:
@@ -57,9 +63,9 @@ def compact(settings: Settings, *router_ids: str) -> None:
 
 async def _roll(settings: Settings) -> None:
     async with open_bus(settings, "routers") as bus:
-        for _ in range(3):
-            await bus.send_bytes("routers", "of-no-matter", b'{"router_id": "of-no-matter", "models": {}}')
-            await asyncio.sleep(0.15)
+        for number in range(30):  # all partitions
+            await bus.send_bytes("routers", f"other-{number}", f'{{"router_id": "other-{number}", "models": {{}}}}'.encode())
+        await asyncio.sleep(0.2)
 
 
 def test_refused_declarations_lock_nobody_out_once_the_topic_is_compacted(eager: Settings, tmp_path: Path) -> None:
