@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from router_state.config import Vector
@@ -11,11 +11,15 @@ Ref = tuple[str, str]
 """router_id and request_id."""
 
 
+DecidedAt = Callable[[Ref], float | None]
+"""When a request was decided, seconds since the epoch; None where it is not known any more."""
+
+
 class Contexts(Protocol):
-    """Keep contexts for a limited time. Both calls retry in order while the store is away, and raise when it stays away."""
+    """Keep contexts for a limited time; what the store does not take or has lost is on the changelog."""
 
     async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
         """Keep contexts, each of shape (d,)."""
 
-    async def get(self, refs: Sequence[Ref]) -> list[Vector | None]:
-        """Return contexts in the order asked for, None where one is gone."""
+    async def get(self, refs: Sequence[Ref], decided_at: DecidedAt) -> list[Vector | None]:
+        """Return contexts of decided requests in the order asked for, None where one is gone."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from agents.answers import Answers
+from agents.contexts import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
@@ -28,28 +30,41 @@ async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved
     async def step(messages: list[Any]) -> None:
         batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
         answers = Answers(strays=batch.strays, refused=batch.refused)
+        contexts = await _contexts(batch.taken, service, {})
         async with service.batch():
+            contexts = await _contexts(batch.taken, service, contexts)
             for message, _ in batch.refused:
                 service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
-            for taken, x in zip(batch.taken, await _contexts(batch.taken, service), strict=True):
-                book(taken, service, answers, x=x)
+            for taken in batch.taken:
+                book(taken, service, answers, x=contexts.get((taken.event.router_id, taken.event.request_id)))
             service.reached(messages)
         await service.answer(answers)
 
     await service.run(stream, step)
 
 
-async def _contexts(taken: list[Taken[Any]], service: Service) -> list[Vector | None]:
-    """Return the contexts of decided requests from the store outside of the table; called as the only writer, so none is missed."""
+async def _contexts(taken: list[Taken[Any]], service: Service, known: Mapping[Ref, Vector | None]) -> dict[Ref, Vector | None]:
+    """Return the contexts of decided requests from the store outside of the table, beside those that are `known`.
+
+    Called before the batch, where waiting holds nobody up, and again as the only writer: for what was decided meanwhile, which the
+    store has at hand.
+    """
     if service.contexts is None:
-        return [None] * len(taken)
-    refs = [
-        (t.event.router_id, t.event.request_id)
-        for t in taken
-        if service.shard(t.message.partition).knows(t.event.router_id, t.event.request_id)
-    ]
-    found = dict(zip(refs, await service.contexts.get(refs), strict=True))
-    return [found.get((t.event.router_id, t.event.request_id)) for t in taken]
+        return {}
+    asked = {(t.event.router_id, t.event.request_id): t.message.partition for t in taken}
+    refs = [ref for ref, number in asked.items() if ref not in known and _is_decided(service, number, ref)]
+    found = await service.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref)) if refs else []
+    return {**known, **dict(zip(refs, found, strict=True))}
+
+
+def _is_decided(service: Service, partition: int, ref: Ref) -> bool:
+    return partition in service.shards and service.shards[partition].knows(*ref)
+
+
+def _decided_at(service: Service, partition: int, ref: Ref) -> float | None:
+    engine = service.shards[partition].engine(ref[0]) if _is_decided(service, partition, ref) else None
+    record = None if engine is None else engine.records.get(ref[1])
+    return None if record is None else record.decided_at
 
 
 def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | None = None) -> None:

@@ -110,6 +110,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                     del self.unreadable[tp], self._rests_until[tp]
             return records
 
+    def silence(self) -> float:
+        """Return for how many seconds the leader of a partition has not answered, of those whose fetches are due."""
+        if self._consumer is None or self._consumer._fetcher is None:
+            return 0.0
+        now, waiting = time.time() * 1000, self._consumer._fetcher._records
+        ages = [
+            now - state.timestamp for tp, state in _positions(self._consumer) if state.timestamp is not None and tp not in waiting
+        ]
+        return max(0.0, max(ages, default=0.0) / 1000)
+
     def _set_aside(self, found: UnreadableBatch) -> None:
         tp, settings = found.tp, self.app.settings
         if self.consumer._is_changelog_tp(tp):

@@ -27,6 +27,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self._delivered_to: dict[Any, int] = {}
 
     @property
+    def silence(self) -> float:
+        """Return for how many seconds the leader of a partition has not answered a fetch that is due."""
+        return float(self._thread.silence())
+
+    @property
     def unreadable(self) -> list[UnreadableBatch]:
         """Return what keeps source partitions from going on."""
         return list(self._thread.unreadable.values())

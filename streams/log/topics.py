@@ -102,14 +102,24 @@ async def _until_visible(admin: AIOKafkaAdminClient, names: list[str]) -> None:
         await asyncio.sleep(0.1)
 
 
+async def partition_counts(settings: Settings) -> dict[str, int]:
+    """Return how many partitions each topic of the cluster has, of those that the user may see."""
+    async with _admin(settings) as admin:
+        return await _counts(admin)
+
+
+async def _counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
+    # Asking for a topic by name would create it where the broker allows that, with the broker's defaults.
+    return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+
+
 async def check_topics(settings: Settings) -> list[str]:
     """Return what keeps a worker from running on these topics, a sentence each; empty if nothing does."""
     specs = topic_specs(settings)
     free = {settings.topic("alerts"), settings.topic("dlq")}
     problems, present = [], []
     async with _admin(settings) as admin:
-        # Asking for a topic by name would create it where the broker allows that, with the broker's defaults.
-        counts = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+        counts = await _counts(admin)
         for spec in specs:
             count = counts.get(spec.name)
             if count is None:

@@ -22,8 +22,10 @@ from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
 from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
+from streams.log.reach import Reach
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
+from streams.service.chatter import Chatter
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
 from streams.service.router_metrics import RouterMetrics
@@ -34,7 +36,11 @@ from streams.state.ownership import require_own_group
 from streams.state.tables import Committed, States
 
 log = logging.getLogger(__name__)
-WATCH_EVERY = 2.0
+WATCH_EVERY = 1.0
+#: Seconds without an answer after which a broker is away; heartbeats and fetches are answered several times a second.
+SILENT_AFTER = 3.0
+#: Seconds of answers, and without a complaint of the client, after which it is back.
+CALM = 1.5
 #: Longest time that a stop waits for its timers and for the group, seconds; after it the session's end hands over.
 HAND_OVER_WITHIN = 5.0
 
@@ -94,10 +100,13 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics = Metrics()
         self.metrics.topic_partitions.set(settings.partitions)
         self.announce = lambda address: log.info("%s says when this worker is ready", address)
+        self._chatter = Chatter(lambda: self.kafka)
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self.lease = Lease(settings.session_timeout)
+        self.redis: Reach | None = None
+        self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self._send: Produce = self._batches.send
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
@@ -157,16 +166,24 @@ class App(faust.App):  # type: ignore[misc]
             return "recovering"
         if not self.states.owned:
             return "no partitions assigned"
-        if unreadable := self.consumer.unreadable:
-            return "; ".join(map(str, unreadable))
+        if trouble := self._trouble_outside():
+            return trouble
         if (age := self._oldest_unacked()) > self.settings.stall_after:
             return f"no progress for {age:.0f} s"
         return None
+
+    def _trouble_outside(self) -> str | None:
+        if (silence := self._kafka_silence()) > SILENT_AFTER:
+            return f"Kafka at {self.settings.bootstrap} has not answered for {silence:.0f} s"
+        if self.redis is not None and (trouble := self.redis.trouble):
+            return trouble
+        return "; ".join(map(str, self.consumer.unreadable)) or None
 
     # What Faust calls
 
     async def on_start(self) -> None:
         """Start the web server and the watch, both of which must not wait for the recovery."""
+        self._chatter.listen()
         await super().on_start()
         await self._web.start()
         self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
@@ -237,8 +254,20 @@ class App(faust.App):  # type: ignore[misc]
             while not self.should_stop:
                 if (error := membership_error(self)) is not None:
                     self._crash(error)
+                self._watch_kafka()
                 self.metrics.ready.set(self.not_ready() is None)
                 await self.sleep(WATCH_EVERY)
+
+    def _kafka_silence(self) -> float:
+        """Return for how many seconds a broker that this worker needs has not answered: the group's, or a partition's."""
+        return max(self.lease.silence, float(self.consumer.silence))
+
+    def _watch_kafka(self) -> None:
+        silence = self._kafka_silence() if self.states.owned and not self.rebalancing else 0.0
+        if silence > SILENT_AFTER:
+            self.kafka.failed(f"no answer for {silence:.0f} s")
+        elif silence < CALM and not self._chatter.heard_within(CALM):
+            self.kafka.answered()
 
     def _start_at(self, tp: Any) -> int | None:
         found = self.consumer._thread.start_at.get(tp)

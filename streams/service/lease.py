@@ -59,6 +59,11 @@ class Lease:
         self._until = max(self._until, sent + self._seconds)
         return gap
 
+    @property
+    def silence(self) -> float:
+        """Return the seconds since a heartbeat that the group confirmed was sent; 0 for who is no member."""
+        return max(0.0, self._clock() - self._heard) if self._member else 0.0
+
     def lose(self) -> None:
         """Note that the group does not know this member any more."""
         self._member = False

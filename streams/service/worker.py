@@ -24,6 +24,7 @@ from router_state.config import Matrix
 from streams.encoder.encoder import Encoder
 from streams.encoder.load import dimensions_of, encoder_of
 from streams.log.partitioner import partition_of
+from streams.log.reach import Reach
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredStream, measured
 from streams.settings import Settings
@@ -42,6 +43,7 @@ PUBLISH_EVERY = 0.2
 HOLD_BACK_EVERY = 0.1
 END_WAITS_EVERY = 0.5
 SWEEP_EVERY = 5.0
+LOOK_AT_REDIS_EVERY = 2.0
 
 
 class PromptEncoder:
@@ -109,17 +111,25 @@ def _redis_contexts(app: App) -> Contexts | None:
     if settings.redis_url is None:
         return None
     # The client library takes memory that a worker without Redis does not need.
-    from streams.state.contexts import RedisContexts, changelog_contexts, connect
+    from streams.state.contexts import RedisContexts, address_of, connect
+    from streams.state.read_back import ChangelogContexts
 
-    return RedisContexts(
-        connect(settings.redis_url.get_secret_value()),
+    url = settings.redis_url.get_secret_value()
+    what = f"Redis at {address_of(url)} (PB_REDIS_URL)"
+    app.redis = Reach(what)
+    contexts = RedisContexts(
+        connect(url),
         prefix=settings.prefix,
         ttl=settings.context_ttl,
         retry_for=settings.retry_for,
-        refill=changelog_contexts(settings),
+        read_back=ChangelogContexts(settings),
         partition_of=partial(partition_of, partitions=settings.partitions),
-        on_retry=app.metrics.retries.labels(what="redis").inc,
+        reached=app.redis,
+        full=Reach(what, fault="refuses contexts, the changelog has them"),
+        count=app.metrics.retries.labels(what="redis").inc,
     )
+    app.timer(LOOK_AT_REDIS_EVERY)(_fatal(app, contexts.look))
+    return contexts
 
 
 def requests_end(app: App) -> Callable[[int], int | None]:

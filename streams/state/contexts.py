@@ -1,45 +1,54 @@
-"""Contexts in Redis: out of the worker's memory until their rewards come."""
+"""Contexts in Redis: out of the worker's memory until their rewards come. A cache: the changelog has them all."""
 
 from __future__ import annotations
 
-import logging
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import numpy as np
 import redis.asyncio as redis
-from aiokafka import TopicPartition
-from redis.exceptions import BusyLoadingError, ConnectionError, ReadOnlyError, TimeoutError
+from aiokafka.errors import KafkaError
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from agents import keys
 from agents.boundary import retrying
-from agents.contexts import Ref
+from agents.contexts import DecidedAt, Ref
 from router_state.config import Vector
-from streams.log.consumer import log_consumer
-from streams.settings import Settings
+from streams.log.reach import Reach
 
-log = logging.getLogger(__name__)
+UNREACHED = (ConnectionError, TimeoutError, OSError)
+TRANSIENT = (KafkaError, TimeoutError, OSError)
+ANSWER_WITHIN = 1.0
+"""Seconds; a Redis that answers later is no cache."""
+REST = 1.0
+"""Seconds for which a Redis that did not answer is not asked again: nobody waits for it twice."""
+RECENT_BYTES = 4 * 2**20
+"""Of contexts that were just written and may be asked for before Redis was asked."""
+PROBE: Ref = ("\x00", "probe")
+"""The context of no router: no router has such a name."""
 
-TRANSIENT = (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError)
-REFILL_EVERY = 60.0
 
-T = TypeVar("T")
-Refill = Callable[[int], Awaitable[Mapping[Ref, bytes]]]
+class ReadBack(Protocol):
+    """Find contexts in the changelog, see `streams.state.read_back`."""
+
+    async def find(self, partition: int, wanted: Mapping[Ref, float]) -> dict[Ref, bytes]: ...
 
 
 class RedisContexts:
     """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a batch in one round trip.
 
-    While Redis is away, calls wait and are tried again in order; after `retry_for` seconds the worker stops, as it could learn
-    nothing any more. A context that Redis has lost is read back from the changelog, with all others of its partition and a mark
-    beside them. While Redis has the mark it has not been emptied since, and what it lacks is not looked for again for a minute.
+    A Redis that is away or full stops nothing: that is said and counted, and what it lacks is read back from the changelog.
 
     Args:
         client: opens its connections when first used.
         ttl: seconds until a context is forgotten.
-        refill: reads all contexts of a partition from the changelog.
+        read_back: finds contexts in the changelog.
         partition_of: partition of a router.
+        reached: told whether Redis answers; full: told whether it takes what it is given.
+        count: told of failures of Redis (`redis`).
+        retry_for: seconds for which a changelog that is away is waited for.
     """
 
     def __init__(
@@ -49,75 +58,113 @@ class RedisContexts:
         prefix: str,
         ttl: float,
         retry_for: float,
-        refill: Refill,
+        read_back: ReadBack,
         partition_of: Callable[[str], int],
-        on_retry: Callable[[], None] = lambda: None,
+        reached: Reach,
+        full: Reach,
+        count: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._prefix = prefix
         self._ttl_ms = int(ttl * 1000)
         self._retry_for = retry_for
-        self._refill = refill
+        self._read_back = read_back
         self._partition_of = partition_of
-        self._on_retry = on_retry
+        self._reached, self._full = reached, full
+        self._count = count
         self._clock = clock
-        self._refilled: dict[int, float] = {}
+        self._rests_until = clock()
+        self._recent: dict[Ref, bytes] = {}
+        self._recent_bytes = 0
 
     async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
-        """Keep contexts, each of shape (d,)."""
-        await self._put({ref: x.astype("<f8", copy=False).tobytes() for ref, x in contexts})
+        """Keep contexts, each of shape (d,), as far as Redis takes them."""
+        packed = {ref: x.astype("<f8", copy=False).tobytes() for ref, x in contexts}
+        self._remember(packed)
+        await self._put(packed)
 
-    async def get(self, refs: Sequence[Ref]) -> list[Vector | None]:
-        """Return contexts in the order asked for, None where one is in no store."""
-        if not refs:
-            return []
-        found = await self._get(refs)
-        lost = {self._partition_of(ref[0]) for ref, value in zip(refs, found, strict=True) if value is None}
-        for partition in lost:
-            if not await self._was_read_back(partition):
-                contexts = await self._read_back(partition)
-                found = [contexts.get(ref) if value is None else value for ref, value in zip(refs, found, strict=True)]
-        return [None if value is None else np.frombuffer(value, "<f8") for value in found]
+    async def get(self, refs: Sequence[Ref], decided_at: DecidedAt) -> list[Vector | None]:
+        """Return contexts in the order asked for, None where one is in no store.
 
-    async def _was_read_back(self, partition: int) -> bool:
-        """Tell whether Redis has all that the changelog has; only for a minute, as it may evict what it has."""
-        (mark,) = await self._get([_mark(partition)])
-        return mark is not None and self._clock() - self._refilled.get(partition, -REFILL_EVERY) < REFILL_EVERY
+        Raises:
+            GaveUp: the changelog could not be read.
+        """
+        found: dict[Ref, bytes] = {ref: self._recent[ref] for ref in refs if ref in self._recent}
+        asked = [ref for ref in refs if ref not in found]
+        if asked:
+            values = await self._ask(self._mget, asked) or [None] * len(asked)
+            found |= {ref: value for ref, value in zip(asked, values, strict=True) if value is not None}
+        lost = {ref: at for ref in asked if ref not in found and (at := decided_at(ref)) is not None}
+        if lost:
+            found |= await self._find(lost)
+        return [np.frombuffer(found[ref], "<f8") if ref in found else None for ref in refs]
 
-    async def _read_back(self, partition: int) -> Mapping[Ref, bytes]:
-        self._refilled[partition] = self._clock()
-        contexts = await self._refill(partition)
-        log.warning("contexts were missing in Redis; %d of partition %d read back from the changelog", len(contexts), partition)
-        await self._put({**contexts, _mark(partition): b""})
-        return contexts
+    async def look(self) -> None:
+        """Ask whether Redis answers, for the readiness of a worker that has nothing to do."""
+        await self._ask(self._mget, [PROBE])
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
+    async def _find(self, lost: Mapping[Ref, float]) -> dict[Ref, bytes]:
+        by_partition: dict[int, dict[Ref, float]] = defaultdict(dict)
+        for ref, at in lost.items():
+            by_partition[self._partition_of(ref[0])][ref] = at
+        found: dict[Ref, bytes] = {}
+        for partition, wanted in by_partition.items():
+            found |= await retrying(
+                lambda partition=partition, wanted=wanted: self._read_back.find(partition, wanted),  # type: ignore[misc]
+                transient=TRANSIENT,
+                deadline=self._retry_for,
+                clock=self._clock,
+            )
+        await self._put(found)
+        return found
+
     async def _put(self, contexts: Mapping[Ref, bytes]) -> None:
-        async def call() -> None:
-            async with self._client.pipeline(transaction=False) as pipe:
-                for ref, value in contexts.items():
-                    pipe.set(self._key(ref), value, px=self._ttl_ms)
-                await pipe.execute()
+        if contexts:
+            await self._ask(self._set, contexts)
 
-        await self._retrying(call)
+    async def _set(self, contexts: Mapping[Ref, bytes]) -> None:
+        async with self._client.pipeline(transaction=False) as pipe:
+            for ref, value in contexts.items():
+                pipe.set(key_of(self._prefix, ref), value, px=self._ttl_ms)
+            refused = [outcome for outcome in await pipe.execute(raise_on_error=False) if isinstance(outcome, Exception)]
+        if refused:
+            raise refused[0]
+        self._full.answered()
 
-    async def _get(self, refs: Sequence[Ref]) -> list[bytes | None]:
-        async def call() -> list[bytes | None]:
-            return [value for value in await self._client.mget([self._key(ref) for ref in refs]) if not isinstance(value, str)]
+    async def _mget(self, refs: Sequence[Ref]) -> list[bytes | None]:
+        values = await self._client.mget([key_of(self._prefix, ref) for ref in refs])
+        return [value if isinstance(value, bytes) else None for value in values]
 
-        return await self._retrying(call)
+    async def _ask(self, call: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
+        """Return what Redis answers, None where it does not; a failure is said and counted."""
+        if self._clock() < self._rests_until:
+            return None
+        try:
+            answer = await call(argument)
+        except UNREACHED as error:
+            self._rests_until = self._clock() + REST
+            self._count()
+            self._reached.failed(f"{type(error).__name__}: {error}")
+            return None
+        except RedisError as error:
+            self._count()
+            self._reached.answered()
+            self._full.failed(f"{type(error).__name__}: {error}")
+            return None
+        self._reached.answered()
+        return answer
 
-    async def _retrying(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await retrying(
-            call, transient=TRANSIENT, deadline=self._retry_for, clock=self._clock, on_retry=lambda error: self._on_retry()
-        )
-
-    def _key(self, ref: Ref) -> str:
-        return key_of(self._prefix, ref)
+    def _remember(self, contexts: Mapping[Ref, bytes]) -> None:
+        for ref, value in contexts.items():
+            self._recent_bytes += len(value) - len(self._recent.pop(ref, b""))
+            self._recent[ref] = value
+        while self._recent_bytes > RECENT_BYTES:
+            self._recent_bytes -= len(self._recent.pop(next(iter(self._recent))))
 
 
 def key_of(prefix: str, ref: Ref) -> str:
@@ -125,45 +172,14 @@ def key_of(prefix: str, ref: Ref) -> str:
     return f"{prefix}context:{ref[0]}:{ref[1]}"
 
 
-def _mark(partition: int) -> Ref:
-    """Return where Redis notes that a partition was read back: the context of no router, as no router has such a name."""
-    return "\x00", f"partition {partition}"
+def address_of(url: str) -> str:
+    """Return where a Redis URL points to, without its user and password."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or 6379}" if parts.hostname else parts.path
 
 
 def connect(url: str) -> redis.Redis:
     """Return a client for a Redis URL; TLS, user and password are part of it. Opens nothing."""
-    client: redis.Redis = redis.from_url(url, socket_timeout=5.0, socket_connect_timeout=5.0, retry_on_timeout=False)
+    timeouts = {"socket_timeout": ANSWER_WITHIN, "socket_connect_timeout": ANSWER_WITHIN}
+    client: redis.Redis = redis.from_url(url, **timeouts, retry_on_timeout=False)
     return client
-
-
-def changelog_contexts(settings: Settings) -> Refill:
-    """Return the function that reads the contexts of one partition from the changelog, those deleted left out."""
-
-    async def refill(partition: int) -> dict[Ref, bytes]:
-        tp = TopicPartition(settings.changelog, partition)
-        found: dict[Ref, bytes] = {}
-        consumer = log_consumer(settings)
-        await consumer.start()
-        try:
-            consumer.assign([tp])
-            end = (await consumer.end_offsets([tp]))[tp]
-            await consumer.seek_to_beginning(tp)
-            while await consumer.position(tp) < end:
-                for records in (await consumer.getmany(tp, timeout_ms=1000)).values():
-                    for record in records:
-                        _note(found, record.key, record.value)
-        finally:
-            await consumer.stop()
-        return found
-
-    return refill
-
-
-def _note(found: dict[Ref, bytes], raw: bytes, value: bytes | None) -> None:
-    if raw[:1] != keys.CONTEXT:
-        return
-    _, router_id, request_id = keys.split(raw)
-    if value is None:
-        found.pop((router_id, request_id), None)
-    else:
-        found[router_id, request_id] = value

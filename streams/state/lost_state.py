@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiokafka import TopicPartition
 
 from streams.log.consumer import log_consumer
+from streams.log.topics import partition_counts
 from streams.settings import Settings
 
 
@@ -21,20 +22,20 @@ async def require_state(settings: Settings) -> None:
     An owner writes to the changelog before it reads its first event, so that both can't be true of a service that is well.
     """
     routers, changelog = settings.topic("routers"), settings.changelog
+    counts = await partition_counts(settings)
+    if routers not in counts:
+        return
     consumer = log_consumer(settings, group_id=settings.app_id)
     async with consumer:
-        present = await consumer.topics()
-        if routers not in present:
-            return
-        sources = [TopicPartition(routers, number) for number in sorted(consumer.partitions_for_topic(routers) or ())]
+        sources = [TopicPartition(routers, number) for number in range(counts[routers])]
         begins = await consumer.beginning_offsets(sources)
         read = [tp.partition for tp in sources if (await consumer.committed(tp) or 0) > begins[tp]]
-        kept = (consumer.partitions_for_topic(changelog) or ()) if changelog in present else ()
         states = [TopicPartition(changelog, number) for number in read]
-        ends = await consumer.end_offsets([tp for tp in states if tp.partition in kept]) if kept else {}
+        kept = [tp for tp in states if tp.partition < counts.get(changelog, 0)]
+        ends = await consumer.end_offsets(kept) if kept else {}
         lost = [tp.partition for tp in states if not ends.get(tp)]
     if lost:
-        how, numbers = "empty" if changelog in present else "gone", ", ".join(map(str, lost))
+        how, numbers = "empty" if changelog in counts else "gone", ", ".join(map(str, lost))
         reset = f"--group {settings.app_id} --topic {routers} --reset-offsets --to-earliest --execute"
         raise StateLost(
             f"the changelog {changelog} is {how} (partitions {numbers}), and with it what its routers had learned: restore it "

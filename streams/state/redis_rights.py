@@ -8,11 +8,9 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
-from streams.state.contexts import connect, key_of
+from streams.state.contexts import PROBE, connect, key_of
 
 COMMANDS = ("set", "mget")
-PROBE = ("\x00", "probe")
-"""The context of no router: no router has such a name."""
 
 
 def acl(settings: Settings, user: str) -> str:

@@ -1,0 +1,45 @@
+"""Count what the Kafka client logs while Kafka is away: thousands of lines, of which one says it all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from streams.log.reach import Reach
+
+CLIENT = ("aiokafka", "faust", "mode")
+
+
+class Chatter(logging.Filter):
+    """Take the client's complaints out of the log; the first one of an outage is told as what it is.
+
+    Args:
+        reach: of Kafka.
+    """
+
+    def __init__(self, reach: Callable[[], Reach], *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._reach = reach
+        self._clock = clock
+        self._heard = clock() - 3600.0
+
+    def listen(self) -> None:
+        """Filter what every handler of the process writes, behind the filters that it has."""
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(self)
+
+    def heard_within(self, seconds: float) -> bool:
+        """Tell whether the client has complained lately."""
+        return self._clock() - self._heard < seconds
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep everything but complaints of the client; what ends the process is no complaint."""
+        if record.levelno not in (logging.WARNING, logging.ERROR) or record.name.partition(".")[0] not in CLIENT:
+            return True
+        if record.name.startswith("aiokafka"):
+            self._heard = self._clock()
+        elif self._reach().trouble is None:
+            return True
+        self._reach().failed(record.getMessage())
+        return False
