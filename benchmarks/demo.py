@@ -67,7 +67,7 @@ def played(scenario: Scenario, seed: int) -> tuple[Traffic, Engine]:
 
 def one(job: Job) -> dict[str, tuple[float, ...]]:
     """Play one budget and seed."""
-    test = load_benchmark("test")
+    test = load_benchmark("test", encoder="static")
     place = {prompt: i for i, prompt in enumerate(test.prompts)}
     scenario = compose(Options(seed=job["seed"], budget_usd=job["budget"]))
     contexts = test.contexts[[place[prompt] for prompt in scenario.prompts]]
@@ -90,7 +90,6 @@ def verdict(rows: list[Row]) -> dict[str, float]:
 
 def run(quick: bool) -> None:
     """Play the demo's traffic ten times and more, at its budget and at another one."""
-    load_benchmark("val"), load_benchmark("test")
     jobs = [{"budget": b, "seed": s} for b in (Options().budget_usd, 6.62e-4) for s in range(3 if quick else 10)]
     rows = gather(one, jobs, extra=("above_mix", "alerts", "good", "over"))
     cells = [

@@ -59,7 +59,7 @@ def feed(requests: int, *, budget: float = MODERATE, seed: int = 0) -> Feed:
     rows = [i for phase in three_phases(drawn.warm).values() for i in range(phase.start, phase.start + each)]
     costs = drawn.costs[rows]
     costs[each : 2 * each, GEMINI] *= CUT_COSTS
-    listed = paper_router(known_before(), router_id=ROUTER, budget_usd=budget, profile="live")
+    listed = paper_router(known_before("onnx"), router_id=ROUTER, budget_usd=budget, profile="live")
     name = drawn.benchmark.models[GEMINI]
     prices = {"input_price_per_m": CUT.input_price_per_m, "output_price_per_m": CUT.output_price_per_m}
     cut = listed.model_copy(update={"models": {**listed.models, name: listed.models[name].model_copy(update=prices)}})

@@ -50,9 +50,7 @@ def demo(
     try:
         from streams.demo.show import Options, show
     except ModuleNotFoundError as missing:
-        raise Failure(
-            f"the demo needs {missing.name}: run `make demo` in a clone, or install the extras demo and reference."
-        ) from missing
+        raise Failure(f"the demo needs {missing.name}: run `make demo` in a clone, or install the extra demo.") from missing
     stop_on_sigterm()
     options = Options(
         requests=requests,

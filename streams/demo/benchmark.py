@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from router_state.config import Price
+from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_sentences
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend
@@ -64,7 +65,7 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
 
     Args:
         split: "test" (1,824 prompts) or "val" (1,785).
-        encoder: what encodes the prompts; "onnx" is what a worker runs, "reference" is sentence-transformers.
+        encoder: what encodes the prompts, with the projection of `projection_for`.
         folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the three of the wheel.
         limit: only the first so many prompts.
 
@@ -72,7 +73,7 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
         MissingData: the wheel or a file of `folder` is missing.
     """
     benchmark = load_rows(split, folder=folder, limit=limit)
-    contexts = wheel_projection().project(embed_cached(benchmark.prompts, encoder=encoder))
+    contexts = projection_for(encoder).project(embed_cached(benchmark.prompts, encoder=encoder))
     return replace(benchmark, contexts=contexts)
 
 
@@ -124,6 +125,14 @@ def wheel_projection() -> Projection:
     return Projection(*(np.asarray(array, dtype=np.float64) for array in arrays))
 
 
+def projection_for(encoder: Backend) -> Projection:
+    """Return the wheel's projection for MiniLM; for "static" one that is fitted on the validation prompts."""
+    if encoder != "static":
+        return wheel_projection()
+    embeddings = load_sentences(backend="static").embed(load_rows("val").prompts)
+    return Projection.fit(embeddings, COMPONENTS)[0]
+
+
 def wheel_priors() -> Priors:
     """Return the wheel's warm-up priors as shipped (8,373 prompts, whitened coordinates), in the benchmark's model order."""
     shipped = _load_joblib("data/artifacts/priors_k3_25comp.joblib")
@@ -133,8 +142,10 @@ def wheel_priors() -> Priors:
 
 
 def embed_cached(prompts: Sequence[str], *, encoder: Backend = "onnx") -> Array:
-    """Embed prompts, shape (n, 384), once per encoder: results are kept in the cache folder."""
+    """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache folder."""
     sentences = load_sentences(backend=encoder)
+    if encoder == "static":
+        return sentences.embed(prompts)
     digest = hashlib.sha256(json.dumps([sentences.identity, list(prompts)]).encode()).hexdigest()
     target = cache_folder("embeddings") / f"{digest}.npy"
     if target.exists():

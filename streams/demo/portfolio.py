@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import orjson
 
 from schemas import RouterDeclared, decode
-from streams.demo.benchmark import load_benchmark, load_rows, wheel_priors, wheel_projection
+from streams.demo.benchmark import load_benchmark, load_rows, projection_for
 from streams.demo.scenario import Scenario
-from streams.warm_start.fit import fit_costs
+from streams.encoder.sentences import Backend
+from streams.warm_start.fit import fit_priors
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import Priors, fields_for_wire
 
 
-def known_before() -> Priors:
-    """Return the priors of rewards in the installed `paretobandit` wheel, and of costs from the bills of its validation prompts.
+def known_before(encoder: Backend = "static") -> Priors:
+    """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit` wheel.
 
-    The validation prompts are encoded for that once; their embeddings are kept.
+    The wheel has priors of its own, in the coordinates of MiniLM; the demo's worker looks tokens up in the shipped table.
 
     Raises:
         MissingData: the wheel is not installed.
     """
-    judged = load_benchmark("val")
-    unknown = np.full_like(judged.rewards, np.nan)
-    costs = fit_costs(Observations(judged.models, judged.contexts, unknown, judged.costs, judged.prompts))
-    return replace(wheel_priors(), costs=costs)
+    judged, projection = load_benchmark("val", encoder=encoder), projection_for(encoder)
+    observed = Observations(judged.models, judged.contexts, judged.rewards, judged.costs, judged.prompts)
+    return fit_priors(observed, projection=projection.checksum, ridge=1.0)
 
 
 def paper_router(priors: Priors, *, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:
@@ -71,8 +68,3 @@ def held_out_prompts(declared: RouterDeclared) -> Scenario:
         available=np.ones_like(rows.rewards, dtype=bool),
         declarations=((0, declared),),
     )
-
-
-def save_projection(folder: Path) -> None:
-    """Write the wheel's PCA where a worker can read it."""
-    wheel_projection().save(folder)

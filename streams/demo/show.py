@@ -22,14 +22,14 @@ from streams.broker.choose import Broker, choose_broker
 from streams.broker.wire import free_ports
 from streams.console import screen
 from streams.console.board import Board
+from streams.demo.benchmark import projection_for
 from streams.demo.player import Play, Player
-from streams.demo.portfolio import held_out_prompts, known_before, paper_router, save_projection
+from streams.demo.portfolio import held_out_prompts, known_before, paper_router
 from streams.demo.report import Report, in_words
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
 from streams.demo.stage import beside, delete_topics, running_worker
 from streams.demo.traffic import Traffic
-from streams.encoder.cache import exported_folder
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
@@ -57,13 +57,11 @@ def show(options: Options, *, out: Console) -> Report:
 
     Raises:
         KafkaUnavailable: no broker can be had.
-        EncoderError: the encoder cannot be exported.
         MissingData: the benchmark is not installed.
         Failure: the worker ended, or stopped answering.
     """
     folder = options.folder or Path("runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     folder.mkdir(parents=True, exist_ok=True)
-    encoder = _encoder(out)
     scenario = compose(options)
     with ExitStack() as stack:
         started = time.monotonic()
@@ -73,14 +71,9 @@ def show(options: Options, *, out: Console) -> Report:
         asyncio.run(create_topics(settings))
         if broker.kind == "env":
             stack.callback(lambda: asyncio.run(delete_topics(settings)))
-        save_projection(folder / "projection")
+        projection_for("static").save(folder / "projection")
         log, started = folder / "worker.log", time.monotonic()
-        environment = {
-            "PB_ENCODER_BACKEND": "onnx",
-            "PB_ENCODER_PATH": str(encoder),
-            "PB_ENCODER_THREADS": "2",
-            "PB_PROJECTION_PATH": str(folder / "projection"),
-        }
+        environment = {"PB_ENCODER_BACKEND": "static", "PB_PROJECTION_PATH": str(folder / "projection")}
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
         play = _play(scenario, settings, options, process, log, out)
@@ -103,14 +96,6 @@ def compose(options: Options) -> Scenario:
 def _own_settings(broker: Broker) -> Settings:
     name = f"demo-{datetime.now():%H%M%S}-{uuid4().hex[:6]}"
     return load_settings(bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-
-
-def _encoder(out: Console) -> Path:
-    started = time.monotonic()
-    with out.status("Encoder: looking for all-MiniLM-L6-v2 as int8; exporting it takes about 20 s, once ..."):
-        folder = exported_folder()
-    out.print(f"Encoder  {folder.name} ({time.monotonic() - started:.1f} s)")
-    return folder
 
 
 def _play(

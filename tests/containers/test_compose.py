@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from streams.broker.wire import free_ports
-from streams.encoder.cache import exported_folder
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = [0.1] * 25 + [1.0]
@@ -66,9 +64,6 @@ def service() -> Iterator[Service]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
     environment |= dict(zip(names, map(str, ports), strict=True)) | {"PB_IMAGE": "paretobandit-streams:test"}
     running = Service(f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment)
-    encoder = ROOT / "build" / "encoder"
-    if not encoder.exists():
-        shutil.copytree(exported_folder(), encoder)
     try:
         running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")
         yield running

@@ -53,9 +53,12 @@ def test_no_build_tool_is_left_behind(inside: str, tool: str) -> None:
     assert run(inside, "sh", "-c", f"command -v {tool}").returncode != 0
 
 
-def test_the_encoder_runs_without_torch(inside: str) -> None:
-    code = "import importlib.util as u, onnxruntime, tokenizers; print(u.find_spec('torch'), u.find_spec('sklearn'))"
-    assert run(inside, "python", "-c", code).stdout.split() == ["None", "None"]
+def test_prompts_are_encoded_without_torch_and_without_onnx_runtime(inside: str) -> None:
+    code = (
+        "import importlib.util as u, paretobandit_streams as p; p.enter(); from streams.encoder.load import load_encoder; "
+        "print(load_encoder().encode(['Why is the sky blue?']).shape, *map(u.find_spec, ('torch', 'sklearn', 'onnxruntime')))"
+    )
+    assert run(inside, "python", "-c", code).stdout.strip() == "(1, 26) None None None"
 
 
 def test_a_worker_is_the_default_and_its_health_is_asked_for(image: str) -> None:

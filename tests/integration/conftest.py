@@ -27,5 +27,5 @@ def cli_settings(kafka: str) -> Settings:
 def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Run a worker; its encoder is loaded by the first prompt."""
     log = tmp_path_factory.mktemp("cli") / "worker.log"
-    with running_worker(cli_settings, environment={"PB_ENCODER_BACKEND": "onnx"}, log=log):
+    with running_worker(cli_settings, environment={"PB_ENCODER_BACKEND": "static"}, log=log):
         yield cli_settings

@@ -72,7 +72,7 @@ def access(secured: Secured, user: str) -> dict[str, str]:
 async def service(secured: Secured, tmp_path: Path) -> AsyncIterator[RunningService]:
     (secured.folder / "redis-url").write_text(redis_url(secured))
     environment = access(secured, "pb-worker") | {"PB_REDIS_URL_FILE": str(secured.folder / "redis-url")}
-    async with running_service(secured.plain, tmp_path, PB_ENCODER_BACKEND="onnx", **environment) as running:
+    async with running_service(secured.plain, tmp_path, PB_ENCODER_BACKEND="static", **environment) as running:
         await grant(secured.plain, WORKER, rights(running.settings, "worker"))
         yield running
 
@@ -100,13 +100,13 @@ async def command(secured: Secured, service: RunningService, *words: str, user: 
 async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(secured: Secured, service: RunningService) -> None:
     worker = await service.ready(service.worker(module="streams.cli worker --log-level debug"))
     await service.send("routers", router("home"))
-    await service.send("routers", router("prompts", dimensions=26))
+    await service.send("routers", router("questions", dimensions=26))
     vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
     await service.send("requests", request("home", "asked-1", context=vector, prompt=PROMPT))
-    await service.send("requests", {"router_id": "prompts", "request_id": "p-1", "prompt": PROMPT})
+    await service.send("requests", {"router_id": "questions", "request_id": "p-1", "prompt": PROMPT})
     astray = (service.partition_of("home") + 1) % 4
     await service.send("requests", request("home", "astray", context=vector), partition=astray)
-    for home, request_id in (("home", "asked-1"), ("prompts", "p-1")):
+    for home, request_id in (("home", "asked-1"), ("questions", "p-1")):
         await service.send("costs", cost(home, request_id, 0.0005))
         await service.send("rewards", reward(home, request_id, 0.8))
     refused = (
@@ -120,7 +120,7 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(sec
     await service.send("requests", b'{"prompt": "' + PROMPT.encode() + b'", NaN', key=b"home")
     await service.send("requests", request("nowhere", "waits", context=vector, prompt=PROMPT))
     await service.until(lambda: len(service.records["dlq"]) == 6, "refusals")
-    await service.until(lambda: all(DONE.items() <= service.lambda_of(home).items() for home in ("home", "prompts")), "the path")
+    await service.until(lambda: all(DONE.items() <= service.lambda_of(home).items() for home in ("home", "questions")), "the path")
     await service.until(lambda: {route["request_id"] for route in service.routes()} == {"asked-1", "p-1", "astray"}, "decisions")
 
     listening = [c.laddr for c in psutil.Process(worker.process.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
@@ -129,7 +129,7 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(sec
         lambda: [_page(listening[0].port, path) for path in ("livez", "readyz", "metrics", "", "state")]
     )
     assert [status for status, _ in pages] == [200, 200, 200, 404, 404]
-    assert not any(word in body for word in (b"home", b"prompts", b"asked-1", b"llama") for _, body in pages)
+    assert not any(word in body for word in (b"home", b"questions", b"asked-1", b"llama") for _, body in pages)
 
     # A refused event is forgotten with the first commit after its dead letter was delivered.
     await asyncio.sleep(0.5)
