@@ -15,7 +15,8 @@ from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.wire import config_of
 from router_state.config import Prior
-from router_state.errors import CorruptSnapshot, InvalidConfig
+from router_state.errors import RouterStateError
+from router_state.events import Redeclared
 from schemas.event import MalformedEvent
 from schemas.headers import based_on
 from schemas.priors import ReferencedPrior
@@ -128,14 +129,15 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             applied=service.positions(message.partition),
         )
         if engine is not None:
-            engine.configure(config, now=service.clock())
-            shard.touch(router_id)
+            changes = shard.apply(router_id, Redeclared(config), now=service.clock())
+            if changes.refusal is not None:
+                raise changes.refusal
         elif service.routers >= service.limits.routers_per_worker:
             raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
         else:
             shard.start(router_id, config)
         keep(shard, router_id, message.value, offset=message.offset)
-    except (InvalidConfig, CorruptSnapshot, Refusal) as error:
+    except (RouterStateError, Refusal) as error:
         service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
         return False
     return True

@@ -14,9 +14,9 @@ from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
+from router_state.changes import Outcome
 from router_state.config import Vector
-from router_state.engine import Engine, Outcome
-from router_state.errors import RouterStateError
+from router_state.events import Charged, Event, Judged, Orphaned
 from schemas.costs import CostReported
 from schemas.event import decode
 from schemas.rewards import MAX_AHEAD, RewardObserved
@@ -101,28 +101,22 @@ def parked_from(message: Any, event: CostReported | RewardObserved, service: Ser
 def _apply(
     shard: Shard, event: CostReported | RewardObserved, parked: Parked, service: Service, answers: Answers, *, x: Vector | None
 ) -> None:
-    engine = shard.engine(event.router_id)
-    assert engine is not None
-    try:
-        outcome = _move(engine, event, service, x)
-    except RouterStateError as error:
-        service.refuse_later(parked, error, answers)
+    changes = shard.apply(event.router_id, _moved(event, service, x), now=service.clock())
+    if changes.refusal is not None:
+        service.refuse_later(parked, changes.refusal, answers)
         return
-    service.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{outcome.value}")
-    if outcome is Outcome.DUPLICATE:
+    service.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}")
+    if changes.outcome is Outcome.DUPLICATE:
         service.note_unbooked(parked, event.router_id, "duplicate")
-    else:
-        shard.touch(event.router_id)
 
 
-def _move(engine: Engine, event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Outcome:
+def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Event:
+    """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, RewardObserved):
         rank = service.rank_of(event.source)
-        return engine.learn(
-            event.request_id, reward=event.reward, source=event.source, rank=rank, model=event.model, revision=event.revision, x=x
-        )
+        return Judged(event.request_id, event.reward, event.source, rank, model=event.model, revision=event.revision, x=x)
     tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
-    return engine.settle(event.request_id, cost_usd=event.cost_usd, tokens=tokens, model=event.model, revision=event.revision, x=x)
+    return Charged(event.request_id, event.cost_usd, tokens, model=event.model, revision=event.revision, x=x)
 
 
 def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, service: Service, answers: Answers) -> None:
@@ -147,7 +141,7 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
     """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched, tokens have no price there."""
-    if parked.topic == service.topic["costs"] and (engine := shard.engine(parked.router_id)) is not None:
-        engine.book_unmatched(decode(CostReported, parked.value).cost_usd or 0.0)
-        shard.touch(parked.router_id)
+    if parked.topic == service.topic["costs"] and parked.router_id in shard:
+        cost_usd = decode(CostReported, parked.value).cost_usd or 0.0
+        shard.apply(parked.router_id, Orphaned(cost_usd), now=service.clock())
     service.refuse_later(parked, service.refusal(parked), answers)

@@ -11,6 +11,7 @@ from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import alert_raised, lambda_updated
+from router_state.events import Aged, Crowded, Event, Waited
 from schemas.event import encode
 
 ROUTERS_PER_SWEEP = 200
@@ -92,20 +93,21 @@ async def sweep(service: Service, cursor: dict[int, int]) -> None:
 
 
 def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *, limit: int) -> int:
-    engine = shard.engine(router_id)
-    if engine is None:
-        return 0
-    expired = engine.expire(now=now, limit=limit)
-    left = limit - expired
-    forgotten = engine.forget(before=now - service.limits.context_ttl, limit=left)
-    left -= forgotten
-    early = engine.forget_early(keep=service.limits.requests_per_router, limit=left)
-    for what, amount in (("expired", expired), ("forgotten", forgotten), ("forgotten_early", early)):
-        service.count(what, amount)
-    moved = expired + forgotten + early
-    if moved:
-        shard.touch(router_id)
-    return moved
+    """Expire and forget, at most `limit` requests; return how many that were."""
+    limits, left = service.limits, limit
+    for what in ("expired", "forgotten", "forgotten_early"):
+        event: Event
+        match what:
+            case "expired":
+                event = Waited(left)
+            case "forgotten":
+                event = Aged(now - limits.context_ttl, left)
+            case _:
+                event = Crowded(limits.requests_per_router, left)
+        moved = len(shard.apply(router_id, event, now=now).records)
+        service.count(what, moved)
+        left -= moved
+    return limit - left
 
 
 async def publish(service: Service) -> None:

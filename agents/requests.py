@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Protocol
 
 import numpy as np
@@ -29,13 +29,13 @@ class Table(Protocol):
 
 
 class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests as the engine sees them; what it assigns is packed when the batch is written."""
+    """A router's requests as the engine sees them; those of the batch being written are kept unpacked until then."""
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
         self._table = table
         self._router_id = router_id
         self._request_ids = request_ids
-        self._changed: dict[str, RequestRecord] = {}
+        self._unpacked: dict[str, RequestRecord] = {}
 
     def __contains__(self, request_id: object) -> bool:
         return request_id in self._request_ids
@@ -45,9 +45,9 @@ class Requests(MutableMapping[str, RequestRecord]):
         return self[request_id] if request_id in self._request_ids else default
 
     def __getitem__(self, request_id: str) -> RequestRecord:
-        changed = self._changed.get(request_id)
-        if changed is not None:
-            return changed
+        unpacked = self._unpacked.get(request_id)
+        if unpacked is not None:
+            return unpacked
         packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
         if packed is None:
             raise KeyError(request_id)
@@ -58,14 +58,12 @@ class Requests(MutableMapping[str, RequestRecord]):
         return record
 
     def __setitem__(self, request_id: str, record: RequestRecord) -> None:
-        self._changed[request_id] = record
+        self._unpacked[request_id] = record
         self._request_ids.setdefault(request_id)
 
     def __delitem__(self, request_id: str) -> None:
         del self._request_ids[request_id]
-        self._changed.pop(request_id, None)
-        self._table.delete(keys.key(keys.REQUEST, self._router_id, request_id))
-        self._table.delete(keys.key(keys.CONTEXT, self._router_id, request_id))
+        self._unpacked.pop(request_id, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._request_ids)
@@ -73,14 +71,19 @@ class Requests(MutableMapping[str, RequestRecord]):
     def __len__(self) -> int:
         return len(self._request_ids)
 
-    def write(self) -> list[tuple[Ref, Vector]]:
-        """Put what changed into the table; a context is written once, with its decision, and returned."""
+    def write(self, records: Mapping[str, RequestRecord | None]) -> list[tuple[Ref, Vector]]:
+        """Put records into the table, or delete them; a context is written once, with its decision, and returned."""
         contexts: list[tuple[Ref, Vector]] = []
-        for request_id, record in self._changed.items():
+        for request_id, record in records.items():
             at = keys.key(keys.REQUEST, self._router_id, request_id)
+            context_at = keys.key(keys.CONTEXT, self._router_id, request_id)
+            if record is None:
+                self._table.delete(at)
+                self._table.delete(context_at)
+                continue
             if record.x is not None and self._table.get(at) is None:
-                self._table.put(keys.key(keys.CONTEXT, self._router_id, request_id), record.x.astype("<f8", copy=False).tobytes())
+                self._table.put(context_at, record.x.astype("<f8", copy=False).tobytes())
                 contexts.append(((self._router_id, request_id), record.x))
             self._table.put(at, snapshot.pack_record(record))
-        self._changed.clear()
+        self._unpacked.clear()
         return contexts

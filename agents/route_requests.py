@@ -19,7 +19,7 @@ from agents.wire import route_value
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.record import Applied
+from router_state.events import Asked
 from schemas.requests import RequestSubmitted
 
 
@@ -102,20 +102,22 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         _wait_for_router(request, service, answers)
         return
     try:
-        record = engine.decide(
+        asked = Asked(
             event.request_id,
             _context(request, engine, service),
-            now=service.clock(),
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
+            contained=service.positions(message.partition),
         )
+        changes = shard.apply(event.router_id, asked, now=service.clock())
+        if changes.refusal is not None:
+            raise changes.refusal
     except (RouterStateError, Refusal) as error:
-        shard.touch(event.router_id)  # a cap that was reached is noted, and an alert may have been raised
         service.refuse_later(_parked(request, service, error), error, answers)
         return
-    record.applied = Applied(*service.positions(message.partition), engine.state.expired, *engine.state.config.applied)
-    shard.touch(event.router_id)
+    record = changes.decision
+    assert record is not None
     service.count(f"decided_{record.reason}")
     answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, record, repeat=False)))
     _answered(request, answers)

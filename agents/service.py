@@ -166,9 +166,9 @@ class Service:
                     self.shards[parked.partition].unpark(parked)
             yield
             for number, shard in self.shards.items():
-                for router_id in shard.write():
+                for router_id, changes in shard.write().items():
                     self.unpublished.add((number, router_id))
-                    self._collect_alerts(shard, router_id)
+                    self.alerts += [(router_id, alert) for alert in changes.alerts]
             contexts = [item for shard in self.shards.values() for item in shard.take_contexts()]
             if self.contexts is not None and contexts:
                 await self.contexts.put(contexts)
@@ -180,12 +180,6 @@ class Service:
             async with self.batch():
                 for shard in self.shards.values():
                     shard.clear(self.room)
-
-    def _collect_alerts(self, shard: Shard, router_id: str) -> None:
-        engine = shard.engine(router_id)
-        if engine is not None and engine.state.alerts:
-            self.alerts += [(router_id, alert) for alert in engine.state.alerts]
-            engine.state.alerts.clear()
 
     def reached(self, messages: list[Any]) -> None:
         """Note that the state contains these source events, and all before them, with the next commit."""

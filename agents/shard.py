@@ -11,8 +11,11 @@ from agents.contexts import Ref
 from agents.parking import Parked, Parking
 from agents.requests import Requests, Table
 from router_state import snapshot
+from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
+from router_state.events import Event
+from router_state.journal import CONFIG, HEAD
 
 TOMBSTONE_BYTES = 40
 """What a record of the changelog takes beside its key."""
@@ -28,7 +31,7 @@ class ForeignState(Exception):
 class Shard:
     """The routers of one partition.
 
-    A batch changes engines and parked events, then calls `write` once; the caller commits the table.
+    A batch applies events to routers and parks others, then calls `write` once; the caller commits the table.
 
     Attributes:
         watermarks: the last offset of each source topic that the state contains, with the batch being written.
@@ -40,8 +43,7 @@ class Shard:
         self.number = table.number
         self._engines: dict[str, Engine] = {}
         self._request_ids: dict[str, dict[str, None]] = {}
-        self._written_config: dict[str, int] = {}
-        self._touched: set[str] = set()
+        self._changes: dict[str, Changes] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.requests_seen_at = 0.0
         self.watermarks: dict[str, int] = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
@@ -94,18 +96,28 @@ class Shard:
             engine = self._engines[router_id] = self._unpack(router_id)
         return engine
 
-    def touch(self, router_id: str) -> None:
-        """Note that a router's state has changed in this batch."""
-        self._touched.add(router_id)
+    def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
+        """Apply an event to a declared router; what it changes is written with the batch."""
+        engine = self.engine(router_id)
+        if engine is None:
+            raise LookupError(f"router {router_id} is not declared on partition {self.number}")
+        return self._note(router_id, engine.apply(event, now))
 
-    def start(self, router_id: str, config: RouterConfig) -> Engine:
-        """Add a router that was just declared."""
+    def start(self, router_id: str, config: RouterConfig) -> None:
+        """Add a router that was just declared. Raises InvalidConfig, CorruptSnapshot."""
         request_ids: dict[str, None] = {}
         engine = Engine.start(config, Requests(self.table, router_id, request_ids))
         self._request_ids[router_id] = request_ids
         self._engines[router_id] = engine
-        self.touch(router_id)
-        return engine
+        self._note(router_id, engine.started())
+
+    def _note(self, router_id: str, changes: Changes) -> Changes:
+        if changes:
+            pending = self._changes.get(router_id)
+            if pending is None:
+                self._changes[router_id] = pending = Changes()
+            pending.add(changes)
+        return changes
 
     def drop(self, router_id: str) -> None:
         """Let a router go: it is gone with the next commit, and what is left of its requests is for `clear`."""
@@ -119,8 +131,7 @@ class Shard:
         self.table.put(keys.key(keys.GONE, router_id), b"1")
         self._leftovers[router_id] = list(self._request_ids.pop(router_id))
         self._engines.pop(router_id, None)
-        self._written_config.pop(router_id, None)
-        self._touched.discard(router_id)
+        self._changes.pop(router_id, None)
 
     def declared(self, router_id: str) -> bytes | None:
         """Return what was kept of a router's declaration, see `agents.in_force`."""
@@ -164,44 +175,43 @@ class Shard:
         taken, self._new_contexts = self._new_contexts, []
         return taken
 
-    def write(self) -> set[str]:
-        """Put everything that changed into the table; return the routers concerned."""
-        touched, self._touched = self._touched, set()
-        for router_id in touched:
-            self._write_router(router_id, self._engines[router_id])
+    def write(self) -> dict[str, Changes]:
+        """Put everything that changed into the table; return the changes by router."""
+        changed, self._changes = self._changes, {}
+        for router_id, changes in changed.items():
+            self._write_router(router_id, changes)
         if self.watermarks != self._contained:
             self.table.put(keys.WATERMARKS, orjson.dumps(self.watermarks))
             self._contained = dict(self.watermarks)
-        return touched
+        return changed
 
-    def _write_router(self, router_id: str, engine: Engine) -> None:
-        state = engine.state
-        if self._written_config.get(router_id) != state.config.offset:
-            self.table.put(keys.key(keys.CONFIG, router_id), snapshot.pack_config(state.config))
-            self._written_config[router_id] = state.config.offset
-        for piece, packed in snapshot.changed_pieces(state):
-            at = keys.key(keys.ARM, router_id, piece)
+    def _write_router(self, router_id: str, changes: Changes) -> None:
+        engine = self._engines[router_id]
+        for name in sorted(changes.pieces):
+            at, packed = _key_of(router_id, name), snapshot.pack_piece(engine.state, name)
             if packed is None:
                 self.table.delete(at)
             else:
                 self.table.put(at, packed)
-        self.table.put(keys.key(keys.HEAD, router_id), snapshot.pack_head(state))
         assert isinstance(engine.records, Requests)
-        self._new_contexts += engine.records.write()
+        self._new_contexts += engine.records.write(changes.records)
 
     def _unpack(self, router_id: str) -> Engine:
-        def piece(name: str) -> bytes:
-            return self.table.get(keys.key(keys.ARM, router_id, name)) or b""
-
         requests = Requests(self.table, router_id, self._request_ids[router_id])
         ordered = sorted(((request_id, requests[request_id]) for request_id in requests), key=lambda item: item[1].seq)
         self._request_ids[router_id].clear()
         self._request_ids[router_id].update(dict.fromkeys(request_id for request_id, _ in ordered))
         state = snapshot.unpack(
-            self.table.get(keys.key(keys.CONFIG, router_id)) or b"",
-            self.table.get(keys.key(keys.HEAD, router_id)) or b"",
-            piece,
+            lambda name: self.table.get(_key_of(router_id, name)) or b"",
             {request_id: r.decided_at for request_id, r in ordered if r.bill is None and not r.expired},
         )
-        self._written_config[router_id] = state.config.offset
         return Engine(state, requests)
+
+
+_KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
+
+
+def _key_of(router_id: str, piece: str) -> bytes:
+    """Return where the table holds a piece of a router."""
+    kind = _KINDS.get(piece)
+    return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)

@@ -178,7 +178,7 @@ def lambda_updated(
     router_id: str, state: RouterState, *, now: float, applied: Contained, unbooked: tuple[Unbooked, ...] | None
 ) -> LambdaUpdated:
     """Return the router's pacing state as it is published on `pb.lambda`."""
-    terms: dict[str, Any] = state.pacing_terms()
+    terms: dict[str, Any] = state.pacer.terms()
     return LambdaUpdated(
         router_id=router_id,
         seq=state.seq,

@@ -79,7 +79,7 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     cost = float(np.mean([outcome.cost_usd for outcome in traffic.outcomes])) / job["budget"]
     reward = float(np.mean([outcome.reward for outcome in traffic.outcomes]))
     good = reward > mix and abs(cost - 1.0) <= WITHIN
-    return {"whole": (cost, reward, reward - mix, float(len(engine.state.alerts)), float(good), float(cost > 1.0 + WITHIN))}
+    return {"whole": (cost, reward, reward - mix, float(len(engine.take_alerts())), float(good), float(cost > 1.0 + WITHIN))}
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:

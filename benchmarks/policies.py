@@ -50,15 +50,13 @@ class Core:
 
     def take_alerts(self) -> list[Alert]:
         assert self.engine is not None
-        taken, self.engine.state.alerts = self.engine.state.alerts, []
-        return taken
+        return self.engine.take_alerts()
 
     def copy(self) -> Policy:
         assert self.engine is not None
-        state, pieces = self.engine.state, snapshot.all_pieces(self.engine.state)
-        config, head = snapshot.pack_config(state.config), snapshot.pack_head(state)
+        state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
         other = type(self)(self.knobs)
-        restored = snapshot.unpack(config, head, lambda name: pieces.get(name, b""), state.open_commitments)
+        restored = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
         other.engine = Engine(restored, {i: copy(record) for i, record in self.engine.records.items()})
         return other
 
@@ -69,14 +67,14 @@ class Thompson(Core):
     def decide(self, i: int, x: Array) -> tuple[str, float, str]:
         assert self.engine is not None
         arms, rng = self.engine.state.arms, self.engine.state.rng
-        kept = [theta.copy() for theta in arms.theta]
-        for k, theta in enumerate(arms.theta):
-            theta += BELIEF_SIGMA * np.linalg.cholesky(arms.A_inv(k)) @ rng.standard_normal(arms.d)
+        kept = [belief.theta.copy() for belief in arms.beliefs]
+        for belief in arms.beliefs:
+            belief.theta += BELIEF_SIGMA * np.linalg.cholesky(belief.A_inv()) @ rng.standard_normal(arms.d)
         try:
             return super().decide(i, x)
         finally:
-            for theta, was in zip(arms.theta, kept, strict=True):
-                theta[:] = was
+            for belief, was in zip(arms.beliefs, kept, strict=True):
+                belief.theta[:] = was
 
 
 class Chance:
@@ -131,8 +129,8 @@ class MeanCosts(Core):
     def settle(self, i: int, cost_usd: float) -> None:
         super().settle(i, cost_usd)
         assert self.engine is not None
-        for w in self.engine.state.arms.w:
-            w[:] = 0.0
+        for costs in self.engine.state.arms.costs:
+            costs.ignore_prompts()
 
 
 def core(profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] = Core) -> Callable[[int], Policy]:

@@ -1,26 +1,22 @@
-"""The arms of a router: what is known of every model, stacked so that one product scores them all.
-
-Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A itself inverts it again. An arm's
-statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of its decays
-since its ridge was last whole as one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of
-the ridge is ridge·decay.
-"""
+"""The arms of a router: every model of its portfolio, and what follows from all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from router_state.arrays import floats, packed
+from router_state.belief import Belief
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import EXPECTED_COUNTS, MIN_PRICE_PER_1K, CostModel, first_guess
-from router_state.drift import Suspicion, Watch
-from router_state.work import Work
+from router_state.cost_model import CostModel
+from router_state.drift import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
+from router_state.journal import Journal
+from router_state.stack import Stack
 
-WIDE = 64
-TAILS = 8
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
+"""Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""
 
 
 def log_price(per_1k: float) -> float:
@@ -29,180 +25,218 @@ def log_price(per_1k: float) -> float:
     return float(min(1.0, max(0.0, position)))
 
 
-class Arms:
-    """K arms of dimension d; row k of every attribute is the arm `names[k]`.
+class Arm:
+    """One model: its price, what was learned of its rewards and of its bills, and whether it has drifted.
 
     Attributes:
-        stack: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, in row d + 1 the coefficients w of its cost model as of
-            `show_costs`.
-        tails: from `WIDE` dimensions on, shape (K, 8, d): the last few rows v of which vvᵀ is still to be taken off A_hat⁻¹,
-            `pending[k]` of them; one product takes eight off at the price of one.
-        decay: see the module, in (0, 1].
-        forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then − forgotten now).
-        last_update, last_played: on the router's clock.
+        price: list price in force; per_1k, log_price: derived of it.
+        belief: of its rewards; costs: of its bills.
+        watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found, or None.
         pulls_left: onboarding pulls still to make.
         retired_at: since when it takes no new traffic (bills and rewards in flight still settle), or None.
-        ratio, bills: mean ratio ρ of its bills to the list price, and how many it stands for; the first guess counts for one.
-        costs: how its bills deviate from ρ by prompt.
-        watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found, or None.
-        price: list price in force.
-
-    Derived: of the prices `per_1k`, `log_price` and `list_price` (what ratios are of, never 0); `row` {name: k}; `open`, a None
-    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding` or a
-    `suspect`; `mean_cost_usd`, what a request costs on average; whether any arm has `prompt_costs`, that is w ≠ 0. `penalty`
-    holds what `penalties` last returned, and for which weight.
     """
 
     __slots__ = (
-        "A_hat_inv", "bills", "block", "costs", "d", "decay", "flat", "forgotten", "highest_per_1k", "last_played", "last_update",
-        "list_price", "log_price", "mean_cost_usd", "names", "onboarding", "open", "penalty", "pending", "per_1k", "price",
-        "prompt_costs", "pulls_left", "ratio", "retired_at", "row", "stack", "suspect", "suspicion", "tails", "theta", "w", "watch",
-        "work",
+        "_journal", "belief", "costs", "log_price", "name", "per_1k", "price", "pulls_left", "retired_at", "suspicion", "watch",
     )  # fmt: skip
 
-    def __init__(self, d: int) -> None:
-        self.d = d
-        self.names: tuple[str, ...] = ()
-        self.decay: list[float] = []
-        self.forgotten: list[float] = []
-        self.last_update: list[int] = []
-        self.last_played: list[int] = []
-        self.pulls_left: list[int] = []
-        self.pending: list[int] = []
-        self.ratio: list[float] = []
-        self.bills: list[float] = []
-        self.retired_at: list[float | None] = []
-        self.costs: list[CostModel] = []
-        self.watch: list[Watch] = []
-        self.suspicion: list[Suspicion | None] = []
-        self.price: list[Price] = []
-        self._use(np.empty((0, d + 2, d)), np.empty((0, TAILS if d >= WIDE else 0, d)))
-        self.derive()
+    suspicion: Suspicion | None
+
+    def __init__(self, name: str, d: int, price: Price, journal: Journal, *, now_t: int = 0, pulls: int = 0) -> None:
+        self.name, self._journal = name, journal
+        self.belief = Belief(name, d, journal, now_t=now_t)
+        self.costs = CostModel(name, d, price, journal)
+        self.watch, self.suspicion = Watch(), None
+        self.pulls_left = pulls
+        self.retired_at: float | None = None
+        self.set_price(price)
+
+    def set_price(self, price: Price) -> None:
+        """Note a list price and what follows from it."""
+        self.price, self.per_1k, self.log_price = price, price.per_1k, log_price(price.per_1k)
+
+    def test_suspicion(self, x: Vector, reward: float) -> None:
+        """Hold a reward for context x, shape (d,), against what is assumed since it may have drifted."""
+        if self.suspicion is not None:
+            self.suspicion.observe(predicted=self.belief.theta.dot(x).item(), reward=reward, sigma=self.watch.sigma)
+            self._journal.pieces.add(self.name)
+
+    def scalars(self) -> list[Any]:
+        """Return what the head keeps of it, in the order of `SCALARS`."""
+        belief, costs = self.belief, self.costs
+        return [
+            belief.decay, belief.forgotten, belief.last_update, belief.last_played, self.pulls_left, belief.pending, costs.ratio,
+            costs.bills, self.retired_at,
+        ]  # fmt: skip
+
+    def restore(self, scalars: Sequence[Any]) -> None:
+        """Invert `scalars`."""
+        belief, costs = self.belief, self.costs
+        (
+            belief.decay, belief.forgotten, belief.last_update, belief.last_played, self.pulls_left, belief.pending, costs.ratio,
+            costs.bills, self.retired_at,
+        ) = scalars  # fmt: skip
+
+    def pack(self) -> bytes:
+        """Return its piece: the belief's arrays, the watch, and the suspicion if there is one."""
+        suspicion = [] if self.suspicion is None else self.suspicion.pack()
+        return packed(*self.belief.pack(), np.array([*self.watch.pack(), *suspicion], dtype=np.float64))
+
+    def unpack(self, data: bytes) -> None:
+        """Invert `pack`; the scalars are restored. Raises CorruptSnapshot."""
+        size = self.belief.packed_size()
+        values = floats(data, least=size + WATCH_SIZE, most=size + WATCH_SIZE + SUSPICION_SIZE)
+        belief, watch, suspicion = np.split(values, (size, size + WATCH_SIZE))
+        self.belief.unpack(belief)
+        self.watch = Watch.unpack(watch.tolist())
+        self.suspicion = Suspicion.unpack(suspicion.tolist()) if len(suspicion) else None
+
+
+SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
+
+
+class Arms:
+    """K arms of dimension d, in the order in which they joined. Who takes part, at which price, and who is suspected changes here.
+
+    Attributes:
+        stack: the arrays of all of them.
+        names, row: by position, and {name: position}.
+        beliefs, costs: of the arms, by position: what the hot path walks over.
+
+    Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is
+    `onboarding` or a `suspect`. `_penalties` holds what `penalties` last returned, and for which weight.
+    """
+
+    __slots__ = (
+        "_arms", "_journal", "_penalties", "beliefs", "costs", "d", "highest_per_1k", "names", "onboarding", "open", "row", "stack",
+        "suspect",
+    )  # fmt: skip
+
+    def __init__(self, d: int, journal: Journal) -> None:
+        self.d, self._journal = d, journal
+        self._arms: list[Arm] = []
+        self._penalties: tuple[float, list[float]] = (0.0, [])
+        self._bind(Stack(d))
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._arms)
 
-    def _use(self, stack: Matrix, tails: Matrix) -> None:
-        """Adopt a stack and cut the views that the hot path uses."""
-        d, K = self.d, len(stack)
-        self.stack, self.tails = stack, tails
-        self.flat = stack.reshape(-1, d)
-        self.block = list(stack)
-        self.A_hat_inv = [stack[k, :d] for k in range(K)]
-        self.theta = [stack[k, d] for k in range(K)]
-        self.w = [stack[k, d + 1] for k in range(K)]
-        self.work = Work(K, d)
+    def __iter__(self) -> Iterator[Arm]:
+        return iter(self._arms)
 
-    def derive(self) -> None:
-        """Derive what the hot path reads from what was just changed."""
-        self.per_1k = [price.per_1k for price in self.price]
-        self.list_price = [max(c, MIN_PRICE_PER_1K) for c in self.per_1k]
-        self.log_price = [log_price(c) for c in self.per_1k]
-        self.row = {name: k for k, name in enumerate(self.names)}
-        taking = [c for c, at in zip(self.per_1k, self.retired_at, strict=True) if at is None]
-        self.open: list[str | None] | None = [None] * len(taking) if taking and len(taking) == len(self.names) else None
-        self.highest_per_1k = max(taking, default=0.0)
-        self.onboarding = any(self.pulls_left)
-        self.suspect = any(suspicion is not None for suspicion in self.suspicion)
-        self.mean_cost_usd = [ratio * price for ratio, price in zip(self.ratio, self.list_price, strict=True)]
-        self.prompt_costs = bool(self.stack[:, self.d + 1].any())
-        self.penalty: tuple[float, list[float]] = (0.0, [0.0] * len(self.names))
+    def __getitem__(self, which: int | str) -> Arm:
+        """Return an arm by its position or its name. Raises LookupError."""
+        return self._arms[self.row[which] if isinstance(which, str) else which]
+
+    def find(self, name: str) -> Arm | None:
+        """Return an arm by its name, or None."""
+        k = self.row.get(name)
+        return None if k is None else self._arms[k]
+
+    @property
+    def taking(self) -> list[Arm]:
+        """Return the arms that take traffic."""
+        return [arm for arm in self._arms if arm.retired_at is None]
+
+    def mean_costs(self) -> list[float]:
+        """Return what a request costs on average at each arm, in dollars."""
+        return [costs.mean_usd for costs in self.costs]
 
     def penalties(self, weight: float) -> list[float]:
         """Return weight times each arm's price on the logarithmic scale; to be read only."""
-        known, penalties = self.penalty
+        known, penalties = self._penalties
         if known != weight:
-            penalties = [weight * c for c in self.log_price]
-            self.penalty = (weight, penalties)
+            penalties = [weight * arm.log_price for arm in self._arms]
+            self._penalties = (weight, penalties)
         return penalties
 
-    def index(self, model: str) -> int:
-        """Return the row of a model. Raises ValueError if there is none."""
-        return self.names.index(model)
-
-    def _columns(self) -> Sequence[list[Any]]:
-        return (
-            self.decay, self.forgotten, self.last_update, self.last_played, self.pulls_left, self.pending, self.ratio,
-            self.bills, self.retired_at, self.costs, self.watch, self.suspicion, self.price,
-        )  # fmt: skip
-
-    def add(self, model: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> None:
+    def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
         """Append an arm with statistics A (d, d) and b (d,), known at clock `now_t`."""
-        row = np.zeros((1, self.d + 2, self.d))
-        row[0, : self.d] = symmetric_inverse(A)
-        row[0, self.d] = row[0, : self.d] @ b
-        self.names += (model,)
-        fresh = (1.0, 0.0, now_t, now_t, pulls, 0, first_guess(price), 1.0, None, CostModel(self.d), Watch(), None, price)
-        for column, value in zip(self._columns(), fresh, strict=True):
-            column.append(value)
-        self._use(np.concatenate([self.stack, row]), np.concatenate([self.tails, np.zeros((1, *self.tails.shape[1:]))]))
+        arm = Arm(name, self.d, price, self._journal, now_t=now_t, pulls=pulls)
+        self._arms.append(arm)
+        self.stack.grow()
+        self._bind(self.stack)
+        arm.belief.start(A, b)
+        self._journal.jumped = True
+        return arm
+
+    def restore(self, name: str, price: Price, scalars: Sequence[Any]) -> Arm:
+        """Append an arm whose arrays are about to be filled in; `restored` when all are there."""
+        arm = Arm(name, self.d, price, self._journal)
+        arm.restore(scalars)
+        self._arms.append(arm)
+        return arm
+
+    def make_room(self) -> None:
+        """Give the restored arms their rows."""
+        self._bind(Stack(self.d, len(self._arms)))
+
+    def remove(self, name: str) -> None:
+        """Drop an arm; those after it move up."""
+        k = self.row[name]
+        gone = self._arms.pop(k)
+        self._journal.pieces.update((gone.belief.name, gone.costs.name))
+        self.stack.drop(k)
+        self._bind(self.stack)
+
+    def reprice(self, arm: Arm, price: Price) -> None:
+        """Put a new list price in force; what bills say of the tokens per request stays, but for one that was free, or gets so."""
+        if (arm.per_1k == 0.0) != (price.per_1k == 0.0):
+            arm.costs.start_over(price)
+        arm.set_price(price)
+        arm.costs.reprice(price)
+        self._jump()
+
+    def retire(self, arm: Arm, *, now: float) -> None:
+        """Let an arm take no new traffic from now on."""
+        arm.retired_at, arm.pulls_left = now, 0
+        self._jump()
+
+    def reopen(self, arm: Arm) -> None:
+        """Let a retired arm take traffic again."""
+        arm.retired_at = None
+        self._jump()
+
+    def suspect_of(self, arm: Arm, suspicion: Suspicion | None) -> None:
+        """Assume that an arm has drifted, or that it has not."""
+        arm.suspicion = suspicion
+        self._journal.pieces.add(arm.name)
+        self._jump()
+
+    def count_anew(self) -> None:
+        """Take it that decisions are counted anew: all of them are after any alarm."""
+        for arm in self._arms:
+            if arm.suspicion is not None:
+                arm.suspicion.after = 0
+                self._journal.pieces.add(arm.name)
+
+    def played(self, k: int, *, t: int, pulled: bool) -> None:
+        """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
+        self.beliefs[k].last_played = t
+        if pulled:
+            self._arms[k].pulls_left -= 1
+            self.onboarding = any(arm.pulls_left for arm in self._arms)
+
+    def _jump(self) -> None:
+        self._journal.jumped = True
         self.derive()
 
-    def remove(self, k: int) -> None:
-        """Drop row k; the rows after it move up."""
-        self.names = self.names[:k] + self.names[k + 1 :]
-        for column in self._columns():
-            del column[k]
-        self._use(np.delete(self.stack, k, axis=0), np.delete(self.tails, k, axis=0))
+    def _bind(self, stack: Stack) -> None:
+        self.stack = stack
+        for k, arm in enumerate(self._arms):
+            arm.belief.bind(stack, k)
+            arm.costs.bind(stack, k)
         self.derive()
 
-    def restore(self, names: tuple[str, ...], *, prices: list[Price], scalars: Mapping[str, list[Any]]) -> None:
-        """Make room for arms whose arrays are about to be filled in, with these scalars by attribute name."""
-        K, d = len(names), self.d
-        self.names, self.price = names, prices
-        self.costs = [CostModel(d) for _ in names]
-        self.watch = [Watch() for _ in names]
-        self.suspicion = [None] * K
-        for name, values in scalars.items():
-            setattr(self, name, values)
-        self._use(np.zeros((K, d + 2, d)), np.zeros((K, *self.tails.shape[1:])))
-        self.derive()
-
-    def reprice(self, k: int, price: Price) -> None:
-        """Put a new list price in force for row k; what bills say of the tokens per request stays."""
-        if (self.price[k].per_1k == 0.0) != (price.per_1k == 0.0):  # bills of a free model say nothing of its tokens
-            self.ratio[k], self.bills[k], self.costs[k] = first_guess(price), 1.0, CostModel(self.d)
-            self.show_costs(k)
-        self.price[k] = price
-        self.derive()
-
-    def show_costs(self, k: int) -> None:
-        """Let scoring see the coefficients of the cost model of row k."""
-        self.w[k][:] = self.costs[k].w
-        self.prompt_costs = True
-
-    def expect(self, k: int, *, ratio: float, bills: float = EXPECTED_COUNTS) -> None:
-        """Start row k from a known mean ratio of cost to list price instead of the first guess; it counts for so many bills."""
-        self.ratio[k], self.bills[k] = ratio, bills
-        self.mean_cost_usd[k] = ratio * self.list_price[k]
-
-    def flush(self, k: int) -> None:
-        """Take the pending rows of arm k off its inverse."""
-        n = self.pending[k]
-        if n:
-            V = self.tails[k, :n]
-            inverse = self.A_hat_inv[k]
-            np.dot(V.T, V, self.work.half)
-            np.subtract(inverse, self.work.half, inverse)
-            self.pending[k] = 0
-
-    def A(self, k: int) -> Matrix:
-        """Return the decayed design matrix of row k, shape (d, d)."""
-        return symmetric_inverse(self.A_inv(k))
-
-    def A_inv(self, k: int) -> Matrix:
-        """Return the inverse of the decayed design matrix of row k, shape (d, d)."""
-        V = self.tails[k, : self.pending[k]]
-        A_inv: Matrix = (self.A_hat_inv[k] - V.T @ V) / self.decay[k]
-        return A_inv
-
-    def b(self, k: int) -> Vector:
-        """Return the decayed response of row k, shape (d,)."""
-        b: Vector = self.A(k) @ self.theta[k]
-        return b
-
-
-def symmetric_inverse(A: Matrix) -> Matrix:
-    """Invert a symmetric positive definite matrix, exactly symmetric."""
-    inverse = np.linalg.inv(A)
-    return (inverse + inverse.T) / 2.0
+    def derive(self) -> None:
+        """Derive what the hot path reads."""
+        arms = self._arms
+        self.names = tuple(arm.name for arm in arms)
+        self.row = {name: k for k, name in enumerate(self.names)}
+        self.beliefs, self.costs = [arm.belief for arm in arms], [arm.costs for arm in arms]
+        taking = self.taking
+        self.open: list[str | None] | None = [None] * len(arms) if arms and len(taking) == len(arms) else None
+        self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)
+        self.onboarding = any(arm.pulls_left for arm in arms)
+        self.suspect = any(arm.suspicion is not None for arm in arms)
+        self._penalties = (0.0, [0.0] * len(arms))

@@ -14,10 +14,10 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from router_state import eligibility, learning
+from router_state import eligibility
 from router_state.arms import Arms
 from router_state.config import Knobs, Matrix, Vector
-from router_state.pacing import EmaPacer
+from router_state.pacing import EmaPacer, Unpaced
 from router_state.record import Candidates, Label, RequestRecord
 from router_state.scoring import MAX_NORM, MAX_STALE_STEPS, MIN_VARIANCE, TIE
 from router_state.state import RouterState
@@ -40,14 +40,12 @@ def decide(
     Args:
         contexts: n of shape (d,), last entry 1.0.
     """
-    arms, knobs, pacer = state.arms, state.config.knobs, state.pacer
+    arms, knobs = state.arms, state.config.knobs
     known = len(set(request_ids)) < len(request_ids) or any(map(records.__contains__, request_ids))
-    if known or not _is_plain(state) or None not in arms.retired_at or (x := _stacked(contexts, arms.d)) is None:
+    if known or not _is_plain(state) or not arms.taking or (x := _stacked(contexts, arms.d)) is None:
         return None
-    lambda_t = 0.0 if pacer is None else pacer.lambda_t
-    excluded, forced = arms.open or eligibility.exclude(arms, None, None), None
-    if lambda_t > 0.0:
-        excluded, forced = eligibility.under_ceiling(arms, excluded, None, lambda_t=lambda_t)
+    lambda_t, costs = state.lambda_t, arms.mean_costs()
+    excluded, forced = state.pacer.admit(arms, arms.open or eligibility.exclude(arms, None, None), costs)
     penalties = arms.penalties(knobs.lambda_c + lambda_t)
     mean, variance = _project(arms, x)
     if variance.min() < MIN_VARIANCE:
@@ -57,23 +55,22 @@ def decide(
     if chosen is None:
         return None
     terms = np.empty((*mean.shape, 3))
-    terms[:, :, 0], terms[:, :, 1], terms[:, :, 2] = mean, bonus, arms.mean_cost_usd
+    terms[:, :, 0], terms[:, :, 1], terms[:, :, 2] = mean, bonus, costs
     listed, rows = terms.reshape(len(x), -1).tolist(), chosen.tolist()
     seqs, expected = range(state.seq + 1, state.seq + 1 + len(rows)), terms[np.arange(len(x)), chosen].T.tolist()
     decided = list(
         map(
             RequestRecord, seqs, map(arms.names.__getitem__, rows), repeat(forced or "ucb"), repeat(1.0), expected[0], expected[2],
-            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets, map(arms.price.__getitem__, rows), contexts,
+            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets, (arms[k].price for k in rows), contexts,
             map(Candidates, repeat(arms.names), listed, repeat(penalties), repeat(excluded)),
         )
     )  # fmt: skip
     for k, number in dict(zip(rows, range(state.t + 1, state.t + 1 + len(rows)), strict=True)).items():
-        arms.last_played[k] = number
+        arms.played(k, t=number, pulled=False)
     state.t += len(rows)
-    state.seq += len(rows)
     state.latest = max(state.latest, now)
-    state.committed_usd += sum(expected[2])
-    state.open_commitments.update(zip(request_ids, repeat(now), strict=False))
+    for request_id, record in zip(request_ids, decided, strict=True):
+        state.commit(request_id, record)
     records.update(zip(request_ids, decided, strict=True))
     return decided
 
@@ -82,8 +79,8 @@ def _is_plain(state: RouterState) -> bool:
     """Tell whether nothing but the clock moves from one decision to the next, and no draw is made."""
     arms, knobs = state.arms, state.config.knobs
     drawn = arms.onboarding or arms.suspect or knobs.epsilon > 0.0
-    moved = state.buckets or knobs.commit_and_settle or knobs.feedback_clock or arms.prompt_costs
-    return not (drawn or moved) and (state.pacer is None or isinstance(state.pacer, EmaPacer))
+    moved = state.buckets or knobs.commit_and_settle or knobs.feedback_clock or arms.stack.prompt_costs
+    return not (drawn or moved) and isinstance(state.pacer, Unpaced | EmaPacer)
 
 
 def _stacked(contexts: Sequence[Vector], d: int) -> Matrix | None:
@@ -100,13 +97,13 @@ def _stacked(contexts: Sequence[Vector], d: int) -> Matrix | None:
 
 def _project(arms: Arms, x: Matrix) -> tuple[Matrix, Matrix]:
     """Return θᵀx and xᵀA⁻¹x of every arm for every context, shape (n, K)."""
-    projected = x.dot(arms.flat.T).reshape(len(x), len(arms), -1)
+    projected = x.dot(arms.stack.flat.T).reshape(len(x), len(arms), -1)
     variance = np.einsum("nkd,nd->nk", projected[:, :, : arms.d], x)
-    for k, n in enumerate(arms.pending):
-        if n:
-            tails = x.dot(arms.tails[k, :n].T)
+    for k, belief in enumerate(arms.beliefs):
+        if belief.pending:
+            tails = x.dot(belief.tails[: belief.pending].T)
             variance[:, k] -= np.einsum("nj,nj->n", tails, tails)
-    variance /= arms.decay
+    variance /= [belief.decay for belief in arms.beliefs]
     return projected[:, :, arms.d], variance
 
 
@@ -130,7 +127,7 @@ def _choose(arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs) -> tu
     n, K = value.shape
     stale, each = _staleness(knobs.gamma, knobs.v_max), np.arange(n)
     fresh = np.empty((n + 1, K), dtype=np.intp)  # by decision: which arms the one before it has made fresh, and when
-    since = [max(pair) - t for pair in zip(arms.last_update, arms.last_played, strict=True)]
+    since = [max(belief.last_update, belief.last_played) - t for belief in arms.beliefs]
     guess = (value + root).argmax(1)
     while True:
         fresh.fill(NEVER)
@@ -176,14 +173,12 @@ def learn(
     if len(labelled) < len(rewards) or not blocks.keys() <= arms.row.keys():
         return False
     for model, (learned, values) in blocks.items():
-        k = arms.row[model]
+        belief = arms[model].belief
         contexts = np.concatenate([record.x for record in learned if record.x is not None]).reshape(-1, arms.d)
-        learning.forget(arms, k, t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
-        learning.observe_rewards(arms, k, contexts, np.array(values))
-        forgotten = arms.forgotten[k]
+        belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+        belief.observe_many(contexts, np.array(values))
         for record, reward in zip(learned, values, strict=True):
-            record.label = Label(reward, source, rank, revision, forgotten)
-    state.touched.update(blocks)
+            record.label = Label(reward, source, rank, revision, belief.forgotten)
     state.rewards_applied += len(labelled)
     records.update(labelled)
     return True

@@ -8,6 +8,7 @@ from router_state.alert import Alert
 from router_state.caps import Bucket
 from router_state.eligibility import Excluded
 from router_state.errors import CapReached
+from router_state.journal import HEAD
 from router_state.state import RouterState
 
 
@@ -19,29 +20,32 @@ def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, 
     Raises:
         CapReached: a hard cap leaves nothing.
     """
-    left = min(bucket.refill(now) for bucket in state.buckets)
+    lefts = [bucket.left_at(now) for bucket in state.buckets]
+    left = min(lefts)
     under = [why or (None if cost <= left else "capped") for why, cost in zip(excluded, expected, strict=True)]
     if None in under:
         for bucket in state.buckets:
-            bucket.reached = bucket.reached and bucket.left_usd <= bucket.cap.usd / 2.0
+            bucket.recover(now)
         return under, None if under == excluded else "capped"
-    tightest = [bucket for bucket in state.buckets if bucket.left_usd <= left]
+    tightest = [bucket for bucket, usd in zip(state.buckets, lefts, strict=True) if usd <= left]
     for bucket in tightest:
-        if not bucket.reached:
-            bucket.reached = True
-            state.alerts.append(_alert(bucket, now))
+        if bucket.exhaust():
+            state.journal.pieces.add(HEAD)
+            state.journal.alerts.append(_alert(bucket, left, now))
     if any(bucket.cap.hard for bucket in tightest):
         raise CapReached(f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible model costs")
+    for bucket in state.buckets:
+        bucket.refill(now)
     cheapest = min((cost, k) for k, (cost, why) in enumerate(zip(expected, excluded, strict=True)) if why is None)[1]
     return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
 
 
-def _alert(bucket: Bucket, now: float) -> Alert:
+def _alert(bucket: Bucket, left_usd: float, now: float) -> Alert:
     cap = bucket.cap
     return Alert(
         kind="cap_reached",
         direction="up",
-        size=(cap.usd - bucket.left_usd) / cap.usd,
+        size=(cap.usd - left_usd) / cap.usd,
         since=now,
         observed_at=now,
         evidence={"seconds": cap.seconds, "cap_usd": cap.usd, "mode": "hard" if cap.hard else "soft"},

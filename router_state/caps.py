@@ -22,12 +22,29 @@ class Bucket:
     at: float
     reached: bool = False
 
-    def refill(self, now: float) -> float:
-        """Let the time pass and return the dollars left."""
-        if now > self.at:
-            self.left_usd = min(self.cap.usd, self.left_usd + (now - self.at) * self.cap.usd / self.cap.seconds)
-            self.at = now
-        return self.left_usd
+    def left_at(self, now: float) -> float:
+        """Return the dollars that will be left at a time, the clock not being moved."""
+        if now <= self.at:
+            return self.left_usd
+        return min(self.cap.usd, self.left_usd + (now - self.at) * self.cap.usd / self.cap.seconds)
+
+    def refill(self, now: float) -> None:
+        """Let the time pass."""
+        self.left_usd, self.at = self.left_at(now), max(self.at, now)
+
+    def recover(self, now: float) -> None:
+        """Let the time pass up to a request that can be paid for; one that is half full again may be reached again."""
+        self.refill(now)
+        self.reached = self.reached and self.left_usd <= self.cap.usd / 2.0
+
+    def exhaust(self) -> bool:
+        """Note that nothing is left for a request; tell whether that is news."""
+        news, self.reached = not self.reached, True
+        return news
+
+    def spend(self, usd: float) -> None:
+        """Take dollars out, or put them back."""
+        self.left_usd -= usd
 
 
 def declare(buckets: list[Bucket], caps: tuple[Cap, ...], *, now: float) -> list[Bucket]:
@@ -35,6 +52,6 @@ def declare(buckets: list[Bucket], caps: tuple[Cap, ...], *, now: float) -> list
     found = []
     for cap in caps:
         old = next((bucket for bucket in buckets if bucket.cap.seconds == cap.seconds), None)
-        spent = 0.0 if old is None else old.cap.usd - old.refill(now)
+        spent = 0.0 if old is None else old.cap.usd - old.left_at(now)
         found.append(Bucket(cap, cap.usd - spent, now, old is not None and old.reached))
     return found

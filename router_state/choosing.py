@@ -10,22 +10,17 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.config import Knobs
 from router_state.errors import NonFiniteInput
+from router_state.pacing import UNLIMITED, Allowance
 from router_state.record import Candidates
 from router_state.scoring import TIE
 
 PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
+"""Reward, and dollars by their price, that probes of a suspect may cost per request, and their largest probability
+(docs/algorithm.md)."""
 RETURNING = 10.0
+"""Times as much for a suspect that looks as before."""
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
-
-
-class Spare(NamedTuple):
-    """What a probe and what a pull may be expected to cost, dollars."""
-
-    probe: float = math.inf
-    pull: float = math.inf
-
-
-UNLIMITED = Spare()
+"""The same of onboarding pulls."""
 
 
 class Choice(NamedTuple):
@@ -36,19 +31,21 @@ class Choice(NamedTuple):
     propensity: float
 
 
-def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Generator, *, spare: Spare = UNLIMITED) -> Choice:
+def choose(
+    arms: Arms, candidates: Candidates, *, knobs: Knobs, rng: np.random.Generator, allowance: Allowance = UNLIMITED
+) -> Choice:
     """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random; pulls and probes are
     made as the knobs say.
 
     Args:
-        spare: what pulls and probes may cost.
+        allowance: what pulls and probes may cost.
 
     Raises:
         NonFiniteInput: a score is not finite.
     """
     if arms.onboarding and not knobs.paced_onboarding:
-        for k, left in enumerate(arms.pulls_left):
-            if left > 0 and candidates.excluded[k] in (None, "ceiling"):
+        for k, arm in enumerate(arms):
+            if arm.pulls_left > 0 and candidates.excluded[k] in (None, "ceiling"):
                 return Choice(k, "onboarding", 1.0)
     eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
     scores = [candidates.score(k) for k in eligible]
@@ -60,15 +57,15 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
         cheapest = min(candidates.expected_cost_usd[k] for k in tied)
         tied = [k for k in tied if candidates.expected_cost_usd[k] == cheapest]
     k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
-    if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms.pulls_left[k] == 0)):
-        chosen, passed = _explore(arms, candidates, eligible, k, best, rng, spare)
+    if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms[k].pulls_left == 0)):
+        chosen, passed = _explore(arms, candidates, eligible=eligible, k=k, rng=rng, allowance=allowance)
         if chosen is not None:
             return chosen
     else:
         passed = 1.0
     epsilon = knobs.epsilon
     if epsilon <= 0.0:
-        return Choice(k, "onboarding" if arms.pulls_left[k] > 0 else "ucb", passed / len(tied))
+        return Choice(k, "onboarding" if arms[k].pulls_left > 0 else "ucb", passed / len(tied))
     reason = "ucb"
     if rng.random() < epsilon:
         k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
@@ -77,7 +74,7 @@ def choose(arms: Arms, candidates: Candidates, knobs: Knobs, rng: np.random.Gene
 
 
 def _explore(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, best: float, rng: np.random.Generator, spare: Spare
+    arms: Arms, candidates: Candidates, *, eligible: list[int], k: int, rng: np.random.Generator, allowance: Allowance
 ) -> tuple[Choice | None, float]:
     """Draw a pull or a probe; return it, or None and the probability that there was none.
 
@@ -85,19 +82,20 @@ def _explore(
     together, is the same for every arm, so dear ones are drawn as rarely as the budget asks. A newcomer counts as good as the best.
     """
     mean = candidates.mean
-    passed, hopeful = 1.0, max(mean[j] for j in eligible)
-    newcomers = arms.pulls_left[k] == 0
+    best, passed, hopeful = max(map(candidates.score, eligible)), 1.0, max(mean[j] for j in eligible)
+    newcomers = arms[k].pulls_left == 0
     for j in eligible:
         if j == k:
             continue
-        cost, suspicion = candidates.expected_cost_usd[j], arms.suspicion[j]
+        arm, cost = arms[j], candidates.expected_cost_usd[j]
+        suspicion = arm.suspicion
         if suspicion is not None:
-            if cost > spare.probe:
+            if cost > allowance.probe:
                 continue
             reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, mean[j] - candidates.penalty[j]
             if suspicion.evidence > 0.0:  # as before, perhaps: some more probes tell
                 loss *= RETURNING
-        elif newcomers and arms.pulls_left[j] > 0 and cost <= spare.pull:
+        elif newcomers and arm.pulls_left > 0 and cost <= allowance.pull:
             newcomers = False  # one at a time
             reason, loss, most, score = "onboarding", PULL_LOSS, PULL_AT_MOST, hopeful - candidates.penalty[j]
         else:

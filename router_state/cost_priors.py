@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.arms import Arms
+from router_state.arms import Arm
 from router_state.config import CostPrior, Vector
 from router_state.cost_model import RIDGE
 from router_state.errors import InvalidConfig
 
-MOST_BILLS = 200.0  # that a prior counts for unless it says so: prices and habits change
+MOST_BILLS = 200.0
+"""Bills that a prior counts for unless it says so: prices and habits change."""
 
 
 def checked(prior: CostPrior, *, d: int) -> CostPrior:
@@ -45,18 +46,14 @@ def slopes(prior: CostPrior) -> tuple[Vector, Vector]:
     return slope, means
 
 
-def start(arms: Arms, k: int, prior: CostPrior) -> None:
-    """Start the costs of row k from earlier bills: the mean ratio, and per prompt what is linear of exp(slopeᵀ(x − mean))."""
-    price = arms.price[k].per_1k
+def start(arm: Arm, prior: CostPrior) -> None:
+    """Start an arm's costs from earlier bills: the mean ratio, and per prompt what is linear of exp(slopeᵀ(x − mean))."""
+    price = arm.price.per_1k
     if price <= 0.0:
         return
     ratio, bills = prior.mean_usd / price, bills_of(prior)
-    arms.expect(k, ratio=ratio, bills=bills)
     slope, means = slopes(prior)
-    model = arms.costs[k]
-    model.w[:-1], model.w[-1] = ratio * slope, -ratio * float(slope @ means)
+    w = np.append(ratio * slope, -ratio * float(slope @ means))
     A = prior.A * (bills / prior.A[-1, -1])
-    A[np.diag_indices(arms.d)] += RIDGE
-    inverse = np.linalg.inv(A)
-    model.inverse[:] = (inverse + inverse.T) / 2.0
-    arms.show_costs(k)
+    A[np.diag_indices(len(A))] += RIDGE
+    arm.costs.start(ratio, bills=bills, A=A, w=w)

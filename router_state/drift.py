@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 SHIFT = 1.0
+"""The least shift that is looked for, in deviations; the slack of the CUSUM is half of it."""
 REWARD_LIMIT = 16.0
-OUTLIER = 4.0
+"""Log-likelihood ratio of an alarm: one false one in 14,000 rewards (benchmarks.drift, steady)."""
+CUT_AT = 4.0
+"""Deviations at which a residual is cut: no single one may raise an alarm."""
 MIN_SIGMA = 0.02
+"""Least running deviation, in units of the signal: rewards that are all alike are not infinitely sure."""
 MEMORY = 200.0
+"""Residuals over which the deviation is taken."""
+CENTRING = 0.01
+"""Step of the running mean, per residual; over a hundred of them."""
 RETURN_LIMIT = 4.0
+"""Log-likelihood ratio that ends a suspicion (benchmarks.drift: after ÷ before 0.996 to 1.00)."""
 MOST_FROM_ONE = 1.5
+"""What one reward may add to it: three are wanted, as one good answer of a bad model proves nothing."""
 ACCEPTED_AFTER = 400
+"""Rewards after which a fall is the new normal."""
 BETTER_ACCEPTED_AFTER = 100
+"""Rewards after which a rise is: believing it wrongly costs less."""
 OFFSET_STEP = 0.02
+"""Least step of the offset under suspicion, per reward; over fifty of them."""
+WATCH_SIZE = 10
+"""Numbers of a packed watch."""
+SUSPICION_SIZE = 5
+"""Numbers of a packed suspicion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +48,7 @@ class Shift:
 
 
 @dataclass(slots=True)
-class Run:
+class Side:
     """One side of a CUSUM, since it last was zero."""
 
     evidence: float = 0.0
@@ -55,8 +72,8 @@ class Watch:
 
     sigma: float = 0.2
     mean: float = 0.0
-    up: Run = field(default_factory=Run)
-    down: Run = field(default_factory=Run)
+    up: Side = field(default_factory=Side)
+    down: Side = field(default_factory=Side)
 
     def observe(
         self, residual: float, *, limit: float, now: float, centred: bool = True, adaptive: bool = False, memory: float = MEMORY
@@ -69,13 +86,13 @@ class Watch:
         residual -= self.mean
         sigma = self.sigma if self.sigma > MIN_SIGMA else MIN_SIGMA
         z = residual / sigma
-        z = OUTLIER if z > OUTLIER else -OUTLIER if z < -OUTLIER else z
+        z = CUT_AT if z > CUT_AT else -CUT_AT if z < -CUT_AT else z
         for run, away in ((self.up, z), (self.down, -z)):
             if run.count == 0 and away <= SHIFT / 2.0:
                 continue
             size = SHIFT
             if adaptive and run.count:
-                size = min(max(abs(run.total) / (run.count * sigma), SHIFT), OUTLIER)
+                size = min(max(abs(run.total) / (run.count * sigma), SHIFT), CUT_AT)
             evidence = run.evidence + size * away - size * size / 2.0
             if evidence <= 0.0:
                 run.evidence, run.count, run.total = 0.0, 0, 0.0
@@ -93,12 +110,23 @@ class Watch:
         residual = bound if residual > bound else -bound if residual < -bound else residual
         self.sigma = (sigma * sigma + (residual * residual - sigma * sigma) / memory) ** 0.5
         if centred:
-            self.mean += 0.01 * residual
+            self.mean += CENTRING * residual
         return None
 
     def restart(self) -> None:
         """Start both sides anew."""
-        self.up, self.down = Run(), Run()
+        self.up, self.down = Side(), Side()
+
+    def pack(self) -> list[float]:
+        """Return its ten numbers."""
+        sides = [value for side in (self.up, self.down) for value in (side.evidence, side.count, side.total, side.since)]
+        return [self.sigma, self.mean, *sides]
+
+    @classmethod
+    def unpack(cls, values: Sequence[float]) -> Watch:
+        """Invert `pack`."""
+        up, down = (Side(evidence, int(count), total, since) for evidence, count, total, since in (values[2:6], values[6:10]))
+        return cls(values[0], values[1], up, down)
 
 
 @dataclass(slots=True)
@@ -126,8 +154,8 @@ class Suspicion:
         """Take one reward in; `predicted` is without the offset."""
         sigma = max(sigma, MIN_SIGMA)
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
-        before = min(abs(reward - predicted) / sigma, OUTLIER)
-        after = min(abs(reward - shifted) / sigma, OUTLIER)
+        before = min(abs(reward - predicted) / sigma, CUT_AT)
+        after = min(abs(reward - shifted) / sigma, CUT_AT)
         self.evidence = max(0.0, self.evidence + min((after * after - before * before) / 2.0, MOST_FROM_ONE))
         self.count += 1
         self.offset += max(1.0 / self.count, OFFSET_STEP) * (reward - predicted - self.offset)
@@ -141,3 +169,13 @@ class Suspicion:
     def accepted(self) -> bool:
         """Whether the drift has lasted long enough to be the new normal."""
         return self.count > (BETTER_ACCEPTED_AFTER if self.offset > 0.0 else ACCEPTED_AFTER)
+
+    def pack(self) -> list[float]:
+        """Return its five numbers."""
+        return [self.offset, self.count, self.evidence, self.since, self.after]
+
+    @classmethod
+    def unpack(cls, values: Sequence[float]) -> Suspicion:
+        """Invert `pack`."""
+        offset, count, evidence, since, after = values
+        return cls(offset, int(count), evidence, since, int(after))

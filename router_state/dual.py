@@ -1,78 +1,19 @@
-"""The dollar dual: the price of a dollar, in reward, at which the last contexts' winners meet the budget."""
+"""The dollar dual: the price of a dollar, in reward, at which a window's winners meet the budget."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from router_state.arms import Arms
-from router_state.config import Matrix, Vector
-from router_state.window import BLOCK, PIECES, Window
+from router_state.config import Matrix
 
-EVERY = 8
-LEAP = 20.0
-HORIZON = 100.0
-LEAST, MOST = 0.25, 2.0
-CREDIT = 50.0
-UNREACHABLE = 1e6
-STEP, NEAR, FAR = 1.1, 1e-9, 1e12
+STEP = 1.1
+"""First factor by which the price is moved in search of one on the other side; each is the fourth power of the one before."""
+NEAR, FAR = 1e-9, 1e12
+"""Prices, in reward per dollar, below which 0 and above which infinity is tried."""
 PRECISION = 1e-12
+"""Share of the terms of a sum that rounding may take."""
 MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was 18."""
-
-
-@dataclass(slots=True)
-class DualPacer:
-    """Paces spend by a penalty linear in expected dollars: λ_t·ê/B.
-
-    Attributes:
-        lambda_t: dual variable, dimensionless: the reward that one budget's worth of dollars must earn.
-        debt_usd: Σ (charged − budget) over the decisions.
-        target_usd: mean cost per request that λ_t was last solved for.
-        stale: decisions since, with the next one; above `EVERY` it is solved anew.
-        window: the contexts to solve over.
-    """
-
-    lambda_t: float
-    debt_usd: float
-    target_usd: float
-    stale: int
-    window: Window
-
-    @classmethod
-    def start(cls, d: int) -> DualPacer:
-        """Return a pacer without a history."""
-        return cls(0.0, 0.0, 0.0, EVERY, Window(d))
-
-    def charge(self, usd: float, budget: float) -> None:
-        """Add to the debt; λ_t answers what moves it by several budgets before the next decision."""
-        self.debt_usd += usd
-        if abs(usd) > LEAP * budget:
-            self.stale = EVERY
-
-    def prepare(self, arms: Arms, x: Vector, budget: float, limited_to: frozenset[str] | None) -> str:
-        """Take the next request's context in and solve again if it is time; return the window piece that changed."""
-        slot = self.window.push(x, limited_to)
-        self.stale += 1
-        if self.stale > EVERY or self.window.size < EVERY:
-            self.solve(arms, budget)
-        return PIECES[slot // BLOCK]
-
-    def solve(self, arms: Arms, budget: float) -> None:
-        """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the target.
-
-        The target is the budget, less what is owed and more what was saved, spread over some hundred requests. While the budget
-        does not bind no credit is kept, so that a price that comes back is met at once.
-        """
-        self.stale = 1
-        share = 1.0 - self.debt_usd / (HORIZON * budget)
-        self.target_usd = budget * min(max(share, LEAST), MOST)
-        scores, costs = self.window.candidates(arms)
-        per_dollar = solve_dual(scores, costs, target=self.target_usd, start=self.lambda_t / budget)
-        self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
-        floor = 0.0 if self.lambda_t == 0.0 else -CREDIT * budget
-        self.debt_usd = max(self.debt_usd, floor)
 
 
 def solve_dual(scores: Matrix, costs: Matrix, *, target: float, start: float = 0.0) -> float | None:

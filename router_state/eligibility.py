@@ -18,7 +18,7 @@ def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k
     Raises:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
     """
-    excluded: Excluded = [None if at is None else "retired" for at in arms.retired_at]
+    excluded: Excluded = [None if arm.retired_at is None else "retired" for arm in arms]
     if None not in excluded:
         raise EmptyPortfolio("the router has no model that takes traffic")
     if allowed_models is not None:
@@ -27,7 +27,7 @@ def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k
             raise NoAllowedModel("none of allowed_models is in the portfolio")
     if max_price_per_1k is not None:
         excluded = [
-            why or (None if c <= max_price_per_1k else "over_max_price") for why, c in zip(excluded, arms.per_1k, strict=True)
+            why or (None if arm.per_1k <= max_price_per_1k else "over_max_price") for why, arm in zip(excluded, arms, strict=True)
         ]
         if None not in excluded:
             raise NoAffordableModel(f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens")
@@ -39,13 +39,13 @@ def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, u
     if max(expected) <= usd or all(why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)):
         return excluded
     return [
-        why or ("out_of_reach" if cost > usd and bills > KNOWN_AFTER else None)
-        for why, cost, bills in zip(excluded, expected, arms.bills, strict=True)
+        why or ("out_of_reach" if cost > usd and model.bills > KNOWN_AFTER else None)
+        for why, cost, model in zip(excluded, expected, arms.costs, strict=True)
     ]
 
 
-def under_ceiling(arms: Arms, excluded: Excluded, forced: str | None, *, lambda_t: float) -> tuple[Excluded, str | None]:
+def under_ceiling(arms: Arms, excluded: Excluded, *, lambda_t: float) -> tuple[Excluded, str | None]:
     """Rule out list prices above c_max/(1 + λ_t), c_max over the portfolio; the reason says so where that had to be given up."""
     ceiling = arms.highest_per_1k / (1.0 + lambda_t)
-    under = [why or (None if c <= ceiling else "ceiling") for why, c in zip(excluded, arms.per_1k, strict=True)]
-    return (under, forced) if None in under else (excluded, forced or "ceiling_relaxed")
+    under = [why or (None if arm.per_1k <= ceiling else "ceiling") for why, arm in zip(excluded, arms, strict=True)]
+    return (under, None) if None in under else (excluded, "ceiling_relaxed")

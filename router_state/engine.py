@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Callable, Collection, MutableMapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
+from typing import Any
 
-from router_state import accounts, batches, deciding, export, housekeeping, learning, portfolio, suspecting
+from router_state import batches, deciding, export, portfolio, scoring, settling, suspecting, sweeping
+from router_state.alert import Alert
+from router_state.belief import checked_reward
+from router_state.books import checked_cost
+from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig, Vector
-from router_state.errors import ContextLost, CostOutOfRange, UnknownRequest, UnpricedModel
+from router_state.errors import ContextLost, RouterStateError, UnknownRequest
+from router_state.events import AT_MOST, Aged, Asked, Charged, Crowded, Event, Judged, Orphaned, Redeclared, Waited
+from router_state.journal import HEAD
 from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
 
 Records = MutableMapping[str, RequestRecord]
-AT_ONCE = 10_000
-
-
-class Outcome(StrEnum):
-    """What a bill or a reward did to the state."""
-
-    APPLIED = "applied"
-    REVISED = "revised"
-    DUPLICATE = "duplicate"
 
 
 class Engine:
     """Moves the state of one router. Every event may be given again: what is contained already changes nothing.
+
+    `apply` takes an event as data and returns as data what it changed: who keeps the state durable uses nothing else. Whoever
+    only wants decisions (simulations, benchmarks) calls the method of the event's kind.
 
     Args:
         state: the router's state, moved in place.
@@ -54,6 +54,35 @@ class Engine:
         engine.configure(config, now=now)
         return engine
 
+    def apply(self, event: Event, now: float) -> Changes:
+        """Apply one event, at `now` in seconds since the epoch, and return all that it changed.
+
+        A refusal is in the changes too, and may have some: a cap that was reached is noted, though nothing was decided.
+        """
+        changes = Changes()
+        try:
+            _APPLY[type(event)](self, event, now, changes)
+        except RouterStateError as error:
+            changes.outcome, changes.refusal = Outcome.REFUSED, error
+        return self._note(changes)
+
+    def started(self) -> Changes:
+        """Return what there is to write of a router that was just started."""
+        return self._note(Changes())
+
+    def _note(self, changes: Changes) -> Changes:
+        journal = self.state.journal
+        changes.pieces |= journal.take_pieces()
+        if changes.records:
+            changes.pieces.add(HEAD)
+        if journal.alerts:
+            changes.alerts = journal.take_alerts()
+        return changes
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what was raised since the last call, where `apply` is not used."""
+        return self.state.journal.take_alerts()
+
     def configure(self, config: RouterConfig, *, now: float) -> None:
         """Put a declaration in force: models join, retire or change price, the budget changes; learned state stays.
 
@@ -71,26 +100,23 @@ class Engine:
         offset: int = -1,
         allowed_models: Collection[str] | None = None,
         max_price_per_1k: float | None = None,
+        contained: tuple[int, int] | None = None,
     ) -> RequestRecord:
         """Choose a model for a request and commit its expected cost; a request that has its decision gets that again.
 
-        Args:
-            x: context, shape (d,), last entry 1.0.
-            now: seconds since the epoch.
-            offset: where in `pb.requests` the request was read.
-            allowed_models: only these, whatever they cost.
-            max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
+        Args: see `Asked`.
 
         Raises:
             WrongContext, NonFiniteInput: the context does not fit.
-            EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called. Nothing has changed.
+            EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called. Nothing is decided.
         """
         known = self.records.get(request_id)
         if known is not None:
             return known
         record = deciding.decide(
-            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models, max_price_per_1k=max_price_per_1k
-        )
+            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models, max_price_per_1k=max_price_per_1k,
+            contained=contained,
+        )  # fmt: skip
         self.records[request_id] = record
         return record
 
@@ -126,44 +152,25 @@ class Engine:
     ) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision replaces it by the difference.
 
-        Args:
-            cost_usd: dollars; or
-            tokens: input and output tokens, priced as at the decision.
-            model: which one was called, where that is known: another one than was decided if the caller could not wait.
-            x: the context, where the record does not hold it; without one the bill teaches nothing about prompts.
+        Args: see `Charged`; without a context the bill teaches nothing about prompts.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        record = self.records.get(request_id)
-        if record is None:
-            raise UnknownRequest(f"no decision for request {request_id!r}")
-        state, bill, called = self.state, record.bill, model or record.called
-        price = accounts.price_of(state, record, called)
-        if cost_usd is None:
-            if tokens is None:
-                raise CostOutOfRange("a bill needs cost_usd or token counts")
-            if price is None:
-                raise UnpricedModel("tokens of a model that is not in the portfolio have no price: report dollars")
-            cost_usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
-        cost_usd = accounts.checked_cost(cost_usd)
-        if bill is not None and revision <= bill.revision:
+        record = self._record(request_id)
+        called = model or record.called
+        price = settling.price_of(self.state, record, called)
+        cost_usd = settling.cost_of(price, cost_usd=cost_usd, tokens=tokens)
+        known = record.bill
+        if known is not None and revision <= known.revision:
             return Outcome.DUPLICATE
-        accounts.charge(state, record, cost_usd)
-        if bill is None:
-            state.settled += 1
-            accounts.close(state, request_id, record)
-            if price is not None:
-                accounts.learn_cost(state, called, price, cost_usd, x if record.x is None else record.x)
-                record.price = price
-            if record.label is None:
-                record.answered_by = None if called == record.model else called
-        record.bill = Bill(cost_usd, revision)
-        record.candidates = None
+        settling.settle(
+            self.state, request_id, record, bill=Bill(cost_usd, revision), called=called, price=price, x=self._context(record, x)
+        )
         self.records[request_id] = record
-        return Outcome.APPLIED if bill is None else Outcome.REVISED
+        return Outcome.APPLIED if known is None else Outcome.REVISED
 
     def learn(
         self,
@@ -178,37 +185,30 @@ class Engine:
     ) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises an earlier one.
 
-        Args:
-            reward: quality in [0, 1].
-            rank: of the source; higher ones win.
-            model: which one was called, where that is known; the first reward learns it of that one.
-            x: the context, where the record does not hold it.
+        Args: see `Judged`.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
             ContextLost: neither the record nor the caller has the context.
             NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
         """
-        record = self.records.get(request_id)
-        if record is None:
-            raise UnknownRequest(f"no decision for request {request_id!r}")
-        reward = learning.checked_reward(reward)
+        record = self._record(request_id)
+        reward = checked_reward(reward)
         label = record.label
         if label is not None and not (rank > label.rank or (source == label.source and revision > label.revision)):
             return Outcome.DUPLICATE
-        context = x if record.x is None else record.x
+        context = self._context(record, x)
         if context is None:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         if label is None:
             if model is not None:
                 record.answered_by = None if model == record.model else model
             forgotten = suspecting.absorb(self.state, record, context, reward)
+            self.state.rewards_applied += 1
         else:
             forgotten = suspecting.revise(self.state, record.called, context, reward, label)
         record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
-        if label is None:
-            self.state.rewards_applied += 1
         return Outcome.APPLIED if label is None else Outcome.REVISED
 
     def learn_many(
@@ -225,7 +225,7 @@ class Engine:
             return [Outcome.APPLIED] * len(rewards)
         return [self.learn(request_id, reward=r, source=source, rank=rank, revision=revision) for request_id, r in rewards]
 
-    def expire(self, *, now: float, limit: int = AT_ONCE) -> int:
+    def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.
 
         The oldest first, at most `limit` of them: so how many have expired tells which.
@@ -233,13 +233,9 @@ class Engine:
         Returns:
             How many commitments expired.
         """
-        return housekeeping.expire(self.state, self.records, now=now, limit=limit)
+        return len(sweeping.expire(self.state, self.records, now=now, limit=limit))
 
-    def book_unmatched(self, cost_usd: float) -> None:
-        """Count a bill whose request never got a decision: money all the same, apart from `spend_usd`."""
-        self.state.unmatched_cost_usd += cost_usd
-
-    def forget(self, *, before: float, limit: int = AT_ONCE) -> int:
+    def forget(self, *, before: float, limit: int = AT_MOST) -> int:
         """Forget requests decided before this time (seconds since the epoch), at most `limit`, in the order of their decisions.
 
         Their repeats become new requests, their late bills and rewards orphans. Arms that retired before then are dropped.
@@ -247,11 +243,11 @@ class Engine:
         Returns:
             How many requests were forgotten.
         """
-        gone = housekeeping.forget(self.state, self.records, before=before, limit=limit)
+        gone = sweeping.forget(self.state, self.records, before=before, limit=limit)
         portfolio.drop_retired(self.state, before=before)
-        return gone
+        return len(gone)
 
-    def forget_early(self, *, keep: int, limit: int = AT_ONCE) -> int:
+    def forget_early(self, *, keep: int, limit: int = AT_MOST) -> int:
         """Forget what is remembered beyond `keep` requests, at most `limit` of them.
 
         Of the oldest ones those that have bill and reward, then the others; never one whose bill is awaited.
@@ -259,4 +255,88 @@ class Engine:
         Returns:
             How many requests were forgotten.
         """
-        return housekeeping.forget_early(self.state, self.records, keep=keep, limit=limit)
+        return len(sweeping.forget_early(self.state, self.records, keep=keep, limit=limit))
+
+    def _record(self, request_id: str) -> RequestRecord:
+        record = self.records.get(request_id)
+        if record is None:
+            raise UnknownRequest(f"no decision for request {request_id!r}")
+        return record
+
+    def _context(self, record: RequestRecord, x: Vector | None) -> Vector | None:
+        """Return a request's context. One from another store is looked at like a new one. Raises WrongContext, NonFiniteInput."""
+        if record.x is not None or x is None:
+            return record.x
+        scoring.check(x, self.state.arms.d)
+        return x
+
+
+def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
+    known = event.request_id in engine.records
+    changes.decision = engine.decide(
+        event.request_id,
+        event.x,
+        now=now,
+        offset=event.offset,
+        allowed_models=event.allowed_models,
+        max_price_per_1k=event.max_price_per_1k,
+        contained=event.contained,
+    )
+    if known:
+        changes.outcome = Outcome.DUPLICATE
+    else:
+        changes.records[event.request_id] = changes.decision
+
+
+def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
+    changes.outcome = engine.settle(
+        event.request_id, cost_usd=event.cost_usd, tokens=event.tokens, model=event.model, revision=event.revision, x=event.x
+    )
+    _note_record(engine, event.request_id, changes)
+
+
+def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
+    changes.outcome = engine.learn(
+        event.request_id, reward=event.reward, source=event.source, rank=event.rank, model=event.model, revision=event.revision,
+        x=event.x,
+    )  # fmt: skip
+    _note_record(engine, event.request_id, changes)
+
+
+def _note_record(engine: Engine, request_id: str, changes: Changes) -> None:
+    if changes.outcome is not Outcome.DUPLICATE:
+        changes.records[request_id] = engine.records[request_id]
+
+
+def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:
+    engine.state.unmatched_cost_usd += checked_cost(event.cost_usd)
+    changes.pieces.add(HEAD)
+
+
+def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes) -> None:
+    engine.configure(event.config, now=now)
+
+
+def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:
+    changes.records |= sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
+
+
+def _aged(engine: Engine, event: Aged, now: float, changes: Changes) -> None:
+    changes.records |= dict.fromkeys(sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit))
+    portfolio.drop_retired(engine.state, before=event.before)
+
+
+def _crowded(engine: Engine, event: Crowded, now: float, changes: Changes) -> None:
+    changes.records |= dict.fromkeys(sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit))
+
+
+_APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
+    Asked: _asked,
+    Charged: _charged,
+    Judged: _judged,
+    Orphaned: _orphaned,
+    Redeclared: _redeclared,
+    Waited: _waited,
+    Aged: _aged,
+    Crowded: _crowded,
+}

@@ -17,7 +17,7 @@ from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.export_checks import check
 from router_state.framing import reading
-from router_state.state import Forgotten, RouterState
+from router_state.state import RouterState
 
 MAGIC = b"PBSNAP\r\n"
 VERSION = 2
@@ -70,13 +70,9 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         CorruptSnapshot: see `unpack`.
     """
     state = unpack(data).state
-    for k in reversed([k for k, name in enumerate(state.arms.names) if name not in config.models]):
-        state.arms.remove(k)
-    state.seq = state.settled = state.expired = state.rewards_applied = 0
-    state.spend_usd = state.committed_usd = state.unmatched_cost_usd = 0.0
-    state.forgotten = Forgotten()
-    for suspicion in state.arms.suspicion:
-        if suspicion is not None:
-            suspicion.after = 0  # decisions are counted anew, and all of them are after the alarm
-    state.touched.update(snapshot.piece_names(state))
+    for name in [name for name in state.arms.names if name not in config.models]:
+        state.arms.remove(name)
+    state.start_over()
+    state.arms.count_anew()
+    state.journal.pieces.update(snapshot.piece_names(state))
     return state

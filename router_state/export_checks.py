@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arms
+from router_state.arms import Arm
+from router_state.belief import RIDGE_FLOOR
 from router_state.config import Matrix
 from router_state.drift import Watch
-from router_state.dual import UNREACHABLE, DualPacer
+from router_state.dual_pacer import UNREACHABLE, DualPacer
 from router_state.errors import CorruptSnapshot
-from router_state.learning import RIDGE_FLOOR
 from router_state.pacing import LAMBDA_MAX, EmaPacer
 from router_state.state import RouterState
 from router_state.window import LENGTH
@@ -25,28 +25,27 @@ def check(state: RouterState) -> None:
         _require(name, math.isfinite(getattr(state, name)))
     _require("unreachable", isinstance(state.unreachable, bool))
     _require("names of models", len(set(state.arms.names)) == len(state.arms) and all(_is_name(n) for n in state.arms.names))
-    for k in range(len(state.arms)):
-        _check_arm(state.arms, k, t=state.t)
+    for k, arm in enumerate(state.arms):
+        _require(f"arrays of {arm.name}", bool(np.isfinite(state.arms.stack.rows[k]).all()))
+        _check_arm(arm, t=state.t)
     for bucket in state.buckets:
         _require("caps", math.isfinite(bucket.left_usd) and math.isfinite(bucket.at) and isinstance(bucket.reached, bool))
     _check_pacer(state)
 
 
-def _check_arm(arms: Arms, k: int, *, t: int) -> None:
-    name = arms.names[k]
-    _require(f"clock of {name}", 0 <= _whole(arms.last_update[k]) <= t and 0 <= _whole(arms.last_played[k]) <= t)
-    _require(f"pulls of {name}", _whole(arms.pulls_left[k]) >= 0)
-    _require(f"decay of {name}", RIDGE_FLOOR <= arms.decay[k] <= 1.0 and 0.0 <= arms.forgotten[k] < math.inf)
-    _require(f"cost ratio of {name}", 0.0 <= arms.ratio[k] < math.inf and 0.0 <= arms.bills[k] < math.inf)
-    _require(f"price of {name}", 0.0 <= arms.price[k].input_price_per_m <= 1e6 and 0.0 <= arms.price[k].output_price_per_m <= 1e6)
-    _require(f"pending rows of {name}", 0 <= _whole(arms.pending[k]) < max(1, arms.tails.shape[1]))
-    retired_at = arms.retired_at[k]
-    _require(f"retirement of {name}", retired_at is None or math.isfinite(retired_at))
-    _require(f"arrays of {name}", bool(np.isfinite(arms.stack[k]).all() and np.isfinite(arms.tails[k]).all()))
-    _require(f"design matrix of {name}", _is_positive_definite(arms.A_inv(k)))
-    model, suspicion = arms.costs[k], arms.suspicion[k]
-    _require(f"cost model of {name}", 0.0 < model.decay <= 1.0 and _is_positive_definite(model.inverse))
-    _require(f"watch of {name}", _is_watch(arms.watch[k]) and _is_watch(model.watch))
+def _check_arm(arm: Arm, *, t: int) -> None:
+    name, belief, costs, suspicion = arm.name, arm.belief, arm.costs, arm.suspicion
+    _require(f"clock of {name}", 0 <= _whole(belief.last_update) <= t and 0 <= _whole(belief.last_played) <= t)
+    _require(f"pulls of {name}", _whole(arm.pulls_left) >= 0)
+    _require(f"decay of {name}", RIDGE_FLOOR <= belief.decay <= 1.0 and 0.0 <= belief.forgotten < math.inf)
+    _require(f"cost ratio of {name}", 0.0 <= costs.ratio < math.inf and 0.0 <= costs.bills < math.inf)
+    _require(f"price of {name}", 0.0 <= arm.price.input_price_per_m <= 1e6 and 0.0 <= arm.price.output_price_per_m <= 1e6)
+    _require(f"pending rows of {name}", 0 <= _whole(belief.pending) < max(1, len(belief.tails)))
+    _require(f"retirement of {name}", arm.retired_at is None or math.isfinite(arm.retired_at))
+    _require(f"arrays of {name}", bool(np.isfinite(belief.tails).all()))
+    _require(f"design matrix of {name}", _is_positive_definite(belief.A_inv()))
+    _require(f"cost model of {name}", 0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.inverse))
+    _require(f"watch of {name}", _is_watch(arm.watch) and _is_watch(costs.watch))
     if suspicion is not None:
         numbers = (suspicion.offset, suspicion.evidence, suspicion.since)
         counts = (suspicion.count, suspicion.after)
@@ -55,7 +54,6 @@ def _check_arm(arms: Arms, k: int, *, t: int) -> None:
 
 def _check_pacer(state: RouterState) -> None:
     pacer = state.pacer
-    _require("pacing", (pacer is None) == (state.config.budget_usd_per_request is None))
     if isinstance(pacer, EmaPacer):
         _require("λ_t", 0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf)
     if isinstance(pacer, DualPacer):
@@ -83,9 +81,7 @@ def _is_name(name: str) -> bool:
 
 
 def _is_watch(watch: Watch) -> bool:
-    runs = (watch.up, watch.down)
-    numbers = [watch.sigma, watch.mean, *(value for run in runs for value in (run.evidence, run.total, run.since))]
-    return all(map(math.isfinite, numbers)) and watch.sigma >= 0.0 and all(run.count >= 0 for run in runs)
+    return all(map(math.isfinite, watch.pack())) and watch.sigma >= 0.0 and watch.up.count >= 0 and watch.down.count >= 0
 
 
 def _is_positive_definite(matrix: Matrix) -> bool:

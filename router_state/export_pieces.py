@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.arms import Arm
+from router_state.arrays import lower_triangle
 from router_state.caps import Bucket
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
-from router_state.drift import Run, Suspicion, Watch
-from router_state.dual import DualPacer
+from router_state.drift import Side, Suspicion, Watch
+from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
-from router_state.pacing import EmaPacer
-from router_state.pieces import fill_symmetric, lower_triangle
+from router_state.pacing import EmaPacer, Pacer
+from router_state.snapshot import restore_counters, restore_pacer
 from router_state.state import RouterState
-from router_state.window import Window
 
 MAX_DIMENSIONS = 4096
 COUNTERS = (
@@ -38,7 +39,7 @@ CAP = ("usd", "seconds", "hard")
 BUCKET = ("left_usd", "at", "reached")
 ARM = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
 SUSPICION = ("offset", "count", "evidence", "since", "after")
-RUN = ("evidence", "count", "total", "since")
+SIDE = ("evidence", "count", "total", "since")
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
 EMA = ("lambda_t", "cost_ema_usd")
 RNG = ("state", "inc", "has_uint32", "uinteger")
@@ -70,7 +71,7 @@ def gathered(state: RouterState) -> Pieces:
         "pacer": _pacer(state.pacer),
         "buckets": [_fields(bucket, BUCKET) for bucket in state.buckets],
         "rng": _rng(state.rng),
-        "arms": [_arm(state, k) for k in range(len(state.arms))],
+        "arms": [_arm(arm) for arm in state.arms],
     }
     return Pieces(values, _arrays(state))
 
@@ -80,13 +81,13 @@ def restored(pieces: Pieces) -> RouterState:
     names = ("config", "counters", "pacer", "buckets", "rng", "arms")
     config, counters, pacer, buckets, rng, arms = _known("the router", pieces.values, names)
     state = RouterState.start(_restored_config(config))
-    for name, value in zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True):
-        setattr(state, name, value)
+    named = dict(zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True))
+    restore_counters(state, named)
     state.rng.bit_generator.state = _restored_rng(rng)
     declared = zip(state.config.caps, buckets, strict=True)
     state.buckets = [Bucket(cap, *_known("a cap", bucket, BUCKET)) for cap, bucket in declared]
     _restore_arms(state, arms, pieces)
-    state.pacer = _restored_pacer(pacer, pieces, d=state.arms.d)
+    _restore_pacer(state, pacer, pieces, unreachable=named["unreachable"])
     if pieces.arrays:
         raise CorruptSnapshot(_unknown("the router", pieces.arrays))
     return state
@@ -153,57 +154,57 @@ def _restored_rng(body: Mapping[str, Any]) -> Any:
     }
 
 
-def _pacer(pacer: EmaPacer | DualPacer | None) -> Values | None:
+def _pacer(pacer: Pacer) -> Values | None:
     if isinstance(pacer, DualPacer):
-        window = pacer.window
+        window, scalars = pacer.window, dict(zip(DUAL, pacer.scalars(), strict=True))
         limited = {str(slot): sorted(models) for slot, models in window.limited.items()}
-        return {"dual": {**_fields(pacer, DUAL), "window": {"size": window.size, "next": window.next, "limited": limited}}}
-    return None if pacer is None else {"ema": _fields(pacer, EMA)}
+        return {"dual": {**scalars, "window": {"size": window.size, "next": window.next, "limited": limited}}}
+    return {"ema": _fields(pacer, EMA)} if isinstance(pacer, EmaPacer) else None
 
 
-def _restored_pacer(body: Mapping[str, Any] | None, pieces: Pieces, *, d: int) -> EmaPacer | DualPacer | None:
-    if body is None:
-        return None
-    if "ema" in body:
-        return EmaPacer(*_known("the pacer", body["ema"], EMA))
-    lambda_t, debt_usd, target_usd, stale, packed = _known("the pacer", body["dual"], (*DUAL, "window"))
-    window = Window(d)
-    window.size, window.next, limited = _known("the window", packed, ("size", "next", "limited"))
-    window.contexts[: window.size] = pieces.take("window", window.size, d)
-    window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
-    return DualPacer(lambda_t, debt_usd, target_usd, stale, window)
+def _restore_pacer(state: RouterState, body: Mapping[str, Any] | None, pieces: Pieces, *, unreachable: bool) -> None:
+    if body is None or "ema" in body:
+        restore_pacer(state, None if body is None else {"ema": _known("the pacer", body["ema"], EMA)}, unreachable=unreachable)
+        return
+    *scalars, packed = _known("the pacer", body["dual"], (*DUAL, "window"))
+    size, following, limited = _known("the window", packed, ("size", "next", "limited"))
+    window = restore_pacer(state, {"dual": scalars, "size": size, "next": following}, unreachable=unreachable)
+    if window is not None:
+        window.contexts[:size] = pieces.take("window", size, state.arms.d)
+        window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
 
 
-def _arm(state: RouterState, k: int) -> Values:
-    arms, suspicion = state.arms, state.arms.suspicion[k]
+def _arm(arm: Arm) -> Values:
+    suspicion = arm.suspicion
     return {
-        "name": arms.names[k],
-        "price": _fields(arms.price[k], PRICE),
-        **{name: getattr(arms, name)[k] for name in ARM},
-        "watch": _watch(arms.watch[k]),
+        "name": arm.name,
+        "price": _fields(arm.price, PRICE),
+        **dict(zip(ARM, arm.scalars(), strict=True)),
+        "watch": _watch(arm.watch),
         "suspicion": None if suspicion is None else _fields(suspicion, SUSPICION),
-        "costs": {"decay": arms.costs[k].decay, "watch": _watch(arms.costs[k].watch)},
+        "costs": {"decay": arm.costs.decay, "watch": _watch(arm.costs.watch)},
     }
 
 
 def _watch(watch: Watch) -> Values:
-    return {"sigma": watch.sigma, "mean": watch.mean, "up": _fields(watch.up, RUN), "down": _fields(watch.down, RUN)}
+    return {"sigma": watch.sigma, "mean": watch.mean, "up": _fields(watch.up, SIDE), "down": _fields(watch.down, SIDE)}
 
 
 def _restored_watch(body: Mapping[str, Any]) -> Watch:
     sigma, mean, up, down = _known("a watch", body, ("sigma", "mean", "up", "down"))
-    return Watch(sigma, mean, *(Run(*_known("a run", run, RUN)) for run in (up, down)))
+    return Watch(sigma, mean, *(Side(*_known("a side", side, SIDE)) for side in (up, down)))
 
 
 def _arrays(state: RouterState) -> dict[str, Array]:
-    arms, found = state.arms, {}
-    lower = lower_triangle(arms.d)
-    for k in range(len(arms)):
-        found[f"arm/{k}/inverse"] = arms.A_hat_inv[k].ravel()[lower].astype("<f8")
-        found[f"arm/{k}/theta"] = arms.theta[k].astype("<f8")
-        found[f"arm/{k}/tails"] = arms.tails[k, : arms.pending[k]].astype("<f8")
-        found[f"arm/{k}/costs/inverse"] = arms.costs[k].inverse.ravel()[lower].astype("<f8")
-        found[f"arm/{k}/costs/w"] = arms.costs[k].w.astype("<f8")
+    found: dict[str, Array] = {}
+    lower = lower_triangle(state.arms.d)
+    for k, arm in enumerate(state.arms):
+        inverse, theta, _ = arm.belief.pack()
+        found[f"arm/{k}/inverse"] = inverse.astype("<f8")
+        found[f"arm/{k}/theta"] = theta.astype("<f8")
+        found[f"arm/{k}/tails"] = arm.belief.tails[: arm.belief.pending].astype("<f8")
+        found[f"arm/{k}/costs/inverse"] = arm.costs.inverse.ravel()[lower].astype("<f8")
+        found[f"arm/{k}/costs/w"] = arm.costs.w.astype("<f8")
     if isinstance(state.pacer, DualPacer):
         found["window"] = state.pacer.window.contexts[: state.pacer.window.size].astype("<f4")
     return found
@@ -213,20 +214,18 @@ def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], pieces: P
     arms, d = state.arms, state.arms.d
     names = ("name", "price", *ARM, "watch", "suspicion", "costs")
     bodies = [dict(zip(names, _known("an arm", arm, names), strict=True)) for arm in packed]
-    prices = [Price(*_known("a price", body["price"], PRICE)) for body in bodies]
-    scalars = {name: [body[name] for body in bodies] for name in ARM}
-    arms.restore(tuple(body["name"] for body in bodies), prices=prices, scalars=scalars)
+    for body in bodies:
+        arms.restore(body["name"], Price(*_known("a price", body["price"], PRICE)), [body[name] for name in ARM])
+    arms.make_room()
     half = d * (d + 1) // 2
-    for k, body in enumerate(bodies):
-        model = arms.costs[k]
-        fill_symmetric(arms.A_hat_inv[k], pieces.take(f"arm/{k}/inverse", half))
-        arms.theta[k][:] = pieces.take(f"arm/{k}/theta", d)
-        arms.tails[k, : arms.pending[k]] = pieces.take(f"arm/{k}/tails", arms.pending[k], d)
-        fill_symmetric(model.inverse, pieces.take(f"arm/{k}/costs/inverse", half))
-        model.w[:] = pieces.take(f"arm/{k}/costs/w", d)
-        arms.show_costs(k)
-        model.decay, watch = _known("a cost model", body["costs"], ("decay", "watch"))
-        model.watch, arms.watch[k] = _restored_watch(watch), _restored_watch(body["watch"])
+    for k, (arm, body) in enumerate(zip(arms, bodies, strict=True)):
+        pending = arm.belief.pending
+        inverse, theta = pieces.take(f"arm/{k}/inverse", half), pieces.take(f"arm/{k}/theta", d)
+        arm.belief.unpack(np.concatenate([inverse, theta, pieces.take(f"arm/{k}/tails", pending, d).ravel()]))
+        decay, watch = _known("a cost model", body["costs"], ("decay", "watch"))
+        triangle, w = pieces.take(f"arm/{k}/costs/inverse", half), pieces.take(f"arm/{k}/costs/w", d)
+        arm.costs.restore(triangle, w, decay=decay, watch=_restored_watch(watch))
+        arm.watch = _restored_watch(body["watch"])
         if body["suspicion"] is not None:
-            arms.suspicion[k] = Suspicion(*_known("a suspicion", body["suspicion"], SUSPICION))
+            arm.suspicion = Suspicion(*_known("a suspicion", body["suspicion"], SUSPICION))
     arms.derive()

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from router_state.dual import UNREACHABLE, DualPacer
-from router_state.learning import RIDGE_FLOOR
+from router_state.belief import RIDGE_FLOOR
+from router_state.cost_model import list_price_of
+from router_state.dual_pacer import UNREACHABLE, DualPacer
 from router_state.pacing import LAMBDA_MAX, EmaPacer
 from router_state.record import RequestRecord
 from router_state.state import RouterState
@@ -22,29 +23,30 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 
 
 def _check_arms(state: RouterState) -> None:
-    arms, d = state.arms, state.arms.d
-    columns = (arms.decay, arms.forgotten, arms.last_update, arms.last_played, arms.pulls_left, arms.retired_at, arms.price)
-    assert all(len(column) == len(arms.names) for column in columns), "a column of the arms has another length"
-    for k, name in enumerate(arms.names):
-        A_inv, model = arms.A_inv(k), arms.costs[k]
-        assert np.isfinite(arms.stack[k]).all() and np.isfinite(arms.tails[k]).all(), f"{name}: not finite"
-        for inverse in (A_inv, model.inverse):
+    arms, d, stack = state.arms, state.arms.d, state.arms.stack
+    for k, arm in enumerate(arms):
+        name, belief, costs = arm.name, arm.belief, arm.costs
+        assert np.isfinite(stack.rows[k]).all() and np.isfinite(stack.tails[k]).all(), f"{name}: not finite"
+        for inverse in (belief.A_inv(), costs.inverse):
             assert (inverse == inverse.T).all(), f"{name}: not symmetric"
             assert np.linalg.eigvalsh(inverse)[0] > 0.0, f"{name}: not positive definite"
-        assert arms.pending[k] < max(1, arms.tails.shape[1]), f"{name}: pending rows were not taken off"
-        assert RIDGE_FLOOR <= arms.decay[k] <= 1.0, f"{name}: less than a tenth of the ridge is left"
-        assert max(arms.last_update[k], arms.last_played[k]) <= state.t, f"{name}: ahead of the clock"
-        assert arms.pulls_left[k] >= 0, f"{name}: negative pulls"
-        assert model.inverse.shape == (d, d) and 0.0 <= arms.ratio[k] < np.inf, f"{name}: cost model"
+        assert belief.pending < max(1, len(belief.tails)), f"{name}: pending rows were not taken off"
+        assert RIDGE_FLOOR <= belief.decay <= 1.0, f"{name}: less than a tenth of the ridge is left"
+        assert max(belief.last_update, belief.last_played) <= state.t, f"{name}: ahead of the clock"
+        assert arm.pulls_left >= 0, f"{name}: negative pulls"
+        assert costs.inverse.shape == (d, d) and 0.0 <= costs.ratio < np.inf, f"{name}: cost model"
+        assert np.shares_memory(belief.theta, stack.rows) and (belief.theta == stack.rows[k, d]).all(), f"{name}: another row"
+        assert (costs.w == stack.rows[k, d + 1]).all(), f"{name}: costs are not scored as they are known"
+        assert costs.mean_usd == costs.ratio * costs.list_price, f"{name}: the mean cost is stale"
+        assert arm.per_1k == arm.price.per_1k and costs.list_price == list_price_of(arm.price), f"{name}: the price is stale"
     _check_derived(state)
 
 
 def _check_derived(state: RouterState) -> None:
     arms = state.arms
-    derived = ("per_1k", "list_price", "log_price", "row", "open", "highest_per_1k", "onboarding", "suspect", "mean_cost_usd")
-    weight, penalties = arms.penalty
-    assert penalties == [weight * c for c in arms.log_price], "penalties are stale"
-    assert arms.prompt_costs or not arms.stack[:, arms.d + 1].any(), "costs are predicted as if no prompt mattered"
+    derived = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
+    assert arms.penalties(0.5) == [0.5 * arm.log_price for arm in arms], "penalties are stale"
+    assert arms.stack.prompt_costs or not arms.stack.rows[:, arms.d + 1].any(), "costs are predicted as if no prompt mattered"
     before = [getattr(arms, name) for name in derived]
     arms.derive()
     for name, value in zip(derived, before, strict=True):
@@ -65,7 +67,7 @@ def _check_books(state: RouterState, records: Mapping[str, RequestRecord]) -> No
     assert math.isclose(state.committed_usd, committed, rel_tol=1e-9, abs_tol=1e-12), "committed is not what is awaited"
     labels = sum(record.label is not None for record in records.values())
     assert state.rewards_applied == labels + gone.rewards, "rewards_applied is not the number of labels"
-    assert (state.pacer is None) == (state.config.budget_usd_per_request is None), "paced without a budget, or not with one"
+    assert state.pacer.budget_usd == state.config.budget_usd_per_request, "another budget is paced than was declared"
     if isinstance(state.pacer, EmaPacer):
         assert 0.0 <= state.pacer.lambda_t <= LAMBDA_MAX, "λ_t out of range"
     if isinstance(state.pacer, DualPacer):

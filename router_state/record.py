@@ -56,7 +56,7 @@ class Label(Struct, frozen=True, gc=False):
     forgotten: float
 
 
-class Applied(Struct, frozen=True, gc=False):
+class Basis(Struct, frozen=True, gc=False):
     """What the state contained when it decided: with the events themselves, enough to decide again.
 
     Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and the same two offsets when the
@@ -93,7 +93,7 @@ class RequestRecord(Struct, gc=False):
     bill: Bill | None = None
     label: Label | None = None
     expired: bool = False
-    applied: Applied | None = None
+    applied: Basis | None = None
     answered_by: str | None = None
 
     @property

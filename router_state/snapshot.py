@@ -7,25 +7,27 @@ of its format and a checksum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
 import orjson
 from msgspec import structs
 
-from router_state import pieces
-from router_state.accounts import cost_piece
+from router_state.arms import SCALARS
+from router_state.books import Forgotten
 from router_state.caps import Bucket
 from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig
-from router_state.dual import DualPacer
+from router_state.cost_model import cost_piece
+from router_state.dual_pacer import DualPacer
+from router_state.errors import CorruptSnapshot
 from router_state.framing import body_of, frame, loads, reading
+from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
-from router_state.record import Applied, Bill, Candidates, Label, RequestRecord
-from router_state.state import Forgotten, RouterState
-from router_state.window import BLOCK, PIECES, Window
+from router_state.record import Basis, Bill, Candidates, Label, RequestRecord
+from router_state.state import RouterState
+from router_state.window import PIECES, Window
 
-ARM_SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
 COUNTERS = (
     "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
     "unreachable",
@@ -35,7 +37,6 @@ RECORD_SCALARS = (
     "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at",
     "offset",
 )  # fmt: skip
-SCALARS = len(RECORD_SCALARS)
 
 
 def pack_config(config: RouterConfig) -> bytes:
@@ -79,117 +80,134 @@ def unpack_config(data: bytes) -> RouterConfig:
 
 def pack_head(state: RouterState) -> bytes:
     """Return counters, pacer, caps, random generator and the scalars of every arm."""
-    arms = state.arms
-    rng = state.rng.bit_generator.state
-    return frame(
-        orjson.dumps(
-            {
-                "counters": [getattr(state, name) for name in COUNTERS],
-                "forgotten": astuple(state.forgotten),
-                "pacer": pack_pacer(state.pacer),
-                "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
-                "rng": [f"{rng['state']['state']:x}", f"{rng['state']['inc']:x}", rng["has_uint32"], rng["uinteger"]],
-                "names": arms.names,
-                "prices": [[price.input_price_per_m, price.output_price_per_m] for price in arms.price],
-                "arms": [getattr(arms, name) for name in ARM_SCALARS],
-            }
-        )
-    )
+    return frame(orjson.dumps(head_of(state)))
 
 
-def pack_pacer(pacer: EmaPacer | DualPacer | None) -> dict[str, Any] | None:
-    """Return a pacer's scalars."""
-    if pacer is None:
-        return None
-    if isinstance(pacer, EmaPacer):
-        return {"ema": [pacer.lambda_t, pacer.cost_ema_usd]}
-    scalars = [pacer.lambda_t, pacer.debt_usd, pacer.target_usd, pacer.stale]
-    return {"dual": scalars, "size": pacer.window.size, "next": pacer.window.next}
+def head_of(state: RouterState) -> dict[str, Any]:
+    """Return what the head holds."""
+    arms, rng = state.arms, state.rng.bit_generator.state
+    columns = list(zip(*(arm.scalars() for arm in arms), strict=True)) or [()] * len(SCALARS)
+    return {
+        "counters": [getattr(state, name) for name in COUNTERS],
+        "forgotten": astuple(state.forgotten),
+        "pacer": state.pacer.pack(),
+        "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
+        "rng": [f"{rng['state']['state']:x}", f"{rng['state']['inc']:x}", rng["has_uint32"], rng["uinteger"]],
+        "names": arms.names,
+        "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
+        "arms": columns,
+    }
 
 
-def unpack(config: bytes, head: bytes, piece: Callable[[str], bytes], open_commitments: Mapping[str, float]) -> RouterState:
+def unpack(piece: Callable[[str], bytes], open_commitments: Mapping[str, float]) -> RouterState:
     """Put a router together from its pieces.
 
     Args:
-        config, head: as packed.
-        piece: returns an array piece by its name.
+        piece: returns a piece by its name, b"" where there is none.
         open_commitments: {request_id: decided_at} of requests whose bill is awaited, in order of their seq.
 
     Raises:
         CorruptSnapshot: a piece is damaged, missing or of another version.
     """
-    state = RouterState.start(unpack_config(config))
+    state = RouterState.start(unpack_config(piece(CONFIG)))
     with reading("head"):
-        _restore(state, loads(head), piece)
+        _restore(state, loads(piece(HEAD)), piece)
     state.open_commitments = dict(open_commitments)
     return state
 
 
 def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
-    for name, value in zip(COUNTERS, body["counters"], strict=True):
-        setattr(state, name, value)
-    seed, inc, has_uint32, uinteger = body["rng"]
+    restore_counters(state, dict(zip(COUNTERS, body["counters"], strict=True)))
+    restore_rng(state, body["rng"])
+    state.buckets = [Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)]
+    state.forgotten = Forgotten(*body["forgotten"])
+    arms = state.arms
+    scalars = zip(*body["arms"], strict=True)
+    for name, (i, o), values in zip(body["names"], body["prices"], scalars, strict=True):
+        arms.restore(name, Price(i, o), values)
+    arms.make_room()
+    for arm in arms:
+        arm.unpack(body_of(piece(arm.name)))
+        arm.costs.unpack(body_of(piece(arm.costs.name)))
+    arms.derive()
+    _restore_pacer(state, body, piece)
+
+
+def restore_counters(state: RouterState, counters: Mapping[str, Any]) -> None:
+    """Fill the counters in; "unreachable" is the pacer's, see `restore_pacer`."""
+    for name in COUNTERS:
+        if name != "unreachable":
+            setattr(state, name, counters[name])
+
+
+def restore_rng(state: RouterState, packed: Sequence[Any]) -> None:
+    """Put the random generator where it was."""
+    seed, inc, has_uint32, uinteger = packed
     state.rng.bit_generator.state = {
         "bit_generator": "PCG64",
         "state": {"state": int(seed, 16), "inc": int(inc, 16)},
         "has_uint32": has_uint32,
         "uinteger": uinteger,
     }
-    state.buckets = [Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)]
-    state.forgotten = Forgotten(*body["forgotten"])
-    state.pacer = _unpack_pacer(body["pacer"], piece, d=state.arms.d)
-    arms = state.arms
-    arms.restore(
-        tuple(body["names"]),
-        prices=[Price(i, o) for i, o in body["prices"]],
-        scalars=dict(zip(ARM_SCALARS, body["arms"], strict=True)),
-    )
-    for k, name in enumerate(arms.names):
-        pieces.unpack_arm(arms, k, body_of(piece(name)))
-        pieces.unpack_costs(arms, k, body_of(piece(cost_piece(name))))
-    arms.derive()
 
 
-def _unpack_pacer(packed: Mapping[str, Any] | None, piece: Callable[[str], bytes], *, d: int) -> EmaPacer | DualPacer | None:
-    if packed is None:
+def _restore_pacer(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
+    packed = body["pacer"]
+    window = restore_pacer(state, packed, unreachable=dict(zip(COUNTERS, body["counters"], strict=True))["unreachable"])
+    if window is not None:
+        for block, name in enumerate(window.pieces):
+            window.unpack(block, body_of(piece(name)))
+
+
+def restore_pacer(state: RouterState, packed: Mapping[str, Any] | None, *, unreachable: bool) -> Window | None:
+    """Give a state the pacer that was packed; return its window, if it has one, whose contexts are still to be filled in."""
+    state.journal.jumped = False
+    budget = state.config.budget_usd_per_request
+    if packed is None or budget is None:
+        if packed is not None or budget is not None:
+            raise CorruptSnapshot("paced without a budget, or not with one")
         return None
     if "ema" in packed:
-        return EmaPacer(*packed["ema"])
-    window = Window(d)
-    window.size, window.next = packed["size"], packed["next"]
-    for block in range(-(-window.size // BLOCK)):
-        pieces.unpack_window(window, block, body_of(piece(PIECES[block])))
-    lambda_t, debt_usd, target_usd, stale = packed["dual"]
-    return DualPacer(lambda_t, debt_usd, target_usd, stale, window)
-
-
-def changed_pieces(state: RouterState) -> list[tuple[str, bytes | None]]:
-    """Return the array pieces that changed since the last call, by name; None for a piece that is gone."""
-    changed = [(name, _pack_piece(state, name)) for name in sorted(state.touched)]
-    state.touched.clear()
-    return changed
-
-
-def all_pieces(state: RouterState) -> dict[str, bytes]:
-    """Return every array piece of a router by name."""
-    packed = {name: _pack_piece(state, name) for name in piece_names(state)}
-    return {name: piece for name, piece in packed.items() if piece is not None}
+        lambda_t, cost_ema_usd = packed["ema"]
+        state.pacer = EmaPacer(budget, lambda_t=lambda_t, cost_ema_usd=cost_ema_usd)
+        return None
+    pacer = state.new_dual_pacer(budget)
+    pacer.restore(packed["dual"])
+    pacer.unreachable = unreachable
+    pacer.window.size, pacer.window.next = packed["size"], packed["next"]
+    state.pacer = pacer
+    return pacer.window
 
 
 def piece_names(state: RouterState) -> list[str]:
-    """Return the names of all array pieces that a router may have."""
-    return [*state.arms.names, *map(cost_piece, state.arms.names), *PIECES]
+    """Return the names of all pieces that a router has, its requests apart."""
+    names = [CONFIG, HEAD, *state.arms.names, *(costs.name for costs in state.arms.costs)]
+    if isinstance(state.pacer, DualPacer):
+        names += state.pacer.window.pieces
+    return names
 
 
-def _pack_piece(state: RouterState, name: str) -> bytes | None:
-    arms = state.arms
-    if name in arms.row:
-        return frame(pieces.pack_arm(arms, arms.row[name]))
+def pack_pieces(state: RouterState) -> dict[str, bytes]:
+    """Return every piece of a router by name, its requests apart."""
+    packed = {name: pack_piece(state, name) for name in piece_names(state)}
+    return {name: piece for name, piece in packed.items() if piece is not None}
+
+
+def pack_piece(state: RouterState, name: str) -> bytes | None:
+    """Return a piece by its name; None where the router has none of it (any more)."""
+    if name == HEAD:
+        return pack_head(state)
+    if name == CONFIG:
+        return pack_config(state.config)
     if name in PIECES:
         pacer = state.pacer
-        return frame(pieces.pack_window(pacer.window, PIECES.index(name))) if isinstance(pacer, DualPacer) else None
-    model = name.removeprefix(cost_piece(""))
-    return frame(pieces.pack_costs(arms, arms.row[model])) if model in arms.row else None
+        if isinstance(pacer, DualPacer) and name in pacer.window.pieces:
+            return frame(pacer.window.pack(PIECES.index(name)))
+        return None
+    arm = state.arms.find(name.removeprefix(cost_piece("")))
+    if arm is None:
+        return None
+    return frame(arm.pack() if name == arm.name else arm.costs.pack())
 
 
 def pack_record(record: RequestRecord) -> bytes:
@@ -215,7 +233,8 @@ def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
     with reading("request"):
         fields = loads(data)
-        scalars, (price, candidates, bill, label, expired, applied, *answered_by) = fields[:SCALARS], fields[SCALARS:]
+        scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
+        price, candidates, bill, label, expired, applied, *answered_by = rest
         return RequestRecord(
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
@@ -224,6 +243,6 @@ def unpack_record(data: bytes) -> RequestRecord:
             bill=None if bill is None else Bill(*bill),
             label=None if label is None else Label(*label),
             expired=expired,
-            applied=None if applied is None else Applied(*applied),
+            applied=None if applied is None else Basis(*applied),
             answered_by=answered_by[0] if answered_by else None,
         )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from router_state import learning
 from router_state.alert import Alert
+from router_state.arms import Arm
 from router_state.config import Vector
 from router_state.drift import REWARD_LIMIT, Suspicion
-from router_state.dual import EVERY, DualPacer
 from router_state.record import Label, RequestRecord
 from router_state.state import RouterState
 
 NOT_LEARNED = -1e9
+"""Stands for what an arm had forgotten when a reward came that it did not learn: nothing is left of it."""
 KNOWN_VARIANCE = 0.25
+"""xᵀA⁻¹x below which a residual is news: that of an arm with a ridge of 1 after three rewards of one kind."""
 FADED = 0.1
+"""Share of what was learned that an accepted drift leaves."""
 
 
 def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) -> float:
@@ -23,67 +26,54 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
     `NOT_LEARNED` where the arm was dropped or is under suspicion. An alarm needs an arm that is known: where xᵀA⁻¹x is large a
     residual only says how little was known.
     """
-    arms, knobs = state.arms, state.config.knobs
-    k = arms.row.get(record.called, -1)
-    if k < 0:
+    arm, knobs = state.arms.find(record.called), state.config.knobs
+    if arm is None:
         return NOT_LEARNED
-    state.touched.add(record.called)
     if knobs.feedback_clock:
-        state.t += 1
-    suspicion = arms.suspicion[k]
-    if suspicion is not None:
-        if record.seq > suspicion.after:
-            _hold_against(state, k, suspicion, x, reward)
+        state.tick()
+    if arm.suspicion is not None:
+        if record.seq > arm.suspicion.after:
+            _hold_against(state, arm, arm.suspicion, x, reward)
         return NOT_LEARNED
-    learning.forget(arms, k, t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
-    residual, variance = learning.observe_reward(arms, k, x, reward=reward)
+    belief = arm.belief
+    belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+    residual, variance = belief.observe(x, reward)
     if knobs.drift_alarms and variance < KNOWN_VARIANCE:
-        shift = arms.watch[k].observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
+        shift = arm.watch.observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
         if shift is not None:
-            _suspect(state, k, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq))
+            state.arms.suspect_of(arm, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq))
             evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
-            _alert(state, k, "drift", shift.size, shift.since, evidence)
-    return arms.forgotten[k]
+            _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
+    return belief.forgotten
 
 
 def revise(state: RouterState, model: str, x: Vector, reward: float, label: Label) -> float:
     """Put a reward in place of the one that was learned; return how much the arm had forgotten when that entered."""
-    arms = state.arms
-    k = arms.row.get(model, -1)
-    if k < 0:
+    arm = state.arms.find(model)
+    if arm is None:
         return NOT_LEARNED
-    state.touched.add(model)
-    discount = math.exp(label.forgotten - arms.forgotten[k])
-    learning.revise_reward(arms, k, x, difference=reward - label.reward, discount=discount)
+    discount = math.exp(label.forgotten - arm.belief.forgotten)
+    arm.belief.revise(x, difference=reward - label.reward, discount=discount)
     return label.forgotten
 
 
-def _hold_against(state: RouterState, k: int, suspicion: Suspicion, x: Vector, reward: float) -> None:
-    arms = state.arms
-    suspicion.observe(predicted=arms.theta[k].dot(x).item(), reward=reward, sigma=arms.watch[k].sigma)
+def _hold_against(state: RouterState, arm: Arm, suspicion: Suspicion, x: Vector, reward: float) -> None:
+    arm.test_suspicion(x, reward)
     if suspicion.over:
-        _suspect(state, k, None)
+        state.arms.suspect_of(arm, None)
         evidence = {"likelihood_ratio": suspicion.evidence, "rewards": suspicion.count}
-        _alert(state, k, "recovered", -suspicion.offset, suspicion.since, evidence)
+        _alert(state, arm, "recovered", size=-suspicion.offset, since=suspicion.since, evidence=evidence)
     elif suspicion.accepted:
-        _suspect(state, k, None)
-        arms.theta[k][-1] += suspicion.offset
-        arms.forgotten[k] -= math.log(FADED)
-        learning.restore_ridge(arms, k, decay=arms.decay[k] * FADED, ridge=state.config.knobs.ridge)
+        state.arms.suspect_of(arm, None)
+        arm.belief.shift(suspicion.offset)
+        arm.belief.fade(FADED, ridge=state.config.knobs.ridge)
 
 
-def _suspect(state: RouterState, k: int, suspicion: Suspicion | None) -> None:
-    state.arms.suspicion[k] = suspicion
-    state.arms.derive()
-    if isinstance(state.pacer, DualPacer):
-        state.pacer.stale = EVERY
-
-
-def _alert(state: RouterState, k: int, kind: str, size: float, since: float, evidence: dict[str, float]) -> None:
-    state.alerts.append(
+def _alert(state: RouterState, arm: Arm, kind: str, *, size: float, since: float, evidence: Mapping[str, float]) -> None:
+    state.journal.alerts.append(
         Alert(
             kind=kind,
-            model=state.arms.names[k],
+            model=arm.name,
             signal="reward",
             direction="up" if size > 0.0 else "down",
             size=abs(size),

@@ -9,6 +9,7 @@ from router_state.config import Knobs, Matrix, Prior, Vector
 from router_state.errors import InvalidConfig
 
 DEFAULT_GUESS = 0.5
+"""Mean reward of a model of which a prior says nothing."""
 
 
 def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
@@ -47,7 +48,7 @@ def from_guess(d: int, expected_reward: float, *, n_eff: float, ridge: float) ->
 
 def typical(arms: Arms) -> Vector:
     """Return the mean coefficients of the arms that take traffic and have been met, shape (d,); zeros if there are none."""
-    met = [arms.theta[k] for k in range(len(arms)) if arms.retired_at[k] is None and arms.pulls_left[k] == 0]
+    met = [arm.belief.theta for arm in arms.taking if arm.pulls_left == 0]
     mean: Vector = np.mean(met, axis=0) if met else np.zeros(arms.d)
     return mean
 
@@ -64,11 +65,11 @@ def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Ma
         return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)
     n_eff = knobs.n_eff if prior.n_eff is None else prior.n_eff
     if prior.like is not None:
-        if prior.like not in arms.names:
+        known = arms.find(prior.like)
+        if known is None:
             raise InvalidConfig(f"a prior is like {prior.like!r}, which is not in the portfolio")
-        k = arms.index(prior.like)
-        A = arms.A(k)
-        return from_offline(A, A @ arms.theta[k], n_eff=n_eff, ridge=ridge)
+        A = known.belief.A()
+        return from_offline(A, A @ known.belief.theta, n_eff=n_eff, ridge=ridge)
     if prior.A is not None and prior.b is not None:
         if prior.A.shape != (d, d) or prior.b.shape != (d,):
             raise InvalidConfig(f"a prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} dimensions")

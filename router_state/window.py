@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from router_state.arms import Arms
 from router_state.config import Matrix, Vector
 from router_state.cost_model import SPAN
-from router_state.errors import NonFiniteInput
+from router_state.errors import CorruptSnapshot, NonFiniteInput
+from router_state.journal import Journal
 
 LENGTH = 128
+"""Contexts that λ_t is solved over (benchmarks.frontier: 64 paces worse, 256 follows later)."""
 BLOCK = 8
+"""Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
+"""Of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 
 
@@ -25,16 +30,26 @@ class Window:
         size: slots in use; next: the slot that is written next.
     """
 
-    __slots__ = ("contexts", "limited", "next", "size")
+    __slots__ = ("_journal", "contexts", "limited", "next", "size")
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, journal: Journal) -> None:
+        self._journal = journal
         self.contexts: npt.NDArray[np.float32] = np.zeros((LENGTH, d), dtype=np.float32)
         self.limited: dict[int, frozenset[str]] = {}
         self.size = 0
         self.next = 0
 
-    def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
-        """Take a context in for the oldest one; return its slot."""
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Names of the pieces that hold its contexts."""
+        return PIECES[: -(-self.size // BLOCK)]
+
+    def give_up(self) -> None:
+        """Report that the window is given up: its pieces are to be deleted."""
+        self._journal.pieces.update(self.pieces)
+
+    def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> None:
+        """Take a context in for the oldest one."""
         slot = self.next
         self.contexts[slot] = x
         if limited_to is not None:
@@ -44,7 +59,7 @@ class Window:
         self.next = (slot + 1) % LENGTH
         if self.size < LENGTH:
             self.size += 1
-        return slot
+        self._journal.pieces.add(PIECES[slot // BLOCK])
 
     def candidates(self, arms: Arms) -> tuple[Matrix, Matrix]:
         """Return scores and expected costs in dollars of every arm for every context, shape (size, K), as they are known now.
@@ -55,22 +70,45 @@ class Window:
         # Whether values are finite is looked at, not what flags the processor has: kernels of a BLAS set them for lanes of a
         # register that no result comes from.
         with np.errstate(all="ignore"):
-            both = self.contexts[:n].dot(arms.stack[:, d:].reshape(2 * K, d).astype(np.float32).T)
+            both = self.contexts[:n].dot(arms.stack.rows[:, d:].reshape(2 * K, d).astype(np.float32).T)
         if not np.isfinite(both).all():
             raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
         scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
-            scores += [0.0 if suspicion is None else suspicion.offset for suspicion in arms.suspicion]
-        ratios = np.array(arms.ratio)
+            scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
+        ratios = np.array([model.ratio for model in arms.costs])
         costs += ratios
         np.maximum(costs, ratios / SPAN, out=costs)
         np.minimum(costs, ratios * SPAN, out=costs)
-        costs *= arms.list_price
-        closed = [k for k, at in enumerate(arms.retired_at) if at is not None]
+        costs *= [model.list_price for model in arms.costs]
+        self._close(arms, scores, costs)
+        return scores, costs
+
+    def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
+        """Let no arm win where it could not be chosen."""
+        closed = [k for k, arm in enumerate(arms) if arm.retired_at is not None]
         if closed:
             scores[:, closed], costs[:, closed] = CLOSED_SCORE, CLOSED_COST
         for slot, models in self.limited.items():
             shut = [k for k, name in enumerate(arms.names) if name not in models]
             if len({*closed, *shut}) < len(arms):
                 scores[slot, shut], costs[slot, shut] = CLOSED_SCORE, CLOSED_COST
-        return scores, costs
+
+    def pack(self, block: int) -> bytes:
+        """Return eight contexts and what their requests were limited to."""
+        start = block * BLOCK
+        limited = {str(i): sorted(self.limited[start + i]) for i in range(BLOCK) if start + i in self.limited}
+        contexts = self.contexts[start : start + BLOCK].astype("<f4", copy=False).tobytes()
+        return contexts + (orjson.dumps(limited) if limited else b"")
+
+    def unpack(self, block: int, data: bytes) -> None:
+        """Invert `pack`. Raises CorruptSnapshot."""
+        start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
+        if len(data) < size:
+            raise CorruptSnapshot(f"a block of contexts has {len(data)} bytes, not {size}")
+        self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
+        try:
+            limited = orjson.loads(data[size:]) if len(data) > size else {}
+        except orjson.JSONDecodeError as error:
+            raise CorruptSnapshot(str(error)) from None
+        self.limited.update({start + int(i): frozenset(models) for i, models in limited.items()})

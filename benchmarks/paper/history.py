@@ -12,7 +12,6 @@ import orjson
 
 from agents.wire import config_of, route_value
 from router_state.engine import Engine
-from router_state.record import Applied
 from schemas.event import decode_keyed
 from schemas.routers import RouterDeclared
 from streams.simulate.policies import Finished
@@ -49,9 +48,8 @@ class Recorder:
         if outcomes is not None:
             body["metadata"] = {"outcomes": {m: {"reward": r, "cost_usd": c} for m, (r, c) in outcomes.items()}}
         offset = self._write("requests", orjson.dumps(body))
-        state = self._engine.state
-        record = self._engine.decide(request_id, x, now=self._at, offset=offset)
-        record.applied = Applied(self._next["costs"] - 1, self._next["rewards"] - 1, state.expired, -1, -1)
+        contained = self._next["costs"] - 1, self._next["rewards"] - 1
+        record = self._engine.decide(request_id, x, now=self._at, offset=offset, contained=contained)
         self._write("routes", route_value(ROUTER, request_id, record, repeat=False))
         self._records.trim(self._engine)
         return record.model

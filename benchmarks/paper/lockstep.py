@@ -149,4 +149,4 @@ def _believed(data: Benchmark, n_eff: float | None, priors: Priors) -> tuple[np.
         for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
     }
     arms = Engine.start(RouterConfig(models, None, dimensions=data.contexts.shape[1], knobs=knobs)).state.arms
-    return np.stack([arms.A_inv(k) for k in range(len(arms))]), np.stack(arms.theta)
+    return np.stack([arms[k].belief.A_inv() for k in range(len(arms))]), np.stack([belief.theta for belief in arms.beliefs])

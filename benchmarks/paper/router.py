@@ -65,8 +65,8 @@ class Router:
         if booked is not None:
             # No declaration can say this: the engine knows one list price.
             arms = self._engine.state.arms
-            arms.log_price[arms.index(model)] = log_price(price.per_1k)
-            arms.penalty = (0.0, [0.0] * len(arms))
+            arms[model].log_price = log_price(price.per_1k)
+            arms.derive()
 
     def _configure(self) -> None:
         self._config = replace(self._config, models=self._models, offset=self._config.offset + 1)
@@ -84,8 +84,7 @@ class Router:
             reward, cost = float(rewards[i, k]), float(costs[i, k])
             engine.settle(request_id, cost_usd=cost)
             engine.learn(request_id, reward=reward)
-            engine.state.touched.clear()
-            engine.state.alerts.clear()
+            engine.take_alerts()
             self._records.trim(engine)
             arms[at], earned[at], paid[at], lambdas[at] = k, reward, cost, record.lambda_t
         return Outcome(arms, earned, paid, lambdas)

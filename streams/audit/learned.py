@@ -119,7 +119,7 @@ class LearnedCheck:
 
     def _compare_pacing(self, where: str, found: RouterState, again: RouterState) -> None:
         terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
-        ours, theirs = found.pacing_terms(), again.pacing_terms()
+        ours, theirs = found.pacer.terms(), again.pacer.terms()
         terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
         for name, (value, expected) in terms.items():
             if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
@@ -130,11 +130,11 @@ def _statistics(name: str, found: RouterState, again: RouterState) -> Iterator[t
     if name not in again.arms.names:
         yield "presence", np.ones(1), np.zeros(1)
         return
-    k, j = found.arms.index(name), again.arms.index(name)
-    yield "A", found.arms.A(k), again.arms.A(j)
-    yield "b", found.arms.b(k), again.arms.b(j)
-    yield "w", np.asarray(found.arms.w[k]), np.asarray(again.arms.w[j])
-    yield "θ", np.asarray(found.arms.theta[k]), np.asarray(again.arms.theta[j])
+    mine, theirs = found.arms[name], again.arms[name]
+    yield "A", mine.belief.A(), theirs.belief.A()
+    yield "b", mine.belief.b(), theirs.belief.b()
+    yield "w", mine.costs.w, theirs.costs.w
+    yield "θ", mine.belief.theta, theirs.belief.theta
 
 
 def _expire(engine: Engine, count: int) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
-from router_state.record import Applied
+from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.reasons import Reason
@@ -72,7 +72,7 @@ class Decision(Struct, frozen=True, gc=False):
     config_offset: int
     decided_at: datetime
     repeat: bool
-    applied: Applied | None = None
+    applied: Basis | None = None
     candidates: list[Candidate] | None = None
 
     @property

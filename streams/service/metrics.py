@@ -19,7 +19,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from router_state.engine import Outcome
+from router_state.changes import Outcome
 from schemas.reasons import Reason
 from schemas.routes import RouteReason
 

@@ -21,13 +21,7 @@ KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "
 
 
 class Decider(Protocol):
-    """One policy in a simulation.
-
-    Attributes:
-        alerts: what was raised; whoever reads them takes them off.
-    """
-
-    alerts: list[Alert]
+    """One policy in a simulation."""
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force."""
@@ -43,6 +37,10 @@ class Decider(Protocol):
 
     def reward(self, request_id: str, reward: float) -> None:
         """Take a reward in."""
+        ...
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what was raised since the last call."""
         ...
 
 
@@ -67,7 +65,6 @@ class EngineDecider:
         self._versions = 0
         self._records = Finished(REMEMBERED)
         self._engine: Engine | None = None
-        self.alerts: list[Alert] = []
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
@@ -80,7 +77,6 @@ class EngineDecider:
         self._versions += 1
         if self._engine is None:
             self._engine = Engine.start(config, self._records)
-            self.alerts = self._engine.state.alerts
         else:
             self._engine.configure(config, now=at)
 
@@ -110,6 +106,10 @@ class EngineDecider:
         if request_id in self._records:
             self.engine.learn(request_id, reward=reward)
 
+    def take_alerts(self) -> list[Alert]:
+        """Return what the engine has raised."""
+        return self.engine.take_alerts()
+
 
 class NoModel(RouterStateError):
     """The policy has no model for this request."""
@@ -123,7 +123,6 @@ class StaticDecider:
     def __init__(self, choose: Callable[[str, Case, list[str]], str | None]) -> None:
         self._choose = choose
         self._models: list[str] = []
-        self.alerts: list[Alert] = []
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Note which models there are."""
@@ -141,6 +140,10 @@ class StaticDecider:
 
     def reward(self, request_id: str, reward: float) -> None:
         """Learn nothing."""
+
+    def take_alerts(self) -> list[Alert]:
+        """Raise nothing."""
+        return []
 
 
 def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:

@@ -165,9 +165,8 @@ class Simulation:
             run.later(cost_lags, request_id, cost, is_bill=True)
         if reward is not None:
             run.later(reward_lags, request_id, reward, is_bill=False)
-        if alerts := run.decider.alerts:
+        if alerts := run.decider.take_alerts():
             track.alerts += [(index, alert.kind, alert.model, alert.direction) for alert in alerts]
-            alerts.clear()
 
     def _compare(self, case: Case) -> None:
         if self._comparison is not None:

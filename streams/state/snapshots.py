@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from router_state.arms import Arms
+from router_state.arms import Arm
 from router_state.export import Exported
 
 COUNTS = (
@@ -25,7 +25,7 @@ COUNTS = (
 def summary(exported: Exported, data: bytes) -> dict[str, Any]:
     """Return a snapshot for people and programs; `evidence` is the bias entry of A: rewards weighed by age, and the ridge."""
     state = exported.state
-    terms = state.pacing_terms()
+    terms = state.pacer.terms()
     return {
         "about": exported.about,
         "format": exported.layout,
@@ -41,7 +41,7 @@ def summary(exported: Exported, data: bytes) -> dict[str, Any]:
         "rewards_applied": state.rewards_applied,
         "spend_usd": state.spend_usd,
         "committed_usd": state.committed_usd,
-        "models": {name: _model(state.arms, k) for k, name in enumerate(state.arms.names)},
+        "models": {arm.name: _model(arm) for arm in state.arms},
     }
 
 
@@ -62,23 +62,22 @@ def difference(before: Exported, after: Exported) -> dict[str, Any]:
     return {"models": models, "router": router}
 
 
-def _model(arms: Arms, k: int) -> dict[str, Any]:
-    price = arms.price[k]
-    state = "retired" if arms.retired_at[k] is not None else "suspect" if arms.suspicion[k] is not None else "in traffic"
-    if arms.pulls_left[k]:
-        state = f"onboarding, {arms.pulls_left[k]} to go"
+def _model(arm: Arm) -> dict[str, Any]:
+    state = "retired" if arm.retired_at is not None else "suspect" if arm.suspicion is not None else "in traffic"
+    if arm.pulls_left:
+        state = f"onboarding, {arm.pulls_left} to go"
     return {
-        "input_price_per_m": price.input_price_per_m,
-        "output_price_per_m": price.output_price_per_m,
-        "evidence": float(arms.A(k)[-1, -1]),
-        "cost_ratio": arms.ratio[k],
-        "expected_cost_usd": arms.mean_cost_usd[k],
+        "input_price_per_m": arm.price.input_price_per_m,
+        "output_price_per_m": arm.price.output_price_per_m,
+        "evidence": float(arm.belief.A()[-1, -1]),
+        "cost_ratio": arm.costs.ratio,
+        "expected_cost_usd": arm.costs.mean_usd,
         "state": state,
     }
 
 
 def _moved(before: Exported, after: Exported, name: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
-    theta = [exported.state.arms.theta[exported.state.arms.index(name)] for exported in (before, after)]
+    theta = [exported.state.arms[name].belief.theta for exported in (before, after)]
     if theta[0].shape == theta[1].shape and (theta[0] == theta[1]).all() and old == new:
         return None
     comparable = theta[0].shape == theta[1].shape

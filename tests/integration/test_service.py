@@ -44,8 +44,8 @@ async def test_request_is_decided_paid_and_learned_from(service: RunningService)
     invariants.check(after.state, after.records)
     shown = service.lambda_of(HOME)
     assert (shown["spend_usd"], shown["committed_usd"], shown["in_flight"]) == (0.004, 0.0, 0)
-    arm = after.state.arms.index(route["model"])
-    assert not np.array_equal(before.state.arms.theta[arm], after.state.arms.theta[arm])
+    arm = after.state.arms.row[route["model"]]
+    assert not np.array_equal(before.state.arms[arm].belief.theta, after.state.arms[arm].belief.theta)
     assert shown["lambda_t"] == after.state.lambda_t
 
 

@@ -112,10 +112,10 @@ class Pair:
         bandit, arms, state = self.library.bandit, self.engine.state.arms, self.engine.state
         assert bandit.t == state.t
         for k, name in enumerate(arms.names):
-            assert np.abs(arms.theta[k] - bandit.theta[name]).max() <= TOLERANCE
-            assert np.abs(arms.A_inv(k) - bandit.A_inv[name]).max() <= TOLERANCE
-            assert np.abs(arms.A(k) - bandit.A[name]).max() <= TOLERANCE * np.abs(bandit.A[name]).max()
-            assert np.abs(arms.b(k) - bandit.b[name]).max() <= TOLERANCE * np.abs(bandit.b[name]).max()
+            assert np.abs(arms[k].belief.theta - bandit.theta[name]).max() <= TOLERANCE
+            assert np.abs(arms[k].belief.A_inv() - bandit.A_inv[name]).max() <= TOLERANCE
+            assert np.abs(arms[k].belief.A() - bandit.A[name]).max() <= TOLERANCE * np.abs(bandit.A[name]).max()
+            assert np.abs(arms[k].belief.b() - bandit.b[name]).max() <= TOLERANCE * np.abs(bandit.b[name]).max()
         if self.library.budget_pacer is not None:
             assert abs(state.lambda_t - self.library.budget_pacer.lambda_t) <= TOLERANCE
         invariants.check(state, self.engine.records)

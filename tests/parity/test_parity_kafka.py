@@ -67,5 +67,5 @@ async def test_the_service_decides_as_the_library_does(
         both.compare()
         learned = (await service.engine(HOME)).state
         for name in MODELS:
-            k = learned.arms.index(name)
-            assert np.abs(learned.arms.theta[k] - both.library.bandit.theta[name]).max() <= TOLERANCE
+            k = learned.arms.row[name]
+            assert np.abs(learned.arms[k].belief.theta - both.library.bandit.theta[name]).max() <= TOLERANCE

@@ -13,10 +13,12 @@ import numpy.typing as npt
 from router_state import snapshot
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.journal import CONFIG, HEAD
 from router_state.record import RequestRecord
 
 Array = npt.NDArray[np.float64]
 
+_NAMES = {CONFIG: "config", HEAD: "head"}
 CHEAP, MIDDLE, DEAR = Price(0.1, 0.1), Price(0.5, 1.5), Price(1.25, 10.0)
 PORTFOLIO = {"cheap": CHEAP, "middle": MIDDLE, "dear": DEAR}
 
@@ -92,9 +94,13 @@ def weighted_sums(observations: Sequence[Observation], *, gamma: float, ridge: f
 def freeze(engine: Engine) -> dict[str, bytes]:
     """Return everything that a router is, as bytes, piece by piece."""
     state = engine.state
-    pieces = {"config": snapshot.pack_config(state.config), "head": snapshot.pack_head(state)}
-    pieces |= {f"array {name}": piece for name, piece in snapshot.all_pieces(state).items()}
+    pieces = {named(name): piece for name, piece in snapshot.pack_pieces(state).items()}
     return pieces | {f"request {request_id}": snapshot.pack_record(record) for request_id, record in engine.records.items()}
+
+
+def named(piece: str) -> str:
+    """Return how `freeze` calls a piece."""
+    return _NAMES.get(piece, f"array {piece}")
 
 
 def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
@@ -106,7 +112,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
             record.x = contexts[key.removeprefix("request ")]
             records[key.removeprefix("request ")] = record
     awaited = {request_id: r.decided_at for request_id, r in records.items() if r.bill is None and not r.expired}
-    state = snapshot.unpack(pieces["config"], pieces["head"], lambda name: pieces[f"array {name}"], awaited)
+    state = snapshot.unpack(lambda name: pieces[named(name)], awaited)
     return Engine(state, records)
 
 

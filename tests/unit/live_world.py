@@ -76,8 +76,7 @@ class World:
             self.spent.append(float(PRICES[record.model].per_1k * tokens * self.factor(record.model)))
             self.chosen.append(record.model)
             self.reasons.append(record.reason)
-            self.alerts += self.engine.state.alerts
-            self.engine.state.alerts.clear()
+            self.alerts += self.engine.take_alerts()
         return float(np.mean(self.spent[start:]))
 
     def answer(self, i: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from router_state import export
 from router_state.config import Cap, Price
-from router_state.dual import DualPacer
+from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
 from streams.state.snapshots import summary
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
@@ -49,7 +49,7 @@ def _suspect() -> Engine:
     engine = _played(150, epsilon=0.3)
     for _ in range(10):
         play(engine, 10, only="dear", reward=0.0)
-    assert engine.state.arms.suspicion[engine.state.arms.row["dear"]] is not None
+    assert engine.state.arms["dear"].suspicion is not None
     return engine
 
 

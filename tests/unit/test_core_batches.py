@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import batches, errors, invariants
-from router_state.engine import Engine, Outcome
+from router_state.changes import Outcome
+from router_state.engine import Engine
 from router_state.record import RequestRecord
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, Array, context, declaration, freeze
 
@@ -49,13 +50,18 @@ def equal(one: Engine, other: Engine) -> None:
     a, b = one.state, other.state
     assert (a.t, a.seq, a.settled, a.rewards_applied) == (b.t, b.seq, b.settled, b.rewards_applied)
     assert list(a.open_commitments) == list(b.open_commitments)
-    assert (a.arms.last_update, a.arms.last_played) == (b.arms.last_update, b.arms.last_played)
-    assert (a.latest, a.arms.pulls_left) == (b.latest, b.arms.pulls_left)
+    for mine, theirs in zip(a.arms, b.arms, strict=True):
+        assert mine.belief.last_update == theirs.belief.last_update and mine.belief.last_played == theirs.belief.last_played
+        assert mine.pulls_left == theirs.pulls_left
+        assert mine.belief.decay == pytest.approx(theirs.belief.decay, abs=1e-9)
+    assert a.latest == b.latest
     for k in range(len(a.arms)):
-        np.testing.assert_allclose(a.arms.A_inv(k), b.arms.A_inv(k), rtol=0, atol=1e-9)
-        np.testing.assert_allclose(a.arms.theta[k], b.arms.theta[k], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(a.arms[k].belief.A_inv(), b.arms[k].belief.A_inv(), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(a.arms[k].belief.theta, b.arms[k].belief.theta, rtol=0, atol=1e-9)
     np.testing.assert_allclose(
-        [a.lambda_t, a.committed_usd, *a.arms.decay], [b.lambda_t, b.committed_usd, *b.arms.decay], atol=1e-9
+        [a.lambda_t, a.committed_usd],
+        [b.lambda_t, b.committed_usd],
+        atol=1e-9,
     )
     for mine, yours in zip(one.records.values(), other.records.values(), strict=True):
         assert (mine.model, mine.label) == (yours.model, yours.label)

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import invariants
+from router_state.changes import Outcome
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.engine import Engine, Outcome
+from router_state.engine import Engine
+from router_state.events import Orphaned
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
 PROFILES = ("paper", "live")
@@ -114,7 +116,7 @@ def test_a_commitment_without_a_bill_expires_once_and_its_bill_still_counts() ->
 
 def test_a_bill_without_a_decision_is_counted_apart() -> None:
     engine = decided(1)
-    engine.book_unmatched(0.125)
+    engine.apply(Orphaned(0.125), 0.0)
     assert (engine.state.unmatched_cost_usd, engine.state.spend_usd) == (0.125, 0.0)
 
 
@@ -126,11 +128,11 @@ def test_a_removed_model_takes_no_traffic_and_still_settles_and_learns() -> None
         assert engine.decide(str(n), context(1, 2, 3), now=2.0).model != "dear"
     engine.settle("a", cost_usd=0.01)
     engine.learn("a", reward=1.0)
-    k = engine.state.arms.index("dear")
-    assert engine.state.arms.theta[k] @ context(1, 2, 3) > 0.9
-    knew = engine.state.arms.theta[k].copy()
+    k = engine.state.arms.row["dear"]
+    assert engine.state.arms[k].belief.theta @ context(1, 2, 3) > 0.9
+    knew = engine.state.arms[k].belief.theta.copy()
     engine.configure(declaration(), now=3.0)
-    assert (engine.state.arms.theta[engine.state.arms.index("dear")] == knew).all()
+    assert (engine.state.arms["dear"].belief.theta == knew).all()
     assert engine.decide("back", context(1, 2, 3), now=4.0, allowed_models=["dear"]).model == "dear"
     invariants.check(engine.state, engine.records)
 

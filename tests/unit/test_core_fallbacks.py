@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from router_state import invariants, snapshot
+from router_state.changes import Outcome
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.engine import Engine, Outcome
+from router_state.engine import Engine
 from router_state.errors import UnpricedModel
+from router_state.journal import HEAD
 
 X = np.array([0.5, -0.5, 1.0])
 SMALL, LARGE = Price(0.1, 0.4), Price(1.25, 10.0)
@@ -27,15 +29,20 @@ def decided(profile: str = "live") -> Engine:
     return router
 
 
+def learned(router: Engine) -> dict[str, bytes]:
+    """Return what a router knows, its counters apart."""
+    return {name: piece for name, piece in snapshot.pack_pieces(router.state).items() if name != HEAD}
+
+
 @pytest.mark.parametrize("profile", ["live", "paper"])
 def test_a_fallbacks_bill_settles_the_late_decision_and_teaches_the_fallback(profile: str) -> None:
     router = decided(profile)
     arms = router.state.arms
-    bills = dict(zip(arms.names, arms.bills, strict=True))
+    bills = {arm.name: arm.costs.bills for arm in arms}
     assert router.settle("r", tokens=(1000, 500), model="small") is Outcome.APPLIED
     assert router.state.spend_usd == pytest.approx(SMALL.cost_usd(input_tokens=1000, output_tokens=500))
     assert (router.state.settled, router.state.committed_usd, router.state.open_commitments) == (1, 0.0, {})
-    after = dict(zip(arms.names, arms.bills, strict=True))
+    after = {arm.name: arm.costs.bills for arm in arms}
     assert (after["small"] - bills["small"], after["large"] - bills["large"]) == (1, 0)
     assert router.settle("r", cost_usd=5.0, model="large") is Outcome.DUPLICATE
     assert router.state.spend_usd == pytest.approx(3e-4)
@@ -52,11 +59,11 @@ def test_a_bills_revision_is_priced_as_the_bill_was() -> None:
 @pytest.mark.parametrize("named", ["by the bill", "by the reward"])
 def test_a_reward_is_learned_of_the_model_that_was_called(named: str) -> None:
     router = decided()
-    before = snapshot.all_pieces(router.state)
+    before = snapshot.pack_pieces(router.state)
     router.settle("r", cost_usd=1e-4, model="small" if named == "by the bill" else None)
     assert router.learn("r", reward=0.8, model=None if named == "by the bill" else "small") is Outcome.APPLIED
     assert router.learn("r", reward=0.2, rank=9, source="human", model="large") is Outcome.REVISED
-    after = snapshot.all_pieces(router.state)
+    after = snapshot.pack_pieces(router.state)
     assert (after["large"] == before["large"], after["small"] == before["small"]) == (True, False)
 
 
@@ -72,14 +79,14 @@ def test_a_decision_that_came_after_all_is_booked_as_if_in_time() -> None:
 
 def test_a_model_outside_the_portfolio_is_billed_in_dollars_only_and_teaches_nothing() -> None:
     router = decided()
-    before = snapshot.all_pieces(router.state)
+    before = learned(router)
     with pytest.raises(UnpricedModel):
         router.settle("r", tokens=(10, 10), model="elsewhere")
     assert router.state.open_commitments
     assert router.settle("r", cost_usd=0.003, model="elsewhere") is Outcome.APPLIED
     assert router.learn("r", reward=1.0) is Outcome.APPLIED
     assert router.state.spend_usd == 0.003
-    assert snapshot.all_pieces(router.state) == before
+    assert learned(router) == before
 
 
 def test_what_was_called_is_remembered_across_a_restart() -> None:

@@ -69,7 +69,7 @@ def test_a_budget_that_is_hardly_a_number_is_solved_too() -> None:
 
 def mean_costs(engine: Engine) -> dict[str, float]:
     """Return what a call of each model is expected to cost."""
-    return dict(zip(engine.state.arms.names, engine.state.arms.mean_cost_usd, strict=True))
+    return {arm.name: arm.costs.mean_usd for arm in engine.state.arms}
 
 
 def settled(late: int = 100) -> tuple[Engine, str]:
@@ -89,7 +89,7 @@ def test_two_bills_of_nothing_do_not_make_a_model_free(cost: float) -> None:
     assert mean_costs(engine)[model] > before / 12.0
     if cost == 0.0:
         assert mean_costs(engine)[model] > 0.9 * before
-        assert not engine.state.alerts
+        assert not engine.take_alerts()
 
 
 def test_bills_of_nothing_say_what_they_say_in_the_mean() -> None:
@@ -133,19 +133,19 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
     w.quality = lambda model, mean: 0.2 if model == "middle" else mean
     arms = w.engine.state.arms
     k = arms.row["middle"]
-    while not (arms.suspect and arms.suspicion[k] is not None and arms.suspicion[k].count >= 400):  # type: ignore[union-attr]
+    while not (arms.suspect and arms[k].suspicion is not None and arms[k].suspicion.count >= 400):  # type: ignore[union-attr]
         w.play(1)
         w.engine.decide(f"m{len(w.spent)}", np.ones(D), now=float(len(w.spent)), allowed_models=["middle"])
         w.engine.learn(f"m{len(w.spent)}", reward=0.2)
     label = w.engine.records[first].label
     assert label is not None
-    while arms.suspicion[k] is not None:
+    while arms[k].suspicion is not None:
         w.engine.decide("last", np.ones(D), now=1e4, allowed_models=["middle"])
         w.engine.learn("last", reward=0.2)
         w.engine.records.pop("last")
-    before = arms.b(k)
+    before = arms[k].belief.b()
     w.engine.learn(first, reward=0.0, revision=5)
-    x, moved = w.engine.records[first].x, arms.b(k) - before
+    x, moved = w.engine.records[first].x, arms[k].belief.b() - before
     assert x is not None
     weight = float(moved @ x / (x @ x)) / -label.reward
     assert 0.0 < weight < 0.1
@@ -158,7 +158,7 @@ def test_the_mean_of_the_paper_s_pacer_stays_a_mean_of_costs_though_bills_come_l
         engine.decide(str(i), context(*rng.normal(size=3)), now=float(i))
         if i >= 100:
             engine.settle(str(i - 100), cost_usd=1e-5)
-        means.append(engine.state.pacing_terms()["cost_ema_usd"])
+        means.append(engine.state.pacer.terms()["cost_ema_usd"])
     assert min(means) > 0.0
     export.unpack(export.pack(engine.state, {}))
 
@@ -168,7 +168,7 @@ def test_a_score_that_is_not_finite_refuses_and_changes_nothing(profile: str) ->
     engine = Engine.start(paper_declaration(profile=profile))
     for i in range(20):
         engine.decide(str(i), context(0.1, 0.2, 0.3), now=float(i))
-    engine.state.arms.theta[1][0] = math.nan
+    engine.state.arms[1].belief.theta[0] = math.nan
     before = freeze(engine)
     with pytest.raises(errors.NonFiniteInput):
         engine.decide("next", context(0.1, 0.2, 0.3), now=21.0)
@@ -193,8 +193,8 @@ def test_without_forgetting_the_inverse_stays_the_inverse(constant: bool) -> Non
         engine.records.pop("r")
         A, b = A + np.outer(x, x), b + x * ((i % 10) / 10)
     arms = engine.state.arms
-    assert np.abs(arms.A_inv(0) @ A - np.eye(4)).max() < 1e-9
-    np.testing.assert_allclose(arms.theta[0], np.linalg.solve(A, b), atol=1e-9)
+    assert np.abs(arms[0].belief.A_inv() @ A - np.eye(4)).max() < 1e-9
+    np.testing.assert_allclose(arms[0].belief.theta, np.linalg.solve(A, b), atol=1e-9)
 
 
 def test_steps_are_bounded_by_a_constant() -> None:

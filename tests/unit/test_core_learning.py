@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import invariants
-from router_state.engine import Engine, Outcome
+from router_state.changes import Outcome
+from router_state.engine import Engine
 from tests.unit.core_reference import DenseArm, Observation, context, declaration, weighted_sums
 
 features = st.lists(st.integers(-30, 30).map(lambda n: n / 10.0), min_size=3, max_size=3)
@@ -36,10 +37,10 @@ def test_one_by_one_equals_from_scratch(steps: list[tuple[list[float], float, st
     state = engine.state
     for k, name in enumerate(state.arms.names):
         A, b = dense[name].statistics(gamma=gamma, ridge=ridge, d=4)
-        np.testing.assert_allclose(state.arms.A(k), A, rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(state.arms.A_inv(k), np.linalg.inv(A), rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(state.arms.b(k), b, rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(state.arms.theta[k], np.linalg.solve(A, b), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].belief.A(), A, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].belief.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].belief.b(), b, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-8)
     invariants.check(state, engine.records)
 
 
@@ -47,8 +48,8 @@ def test_one_by_one_equals_from_scratch(steps: list[tuple[list[float], float, st
 def test_without_restored_ridge_an_observation_weighs_gamma_to_its_age(steps: list[tuple[list[float], float, str, int]]) -> None:
     engine, dense = rewarded([(x, r, "cheap", idle) for x, r, _, idle in steps], gamma=0.9995)
     A, b = weighted_sums(dense["cheap"].observations, gamma=0.9995, ridge=1.0, d=4)
-    np.testing.assert_allclose(engine.state.arms.A(0), A, rtol=1e-9)
-    np.testing.assert_allclose(engine.state.arms.b(0), b, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(engine.state.arms[0].belief.A(), A, rtol=1e-9)
+    np.testing.assert_allclose(engine.state.arms[0].belief.b(), b, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [26, 70, 385])
@@ -63,8 +64,8 @@ def test_many_dimensions_equal_the_sum_too(d: int) -> None:
         observations.append(Observation(engine.state.t, x, n / 45))
         if n % 9 == 4:
             A, b = weighted_sums(observations, gamma=0.997, ridge=1.0, d=d)
-            np.testing.assert_allclose(engine.state.arms.theta[0], np.linalg.solve(A, b), rtol=1e-8, atol=1e-10)
-            np.testing.assert_allclose(engine.state.arms.A_inv(0), np.linalg.inv(A), rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(engine.state.arms[0].belief.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(engine.state.arms[0].belief.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-10)
             candidates = engine.decide(f"look {n}", x, now=float(n)).candidates
             assert candidates is not None
             assert candidates.bonus[0] == pytest.approx(0.01 * np.sqrt(x @ np.linalg.solve(A, x)), rel=1e-8)
@@ -80,7 +81,7 @@ def test_after_a_thousand_idle_steps_nothing_more_is_forgotten() -> None:
         for n in range(idle):
             engine.decide(str(n), context(0, 0, 0), now=1.0)
         engine.learn(str(idle - 1), reward=0.5)
-        found.append(engine.state.arms.b(0))
+        found.append(engine.state.arms[0].belief.b())
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -94,9 +95,9 @@ def test_a_revised_reward_counts_as_if_it_had_been_the_first(
         assert engine.learn(str(n), reward=reward, revision=1) is Outcome.REVISED
     wanted, _ = rewarded([(x, revised.get(n, r), model, idle) for n, (x, r, model, idle) in enumerate(steps)], gamma=gamma)
     for k in range(3):
-        np.testing.assert_allclose(engine.state.arms.b(k), wanted.state.arms.b(k), rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(engine.state.arms.A_inv(k), wanted.state.arms.A_inv(k), rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(engine.state.arms.theta[k], wanted.state.arms.theta[k], rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(engine.state.arms[k].belief.b(), wanted.state.arms[k].belief.b(), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(engine.state.arms[k].belief.A_inv(), wanted.state.arms[k].belief.A_inv(), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(engine.state.arms[k].belief.theta, wanted.state.arms[k].belief.theta, rtol=1e-8, atol=1e-8)
     assert engine.state.rewards_applied == len(steps)
 
 
@@ -114,8 +115,8 @@ def test_rewards_in_any_order_add_up_to_the_same(pairs: list[tuple[list[float], 
             engine.learn(str(n), reward=pairs[n][1])
         found.append(engine.state)
     for k in range(3):
-        np.testing.assert_allclose(found[0].arms.A_inv(k), found[1].arms.A_inv(k), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(found[0].arms.theta[k], found[1].arms.theta[k], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[0].arms[k].belief.A_inv(), found[1].arms[k].belief.A_inv(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[0].arms[k].belief.theta, found[1].arms[k].belief.theta, rtol=1e-9, atol=1e-9)
     assert found[0].rewards_applied == found[1].rewards_applied == len(pairs)
 
 
@@ -130,6 +131,6 @@ def test_higher_rank_wins_and_lower_rank_changes_nothing() -> None:
     assert learn("a", reward=0.1, source="judge", rank=1, revision=7) is Outcome.DUPLICATE
     assert learn("a", reward=0.7, source="human", rank=2, revision=1) is Outcome.REVISED
     assert learn("a", reward=0.0, source="human", rank=2, revision=1) is Outcome.DUPLICATE
-    k = engine.state.arms.index(engine.records["a"].model)
-    np.testing.assert_allclose(engine.state.arms.b(k), 0.7 * context(1, 1, 1), rtol=1e-9)
+    k = engine.state.arms.row[engine.records["a"].model]
+    np.testing.assert_allclose(engine.state.arms[k].belief.b(), 0.7 * context(1, 1, 1), rtol=1e-9)
     assert engine.state.rewards_applied == 1

@@ -11,10 +11,26 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router_state import errors, export, invariants
+from router_state import errors, export, invariants, snapshot
+from router_state.changes import Changes, Outcome
 from router_state.config import Price
-from router_state.engine import Engine, Outcome
-from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, Array, DenseArm, Observation, context, declaration, freeze, same, thaw
+from router_state.engine import Engine
+from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
+from router_state.record import RequestRecord
+from tests.unit.core_reference import (
+    CHEAP,
+    DEAR,
+    MIDDLE,
+    Array,
+    DenseArm,
+    Observation,
+    context,
+    declaration,
+    freeze,
+    named,
+    same,
+    thaw,
+)  # fmt: skip
 
 NAMES = ("a", "b", "c", "d")
 TTL = 50.0
@@ -40,7 +56,9 @@ class Books(RuleBasedStateMachine):
         self.contexts: dict[str, Array] = {}
         self.arms: dict[str, DenseArm] = {}
         self.t = 0
+        self.written: dict[str, bytes] = {}
         self.engine = Engine.start(self._declaration(portfolio, budget))
+        self.write(self.engine.started())
         self._declared(portfolio)
 
     def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
@@ -50,6 +68,32 @@ class Books(RuleBasedStateMachine):
         self.active = dict(portfolio)
         for name in portfolio:
             self.arms.setdefault(name, DenseArm(born=self.t))
+
+    def apply(self, event: Event) -> Changes:
+        """Apply an event, and write what it says that it has changed, and nothing else."""
+        changes = self.engine.apply(event, self.now)
+        self.write(changes)
+        if changes.refusal is not None:
+            raise changes.refusal
+        return changes
+
+    def write(self, changes: Changes) -> None:
+        state = self.engine.state
+        found = {named(piece): snapshot.pack_piece(state, piece) for piece in changes.pieces}
+        found |= {
+            f"request {request_id}": None if record is None else snapshot.pack_record(record)
+            for request_id, record in changes.records.items()
+        }
+        for name, packed in found.items():
+            if packed is None:
+                self.written.pop(name, None)
+            else:
+                self.written[name] = packed
+
+    def decided(self, request_id: str, x: Array, allowed: set[str] | None = None) -> RequestRecord:
+        decision = self.apply(Asked(request_id, x, allowed_models=allowed)).decision
+        assert decision is not None
+        return decision
 
     @rule(seconds=st.floats(0.0, 20.0))
     def time_passes(self, seconds: float) -> None:
@@ -64,18 +108,18 @@ class Books(RuleBasedStateMachine):
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
         if request_id in self.requests:
             before = freeze(self.engine)
-            record = self.engine.decide(request_id, context(*features), now=self.now, allowed_models=allowed)
+            record = self.decided(request_id, context(*features), allowed)
             assert record.model == self.requests[request_id]["model"]
             assert freeze(self.engine) == before
             return
         x = context(*features)
         if not eligible:
-            self.refused(errors.NoAllowedModel, lambda: self.engine.decide(request_id, x, now=self.now, allowed_models=allowed))
+            self.refused(errors.NoAllowedModel, lambda: self.decided(request_id, x, allowed))
             return
         self.check_decision(request_id, x, eligible, allowed)
 
     def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
-        record = self.engine.decide(request_id, x, now=self.now, allowed_models=allowed)
+        record = self.decided(request_id, x, allowed)
         assert record.model in eligible
         assert 0.0 < record.propensity <= 1.0
         self.contexts[request_id] = x
@@ -89,11 +133,11 @@ class Books(RuleBasedStateMachine):
     def bill(self, request_id: str, cost: float, revision: int) -> None:
         request = self.requests.get(request_id)
         if request is None:
-            self.refused(errors.UnknownRequest, lambda: self.engine.settle(request_id, cost_usd=cost))
+            self.refused(errors.UnknownRequest, lambda: self.apply(Charged(request_id, cost)))
             return
         known = revision <= request["bill"]
         before = freeze(self.engine) if known else None
-        outcome = self.engine.settle(request_id, cost_usd=cost, revision=revision)
+        outcome = self.apply(Charged(request_id, cost, revision=revision)).outcome
         if known:
             assert outcome is Outcome.DUPLICATE
             assert freeze(self.engine) == before
@@ -111,12 +155,12 @@ class Books(RuleBasedStateMachine):
         request = self.requests.get(request_id)
         source = ("judge", "human")[rank]
         if request is None:
-            self.refused(errors.UnknownRequest, lambda: self.engine.learn(request_id, reward=reward))
+            self.refused(errors.UnknownRequest, lambda: self.apply(Judged(request_id, reward)))
             return
         label = request["label"]
         known = label is not None and not (rank > label[0] or (rank == label[0] and revision > label[1]))
         before = freeze(self.engine) if known else None
-        outcome = self.engine.learn(request_id, reward=reward, source=source, rank=rank, revision=revision)
+        outcome = self.apply(Judged(request_id, reward, source, rank, revision=revision)).outcome
         if known:
             assert outcome is Outcome.DUPLICATE
             assert freeze(self.engine) == before
@@ -133,19 +177,19 @@ class Books(RuleBasedStateMachine):
     @rule()
     def expire(self) -> None:
         due = [r for r in self.requests.values() if r["bill"] < 0 and not r["expired"] and r["at"] <= self.now - TTL]
-        assert self.engine.expire(now=self.now) == len(due)
+        assert len(self.apply(Waited()).records) == len(due)
         for request in due:
             request["expired"] = True
 
     @rule(portfolio=portfolios, budget=budgets)
     def declare(self, portfolio: dict[str, Price], budget: float | None) -> None:
-        self.engine.configure(self._declaration(portfolio, budget), now=self.now)
+        self.apply(Redeclared(self._declaration(portfolio, budget)))
         self._declared(portfolio)
 
     @rule()
     def stop_and_start(self) -> None:
         before = freeze(self.engine)
-        self.engine = thaw(before, self.contexts)
+        self.engine = thaw(self.written, self.contexts)
         assert freeze(self.engine) == before
 
     @rule()
@@ -161,19 +205,24 @@ class Books(RuleBasedStateMachine):
     def poison(self, bad: str, number: float) -> None:
         known = next(iter(self.requests), None)
         if bad == "context" and self.active:
-            self.refused(errors.NonFiniteInput, lambda: self.engine.decide("poison", context(0, number, 0), now=self.now))
+            self.refused(errors.NonFiniteInput, lambda: self.decided("poison", context(0, number, 0)))
         elif bad == "cost" and known is not None:
-            self.refused(errors.NonFiniteInput, lambda: self.engine.settle(known, cost_usd=number, revision=9))
+            self.refused(errors.NonFiniteInput, lambda: self.apply(Charged(known, number, revision=9)))
         elif bad == "reward" and known is not None:
-            self.refused(errors.NonFiniteInput, lambda: self.engine.learn(known, reward=number, rank=9))
+            self.refused(errors.NonFiniteInput, lambda: self.apply(Judged(known, number, rank=9)))
         elif bad == "dimensions":
-            self.refused(errors.InvalidConfig, lambda: self.engine.configure(declaration(dimensions=7), now=self.now))
+            self.refused(errors.InvalidConfig, lambda: self.apply(Redeclared(declaration(dimensions=7))))
 
     def refused(self, error: type[errors.RouterStateError], attempt: Any) -> None:
         before = freeze(self.engine)
         with pytest.raises(error):
             attempt()
         assert freeze(self.engine) == before
+
+    @invariant()
+    def everything_that_changed_was_written(self) -> None:
+        if hasattr(self, "engine"):
+            assert self.written == freeze(self.engine)
 
     @invariant()
     def books_agree(self) -> None:
@@ -189,8 +238,7 @@ class Books(RuleBasedStateMachine):
         assert same(state.committed_usd, math.fsum(r["expected"] for r in awaited))
         assert state.expired == sum(r["expired"] for r in self.requests.values())
         assert state.rewards_applied == sum(r["label"] is not None for r in self.requests.values())
-        taking = {name for name, at in zip(state.arms.names, state.arms.retired_at, strict=True) if at is None}
-        assert taking == self.active.keys()
+        assert {arm.name for arm in state.arms.taking} == self.active.keys()
 
 
 class Paper(Books):
@@ -220,7 +268,7 @@ class Paper(Books):
 
     def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
         arms, lambda_t, t = self.engine.state.arms, self.engine.state.lambda_t, self.t
-        pulls = dict(zip(arms.names, arms.pulls_left, strict=True))
+        pulls = {arm.name: arm.pulls_left for arm in arms}
         per_1k = {name: (p.input_price_per_m + p.output_price_per_m) / 2000 for name, p in self.active.items()}
         super().check_decision(request_id, x, eligible, allowed)
         record = self.engine.records[request_id]
@@ -256,8 +304,8 @@ class Paper(Books):
         state = self.engine.state
         for k, name in enumerate(state.arms.names):
             A, b = self.arms[name].statistics(gamma=0.95, ridge=1.0, d=4)
-            np.testing.assert_allclose(state.arms.A(k), A, rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(state.arms.theta[k], np.linalg.solve(A, b), rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(state.arms[k].belief.A(), A, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-7, atol=1e-9)
 
 
 TestBooks = Books.TestCase

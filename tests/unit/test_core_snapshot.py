@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from router_state import invariants, snapshot
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, RouterStateError
+from router_state.events import Asked, Judged
 from router_state.framing import frame
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, PORTFOLIO, Array, context, declaration, freeze, thaw
 
@@ -145,8 +146,8 @@ def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(piece: st
 
 def test_the_pieces_that_changed_are_named_once() -> None:
     engine = Engine.start(declaration())
-    snapshot.changed_pieces(engine.state)
-    record = engine.decide("a", context(1, 2, 3), now=0.0)
-    engine.learn("a", reward=0.5)
-    assert record.model in [name for name, _ in snapshot.changed_pieces(engine.state)]
-    assert snapshot.changed_pieces(engine.state) == []
+    assert engine.started().pieces == set(snapshot.piece_names(engine.state))
+    decided = engine.apply(Asked("a", context(1, 2, 3)), 0.0)
+    learned = engine.apply(Judged("a", 0.5), 1.0)
+    assert decided.decision is not None and decided.decision.model in learned.pieces
+    assert not engine.apply(Judged("a", 0.5), 1.0)

@@ -28,11 +28,11 @@ def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little(
     w.play(1000)
     state, record = w.engine.state, w.engine.decide("outlier", np.ones(D), now=1000.0)
     k = state.arms.row[record.model]
-    mean, spend, debt = state.arms.ratio[k], state.spend_usd, state.pacing_terms()["debt_usd"]
+    mean, spend, debt = state.arms[k].costs.ratio, state.spend_usd, state.pacer.terms()["debt_usd"]
     w.engine.settle("outlier", cost_usd=1000 * record.expected_cost_usd)
     assert state.spend_usd - spend == pytest.approx(1000 * record.expected_cost_usd)
-    assert state.pacing_terms()["debt_usd"] - debt == pytest.approx(999 * record.expected_cost_usd)
-    assert mean < state.arms.ratio[k] < 1.1 * mean
+    assert state.pacer.terms()["debt_usd"] - debt == pytest.approx(999 * record.expected_cost_usd)
+    assert mean < state.arms[k].costs.ratio < 1.1 * mean
     invariants.check(state, w.engine.records)
 
 
@@ -51,7 +51,7 @@ def test_the_dearer_the_bills_the_less_evidence_is_wanted_and_one_bill_is_never_
 def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(factor: float) -> None:
     w = world(late=30)
     w.play(1000)
-    before = w.engine.state.arms.ratio[1]
+    before = w.engine.state.arms[1].costs.ratio
     w.factor = lambda model: factor if model == "middle" else 1.0
     w.play(300)
     alert = next(a for a in w.alerts if a.signal == "cost")
@@ -59,7 +59,7 @@ def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(fa
     assert alert.evidence["factor"] == pytest.approx(factor, rel=0.5)
     assert alert.since >= 1000.0
     assert alert.evidence["cusum"] > alert.evidence["limit"] >= 4.0
-    assert w.engine.state.arms.ratio[1] == pytest.approx(factor * before, rel=0.3)
+    assert w.engine.state.arms[1].costs.ratio == pytest.approx(factor * before, rel=0.3)
 
 
 def test_spend_is_back_at_the_budget_after_a_silent_rise() -> None:
@@ -94,10 +94,10 @@ def test_a_bill_without_its_context_still_moves_the_mean() -> None:
     record = engine.decide("a", np.ones(D), now=0.0)
     record.x = None
     k = engine.state.arms.row[record.model]
-    before = engine.state.arms.ratio[k]
+    before = engine.state.arms[k].costs.ratio
     engine.settle("a", cost_usd=record.expected_cost_usd / 3.0)
-    assert engine.state.arms.ratio[k] < before
-    assert not engine.state.arms.w[k].any()
+    assert engine.state.arms[k].costs.ratio < before
+    assert not engine.state.arms[k].costs.w.any()
 
 
 def capped(usd: float, *, hard: bool) -> Engine:
@@ -110,7 +110,7 @@ def test_a_soft_cap_falls_back_to_the_cheapest_model_and_refills_with_time() -> 
     engine = capped(0.05, hard=False)
     records = [engine.decide(str(i), np.ones(D), now=1.0) for i in range(200)]
     assert (records[0].model, records[-1].model, records[-1].reason) == ("dear", "cheap", "capped")
-    assert [alert.kind for alert in engine.state.alerts] == ["cap_reached"]
+    assert [alert.kind for alert in engine.take_alerts()] == ["cap_reached"]
     assert engine.decide("later", np.ones(D), now=86_400.0).model == "dear"
 
 

@@ -66,7 +66,7 @@ def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(d: int, head: int, a
     state = engine.state
     empty = Engine.start(RouterConfig({}, 1e-3, d)).state
     assert len(snapshot.pack_head(empty)) < head
-    for name, piece in snapshot.all_pieces(state).items():
+    for name, piece in snapshot.pack_pieces(state).items():
         limit = window if name.startswith("\x1fwindow") else costs if name.startswith("\x1fcost") else arm
         assert len(piece) <= 1.05 * limit, name
 
@@ -78,9 +78,9 @@ def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() 
     config.models["middle"] = ModelConfig(PRICES["middle"], Prior(like="dear", n_eff=50.0))  # type: ignore[index]
     w.engine.configure(config, now=400.0)
     arms = w.engine.state.arms
-    assert arms.theta[arms.row["middle"]] == pytest.approx(arms.theta[arms.row["dear"]], abs=1e-9)
-    assert arms.A(arms.row["middle"])[-1, -1] == pytest.approx(51.0)
-    assert arms.pulls_left == [0, 0, 0]
+    assert arms["middle"].belief.theta == pytest.approx(arms["dear"].belief.theta, abs=1e-9)
+    assert arms["middle"].belief.A()[-1, -1] == pytest.approx(51.0)
+    assert [arm.pulls_left for arm in arms] == [0, 0, 0]
     w.play(400)
     assert w.chosen[400:].count("middle") > 200
     assert w.play(600) == pytest.approx(6e-4, rel=0.06)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import invariants, snapshot
+from router_state.changes import Outcome
 from router_state.drift import Suspicion, Watch
-from router_state.engine import Engine, Outcome
+from router_state.engine import Engine
 from tests.unit.live_world import World, declaration, world
 
 
@@ -95,8 +96,7 @@ def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() ->
     w.play(1000)
     suspicion = Suspicion(-0.5, 10, 0.0, 0.0, w.engine.state.seq)
     arms = w.engine.state.arms
-    arms.suspicion[arms.row["middle"]] = suspicion
-    arms.derive()
+    arms.suspect_of(arms["middle"], suspicion)
     w.late = 10_000  # from here on nothing is answered but what follows
     w.play(1)
     old = next(i for i in range(1000, 0, -1) if w.chosen[i - 1] == "middle" and w.engine.records[str(i - 1)].label is None)
@@ -110,10 +110,10 @@ def test_while_under_suspicion_the_statistics_rest() -> None:
     fallen(w, 0.2).play(200)
     arms = w.engine.state.arms
     k = arms.row["middle"]
-    assert arms.suspicion[k] is not None
-    before = arms.stack[k, :-1].copy()
+    assert arms[k].suspicion is not None
+    before = arms.stack.rows[k, :-1].copy()
     w.play(200)
-    assert (arms.stack[k, :-1] == before).all()
+    assert (arms.stack.rows[k, :-1] == before).all()
     assert min(w.engine.records[str(i)].label.forgotten for i in range(700, 990) if w.engine.records[str(i)].label) == -1e9  # type: ignore[union-attr]
     invariants.check(w.engine.state, w.engine.records)
 
@@ -125,9 +125,9 @@ def test_a_reward_that_was_held_against_a_suspicion_moves_nothing_when_it_is_rev
     arms = w.engine.state.arms
     k = arms.row["middle"]
     i = next(i for i in range(690, 600, -1) if (label := w.engine.records[str(i)].label) and label.forgotten == -1e9)
-    theta = arms.theta[k].copy()
+    theta = arms[k].belief.theta.copy()
     assert w.engine.learn(str(i), reward=1.0, revision=1) is Outcome.REVISED
-    assert (arms.theta[k] == theta).all()
+    assert (arms[k].belief.theta == theta).all()
 
 
 def test_what_lasts_becomes_the_new_normal() -> None:
@@ -136,7 +136,7 @@ def test_what_lasts_becomes_the_new_normal() -> None:
     w.play(3000)
     arms = w.engine.state.arms
     x = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-    assert arms.theta[arms.row["middle"]] @ x == pytest.approx(0.93, abs=0.03)
+    assert arms["middle"].belief.theta @ x == pytest.approx(0.93, abs=0.03)
     assert w.chosen[-500:].count("middle") > 400
 
 
@@ -152,8 +152,7 @@ def test_a_probe_of_a_dear_model_is_rarer_than_of_a_cheap_one() -> None:
         w = world(6e-4 if model == "cheap" else 2e-4)
         w.play(500)
         arms = w.engine.state.arms
-        arms.suspicion[arms.row[model]] = Suspicion(-0.6, 10, 0.0, 0.0, 0)
-        arms.derive()
+        arms.suspect_of(arms[model], Suspicion(-0.6, 10, 0.0, 0.0, 0))
         w.quality = lambda m, mean, model=model: mean - 0.6 if m == model else mean  # type: ignore[misc]
         w.play(1000)
         shares[model] = w.reasons.count("probe") / 1000
@@ -172,11 +171,9 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     fallen(w, 0.2).play(150)
     state = w.engine.state
     assert state.arms.suspect
-    pieces = snapshot.all_pieces(state)
-    again = snapshot.unpack(
-        snapshot.pack_config(state.config), snapshot.pack_head(state), lambda name: pieces.get(name, b""), state.open_commitments
-    )
-    assert snapshot.pack_head(again) == snapshot.pack_head(state) and snapshot.all_pieces(again) == pieces
+    pieces = snapshot.pack_pieces(state)
+    again = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
+    assert snapshot.pack_pieces(again) == pieces
     other = Engine(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])
     left, right = (engine.decide("next", x, now=750.0) for engine in (w.engine, other))

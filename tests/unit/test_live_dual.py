@@ -10,7 +10,8 @@ from msgspec import structs
 
 from router_state import invariants
 from router_state.config import Price
-from router_state.dual import EVERY, UNREACHABLE, DualPacer, solve_dual
+from router_state.dual import solve_dual
+from router_state.dual_pacer import EVERY, UNREACHABLE, DualPacer
 from router_state.engine import Engine
 from tests.unit.live_world import D, World, declaration, world
 
@@ -141,18 +142,18 @@ def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decisio
 def test_a_call_that_bills_put_beyond_fifty_budgets_is_made_only_where_nothing_within_them_may_be() -> None:
     w = world(1e-4)
     arms, x = w.engine.state.arms, np.ones(D)
-    dear = arms.index("dear")
-    arms.expect(dear, ratio=1.0)  # 75 budgets
+    dear = arms.row["dear"]
+    arms[dear].costs.expect(arms[dear].per_1k)  # 75 budgets
     record = w.engine.decide("known", x, now=0.0)
     assert record.candidates is not None
     assert record.candidates.excluded == [None, None, "out_of_reach"]
     assert w.engine.decide("no other", x, now=1.0, allowed_models=["dear"]).model == "dear"
-    arms.bills[dear] = 1.0
+    arms[dear].costs.bills = 1.0
     record = w.engine.decide("a guess", x, now=2.0)
     assert record.candidates is not None
     assert record.candidates.excluded == [None, None, None]
     for k in range(len(arms)):
-        arms.expect(k, ratio=2.0 * arms.per_1k[dear] / arms.per_1k[k])
+        arms[k].costs.expect(2.0 * arms[dear].per_1k)
     record = w.engine.decide("none within", x, now=3.0)
     assert record.candidates is not None
     assert record.candidates.excluded == [None, None, None]
@@ -161,7 +162,7 @@ def test_a_call_that_bills_put_beyond_fifty_budgets_is_made_only_where_nothing_w
 def test_without_a_budget_dollars_have_no_price() -> None:
     w = world(None)
     w.play(50)
-    assert w.engine.state.pacer is None
+    assert w.engine.state.pacer.budget_usd is None
     assert {record.lambda_t for record in w.engine.records.values()} == {0.0}
     w.engine.configure(declaration(6e-4), now=50.0)
     w.play(600)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.accounts import spare
-from router_state.choosing import UNLIMITED
-from router_state.dual import DualPacer
+from router_state.dual_pacer import DualPacer
+from router_state.pacing import UNLIMITED
 from tests.unit.live_world import D, declaration, world
 
 
@@ -17,7 +16,7 @@ def test_a_good_newcomer_is_found_and_the_budget_holds() -> None:
     w.engine.configure(declaration(cold=("middle",)), now=800.0)
     assert w.play(600) == pytest.approx(6e-4, rel=0.1)
     assert w.chosen[-200:].count("middle") > 60
-    assert w.engine.state.arms.pulls_left == [0, 0, 0]
+    assert [arm.pulls_left for arm in w.engine.state.arms] == [0, 0, 0]
 
 
 def test_a_bad_newcomer_is_dropped_after_its_pulls() -> None:
@@ -43,20 +42,20 @@ def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing
     assert isinstance(state.pacer, DualPacer)
     for lambda_t, debt, expected in ((0.01, 20.0, (80.0, 30.0)), (0.0, 20.0, (80.0, 80.0)), (0.01, 120.0, (-20.0, -70.0))):
         state.pacer.lambda_t, state.pacer.debt_usd = lambda_t, debt * 6e-4
-        assert spare(state) == pytest.approx([budgets * 6e-4 for budgets in expected])
-    assert spare(world(None).engine.state) == UNLIMITED
+        assert state.pacer.allowance() == pytest.approx([budgets * 6e-4 for budgets in expected])
+    assert world(None).engine.state.pacer.allowance() == UNLIMITED
 
 
 def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
     w = world()
     w.play(300)
-    met = np.mean(w.engine.state.arms.theta, axis=0)
+    met = np.mean([arm.belief.theta for arm in w.engine.state.arms], axis=0)
     w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
     w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
     other = world(models=("cheap", "dear"))
     other.engine.configure(declaration(cold=("middle",)), now=0.0)
     arms = other.engine.state.arms
-    assert arms.theta[2] == pytest.approx(np.mean(arms.theta[:2], axis=0))
+    assert arms[2].belief.theta == pytest.approx(np.mean([arms[0].belief.theta, arms[1].belief.theta], axis=0))
     assert met.shape == (D,)
 
 
@@ -74,4 +73,4 @@ def test_a_router_without_any_prior_explores_before_it_settles(budget: float | N
 def test_one_newcomer_is_pulled_at_a_time() -> None:
     w = world(None, cold=("cheap", "middle", "dear"))
     w.play(30)
-    assert sum(left < 20 for left in w.engine.state.arms.pulls_left) <= 2
+    assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2

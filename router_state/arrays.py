@@ -1,0 +1,47 @@
+"""Symmetric matrices, whole and as their lower triangle."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from router_state.config import Matrix, Vector
+from router_state.errors import CorruptSnapshot
+
+
+@lru_cache
+def lower_triangle(d: int) -> npt.NDArray[np.intp]:
+    """Return where the lower triangle lies in a flattened (d, d) matrix."""
+    rows, columns = np.tril_indices(d)
+    return rows * d + columns
+
+
+def symmetric_from(triangle: Vector, d: int) -> Matrix:
+    """Return the symmetric matrix, shape (d, d), of a lower triangle."""
+    lower = lower_triangle(d)
+    full = np.empty(d * d)
+    full[lower] = triangle
+    square = full.reshape(d, d)
+    square.T.flat[lower] = triangle
+    return square
+
+
+def symmetric_inverse(A: Matrix) -> Matrix:
+    """Invert a symmetric positive definite matrix, exactly symmetric."""
+    inverse = np.linalg.inv(A)
+    return (inverse + inverse.T) / 2.0
+
+
+def floats(data: bytes, *, least: int, most: int) -> Vector:
+    """Return a piece's little-endian 64-bit floats. Raises CorruptSnapshot where there are fewer or more than said."""
+    values = np.frombuffer(data, "<f8") if len(data) % 8 == 0 else np.empty(0)
+    if not least <= len(values) <= most:
+        raise CorruptSnapshot(f"an array has {len(data)} bytes, not {least * 8} to {most * 8}")
+    return values
+
+
+def packed(*parts: Vector) -> bytes:
+    """Return arrays one after the other, as little-endian 64-bit floats."""
+    return np.concatenate(parts).astype("<f8", copy=False).tobytes()

@@ -1,0 +1,271 @@
+"""What an arm has learned of its rewards: rank-one updates, geometric forgetting, and a ridge that must not fade away.
+
+Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A itself inverts it again. An arm's
+statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of its decays
+since its ridge was last whole as one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of
+the ridge is ridge·decay.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from router_state.arrays import lower_triangle, symmetric_from, symmetric_inverse
+from router_state.config import Matrix, Vector
+from router_state.errors import NonFiniteInput, RewardOutOfRange
+from router_state.journal import Journal
+from router_state.stack import TAILS, WIDE, Stack
+
+MAX_DECAY_STEPS = 1000
+"""Steps of the clock that one gap may decay by (ParetoBandit, appendix: γ^dt with dt capped)."""
+RIDGE_FLOOR = 0.1
+"""Share of the ridge below which it is given back."""
+BLOCK_ROWS = 32
+"""Rewards of one block: a Cholesky factor of 32 rows stays in the first cache (benchmarks.core, batches of 64)."""
+LEAST_EIGENVALUE = 1e-12
+"""What `repair` leaves of the smallest eigenvalue, as a share of the largest: some thousand times the rounding of 64-bit floats."""
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward as a float.
+
+    Raises:
+        NonFiniteInput, RewardOutOfRange: not a reward.
+    """
+    reward = float(reward)
+    if not 0.0 <= reward <= 1.0:
+        if not math.isfinite(reward):
+            raise NonFiniteInput("a reward is not finite")
+        raise RewardOutOfRange("a reward must be between 0 and 1")
+    return reward
+
+
+class Belief:
+    """The regression of one arm's rewards on contexts.
+
+    Attributes:
+        name: of its piece, which is that of its arm.
+        decay: see the module, in (0, 1].
+        forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then − forgotten now).
+        last_update, last_played: on the router's clock.
+        pending: rows of `tails` still to be taken off `inverse`.
+        block, inverse, theta, tails: views of the stack, see there.
+    """
+
+    __slots__ = (
+        "_journal", "_work", "block", "d", "decay", "forgotten", "inverse", "last_played", "last_update", "name", "pending",
+        "tails", "theta",
+    )  # fmt: skip
+
+    block: Matrix
+    inverse: Matrix
+    theta: Vector
+    tails: Matrix
+
+    def __init__(self, name: str, d: int, journal: Journal, *, now_t: int = 0) -> None:
+        self.name, self.d, self._journal = name, d, journal
+        self.decay, self.forgotten, self.pending = 1.0, 0.0, 0
+        self.last_update = self.last_played = now_t
+
+    def bind(self, stack: Stack, k: int) -> None:
+        """Keep views of row k of the stack."""
+        self.block, self.tails, self._work = stack.rows[k], stack.tails[k], stack.work
+        self.inverse, self.theta = self.block[: self.d], self.block[self.d]
+
+    def start(self, A: Matrix, b: Vector) -> None:
+        """Start from statistics A (d, d) and b (d,)."""
+        self.inverse[:] = symmetric_inverse(A)
+        self.theta[:] = self.inverse @ b
+        self._journal.pieces.add(self.name)
+
+    def forget(self, *, t: int, gamma: float, ridge: float) -> None:
+        """Decay by γ^(t − last_update); give the ridge back once less than a tenth of it is left.
+
+        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in ln(10)/−ln(γ) rewards.
+        """
+        steps = t - self.last_update
+        self.last_update = t
+        self._journal.pieces.add(self.name)
+        if gamma >= 1.0 or steps <= 0:
+            return
+        steps = min(steps, MAX_DECAY_STEPS)
+        self.forgotten -= steps * math.log(gamma)
+        decay = self.decay * gamma**steps
+        if decay >= RIDGE_FLOOR:
+            self.decay = decay
+        else:
+            self._restore_ridge(decay=decay, ridge=ridge)
+
+    def fade(self, share: float, *, ridge: float) -> None:
+        """Keep this share of everything learned, and have the ridge whole again."""
+        self.forgotten -= math.log(share)
+        self._restore_ridge(decay=self.decay * share, ridge=ridge)
+        self._journal.pieces.add(self.name)
+
+    def shift(self, offset: float) -> None:
+        """Expect this much more reward for every prompt."""
+        self.theta[-1] += offset
+        self._journal.pieces.add(self.name)
+
+    def _restore_ridge(self, *, decay: float, ridge: float) -> None:
+        """Fold a decay into the statistics and top the ridge up to its full size, as if it had said reward 0 all along."""
+        self._flush()
+        added = (1.0 - decay) * ridge
+        A = symmetric_inverse(self.inverse)
+        A *= decay
+        A[np.diag_indices(self.d)] += added
+        self.inverse[:] = symmetric_inverse(A)
+        self.theta -= self.inverse.dot(self.theta) * added
+        self.decay = 1.0
+
+    def observe(self, x: Vector, reward: float) -> tuple[float, float]:
+        """Add one reward: A += xxᵀ, b += reward·x, in O(d²).
+
+        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = A⁻¹x and s = 1 + xᵀu,
+        A⁻¹ −= uuᵀ/s and θ += u·(reward − θᵀx)/s; both are one outer product. In undecayed statistics the observation weighs
+        1/decay. A⁻¹ stays exactly symmetric: only products vᵢ·vⱼ of one vector with itself are taken off.
+
+        Args:
+            x: context, shape (d,), last entry 1.0.
+            reward: observed quality in [0, 1].
+
+        Returns:
+            The residual reward − θᵀx and the variance xᵀA⁻¹x, both from before.
+
+        Raises:
+            NonFiniteInput: `x` or `reward` holds a NaN or an infinity; nothing has changed.
+        """
+        d, decay, block, correction = self.d, self.decay, self.block, self._work.arm
+        y, u = correction.y, correction.u
+        block.dot(x, y)
+        n = self.pending
+        if n:
+            V = self.tails[:n]
+            u -= V.dot(x).dot(V)
+        xu = x.dot(u).item()
+        residual = reward - y.item(d)
+        if not math.isfinite(xu + residual):
+            raise NonFiniteInput("a context or a reward is not finite")
+        self._journal.pieces.add(self.name)
+        if xu < 0.0:  # rounding has left the inverse indefinite
+            self._repair()
+            u[:] = self.inverse.dot(x)
+            xu = x.dot(u).item()
+        if d >= WIDE:
+            # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and taken off with seven others.
+            self.theta += u * (residual / (decay + xu))
+            np.multiply(u, 1.0 / math.sqrt(decay + xu), self.tails[n])
+            self.pending = n + 1
+            if n + 1 == TAILS:
+                self._flush()
+            return residual, xu / decay
+        # Row d of the block is θ: with −residual in its place the same outer product moves it, and w below it not at all.
+        y[d] = -residual
+        y[d + 1] = 0.0
+        correction.take_off(block, decay + xu)
+        return residual, xu / decay
+
+    def observe_many(self, contexts: Matrix, rewards: Vector) -> None:
+        """Add m rewards at once, as `observe` would one after the other; equal to it up to rounding.
+
+        Args:
+            contexts: shape (m, d), each with 1.0 last; of decided requests, so they are finite.
+            rewards: shape (m,), each in [0, 1].
+        """
+        self._flush()
+        self._journal.pieces.add(self.name)
+        root = 1.0 / math.sqrt(self.decay)
+        Z, targets = contexts * root, rewards * root
+        if self.d < WIDE and len(Z) > self.d // 2:
+            _observe_many(self.inverse, self.theta, Z, targets)
+        else:
+            for first in range(0, len(Z), BLOCK_ROWS):
+                _observe_few(self.block, Z[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS])
+
+    def revise(self, x: Vector, *, difference: float, discount: float) -> None:
+        """Move b by the difference between a revised reward and the one learned from, of which `discount` is left; A stays.
+
+        Args:
+            x: context, shape (d,).
+            difference: new reward − old reward, in [−1, 1].
+            discount: what is left of the original observation, in [0, 1].
+
+        Raises:
+            NonFiniteInput: a value is not finite; nothing has changed.
+        """
+        step = x * (difference * discount / self.decay)
+        if not math.isfinite(float(step.dot(x))):
+            raise NonFiniteInput("a context or a reward is not finite")
+        self._flush()
+        self.theta += self.inverse.dot(step)
+        self._journal.pieces.add(self.name)
+
+    def _repair(self) -> None:
+        """Make A⁻¹ positive definite again."""
+        self._flush()
+        values, vectors = np.linalg.eigh(self.inverse)
+        values = np.maximum(values, values[-1] * LEAST_EIGENVALUE)
+        full = (vectors * values) @ vectors.T
+        self.inverse[:] = (full + full.T) / 2.0
+
+    def _flush(self) -> None:
+        """Take the pending rows off the inverse."""
+        if self.pending:
+            V = self.tails[: self.pending]
+            np.dot(V.T, V, self._work.half)
+            np.subtract(self.inverse, self._work.half, self.inverse)
+            self.pending = 0
+
+    def A(self) -> Matrix:
+        """Return the decayed design matrix, shape (d, d)."""
+        return symmetric_inverse(self.A_inv())
+
+    def A_inv(self) -> Matrix:
+        """Return the inverse of the decayed design matrix, shape (d, d)."""
+        V = self.tails[: self.pending]
+        A_inv: Matrix = (self.inverse - V.T @ V) / self.decay
+        return A_inv
+
+    def b(self) -> Vector:
+        """Return the decayed response, shape (d,)."""
+        b: Vector = self.A() @ self.theta
+        return b
+
+    def packed_size(self) -> int:
+        """Return how many numbers `pack` returns, with `pending` as it is."""
+        return self.d * (self.d + 1) // 2 + self.d + self.pending * self.d
+
+    def pack(self) -> list[Vector]:
+        """Return its arrays: the lower triangle of A_hat⁻¹, θ, the pending rows."""
+        return [self.inverse.ravel()[lower_triangle(self.d)], self.theta, self.tails[: self.pending].ravel()]
+
+    def unpack(self, values: Vector) -> None:
+        """Fill its arrays in, `pending` being restored."""
+        triangle, theta, tails = np.split(values, [self.d * (self.d + 1) // 2, self.d * (self.d + 3) // 2])
+        self.inverse[:] = symmetric_from(triangle, self.d)
+        self.theta[:] = theta
+        self.tails[: self.pending] = tails.reshape(self.pending, self.d)
+
+
+def _observe_many(A_inv: Matrix, theta: Vector, Z: Matrix, targets: Vector) -> None:
+    """Add m rewards, (I + A⁻¹ZᵀZ)⁻¹A⁻¹, in O(d³ + md²)."""
+    system = A_inv.dot(Z.T.dot(Z))
+    system.ravel()[:: len(system) + 1] += 1.0
+    inverse = np.linalg.solve(system, A_inv)
+    np.add(inverse, inverse.T, A_inv)
+    A_inv *= 0.5
+    theta += A_inv.dot((targets - Z.dot(theta)).dot(Z))
+
+
+def _observe_few(block: Matrix, Z: Matrix, targets: Vector) -> None:
+    """Add m rewards by Woodbury, in O(m³ + md²): LLᵀ = I + ZA⁻¹Zᵀ, W = L⁻¹ZA⁻¹, A⁻¹ −= WᵀW, θ −= WᵀL⁻¹(Zθ − r)."""
+    d = block.shape[1]
+    rows = Z.dot(block.T)
+    gram = Z.dot(rows[:, :d].T)
+    gram.ravel()[:: len(Z) + 1] += 1.0
+    rows[:, d] -= targets
+    rows[:, d + 1] = 0.0
+    rows = np.linalg.inv(np.linalg.cholesky(gram)).dot(rows)
+    block -= rows.T.dot(rows)[:, :d]  # of a matrix with itself: exactly symmetric

@@ -1,0 +1,109 @@
+"""The books of a router: what was decided, committed, billed and judged. They alone change what they count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from router_state.errors import CostOutOfRange, NonFiniteInput
+from router_state.record import RequestRecord
+
+MAX_COST_USD = 1000.0
+"""Dollars of one bill (the wire contract)."""
+
+
+def checked_cost(cost_usd: float) -> float:
+    """Return a cost as a float.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+    """
+    cost_usd = float(cost_usd)
+    if not 0.0 <= cost_usd <= MAX_COST_USD:
+        if not math.isfinite(cost_usd):
+            raise NonFiniteInput("a cost is not finite")
+        raise CostOutOfRange(f"a cost must be between 0 and {MAX_COST_USD:g} dollars")
+    return cost_usd
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """What the totals of a router still contain of requests that are not remembered any more."""
+
+    requests: int = 0
+    bills: int = 0
+    rewards: int = 0
+    spend_usd: float = 0.0
+
+
+@dataclass(slots=True)
+class Books:
+    """Counts and sums over a router's requests.
+
+    Attributes:
+        seq: decisions made; the last one's number.
+        settled: decisions whose bill has come; expired: those whose bill did not come in time.
+        rewards_applied: decisions that have a reward.
+        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
+        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of seq}.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no remembered request stands for.
+    """
+
+    seq: int = 0
+    settled: int = 0
+    expired: int = 0
+    rewards_applied: int = 0
+    spend_usd: float = 0.0
+    committed_usd: float = 0.0
+    unmatched_cost_usd: float = 0.0
+    open_commitments: dict[str, float] = field(default_factory=dict)
+    forgotten: Forgotten = field(default_factory=Forgotten)
+
+    @property
+    def in_flight(self) -> int:
+        """Decisions whose bill is awaited."""
+        return len(self.open_commitments)
+
+    def commit(self, request_id: str, record: RequestRecord) -> None:
+        """Number a decision and put its expected cost on the books."""
+        self.seq = record.seq
+        self.open_commitments[request_id] = record.decided_at
+        self.committed_usd += record.expected_cost_usd
+
+    def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
+        """Book a request's bill, or what a later revision of it says in its place."""
+        if record.bill is None:
+            self.spend_usd += cost_usd
+            self.settled += 1
+            self._close(request_id, record)
+        else:
+            self.spend_usd += cost_usd - record.bill.cost_usd
+
+    def expire(self, request_id: str, record: RequestRecord) -> None:
+        """Stop waiting for a bill; the commitment stands at its expectation."""
+        self._close(request_id, record)
+        record.expired = True
+        self.expired += 1
+
+    def forget(self, request_id: str, record: RequestRecord) -> None:
+        """Count a request as one that is not remembered any more."""
+        self._close(request_id, record)
+        gone = self.forgotten
+        gone.requests += 1
+        gone.rewards += record.label is not None
+        if record.bill is not None:
+            gone.bills += 1
+            gone.spend_usd += record.bill.cost_usd
+
+    def start_over(self) -> None:
+        """Empty the books, for a router that goes on from another one's learned state."""
+        self.seq = self.settled = self.expired = self.rewards_applied = 0
+        self.spend_usd = self.committed_usd = self.unmatched_cost_usd = 0.0
+        self.forgotten = Forgotten()
+
+    def _close(self, request_id: str, record: RequestRecord) -> None:
+        """Take a commitment off the books, if it is still there."""
+        if self.open_commitments.pop(request_id, None) is not None:
+            self.committed_usd -= record.expected_cost_usd
+            if not self.open_commitments:
+                self.committed_usd = 0.0

@@ -1,0 +1,146 @@
+"""The live profile's pacer: a penalty linear in expected dollars, its price found from the last contexts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from router_state import eligibility
+from router_state.alert import Alert
+from router_state.arms import Arms
+from router_state.config import Vector
+from router_state.dual import solve_dual
+from router_state.eligibility import Excluded
+from router_state.journal import Journal
+from router_state.pacing import Allowance
+from router_state.scoring import Weights
+from router_state.window import Window
+
+EVERY = 8
+"""Decisions that one solution serves."""
+LEAP = 20.0
+"""Budgets by which one booking must move the debt for λ_t to answer before the next decision."""
+HORIZON = 100.0
+"""Requests over which a debt is paid back."""
+LEAST, MOST = 0.25, 2.0
+"""Bounds of what a request may cost on average while debts are paid or savings spent, in budgets."""
+CREDIT = 50.0
+"""Budgets that may be saved, and that one call may be expected to cost."""
+UNREACHABLE = 1e6
+"""λ_t where no price of a dollar meets the budget."""
+MOST_PER_DOLLAR = 1e300
+"""Reward per dollar; times the dearest call it is still finite, whatever the budget is."""
+UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
+"""The alert wants the cheapest model to cost so many budgets, by the mean of so many bills."""
+
+
+class DualPacer:
+    """Paces spend by a penalty linear in expected dollars: λ_t·ê/B.
+
+    Attributes:
+        lambda_t: dual variable, dimensionless: the reward that one budget's worth of dollars must earn.
+        debt_usd: Σ (charged − budget) over the decisions.
+        target_usd: mean cost per request that λ_t was last solved for.
+        stale: decisions since, with the next one; above `EVERY` it is solved anew.
+        unreachable: whether even the cheapest models cost more than the budget.
+        window: the contexts to solve over.
+    """
+
+    __slots__ = ("_journal", "budget_usd", "debt_usd", "lambda_t", "stale", "target_usd", "unreachable", "window")
+
+    def __init__(self, budget_usd: float, window: Window, journal: Journal) -> None:
+        """Start without a history."""
+        self.budget_usd, self.window, self._journal = budget_usd, window, journal
+        self.lambda_t = self.debt_usd = self.target_usd = 0.0
+        self.stale, self.unreachable = EVERY, False
+
+    def set_budget(self, budget_usd: float) -> None:
+        """Pace another budget from the next decision on; what is owed in dollars stays owed."""
+        if budget_usd != self.budget_usd:
+            self.budget_usd, self.stale = budget_usd, EVERY
+
+    def weigh(self, arms: Arms, x: Vector, *, lambda_c: float, limited_to: frozenset[str] | None, now: float) -> Weights:
+        """See Pacer; takes the context into the window, and solves again if it is time."""
+        self.window.push(x, limited_to)
+        self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
+        if self.stale > EVERY or self.window.size < EVERY:
+            self._solve(arms)
+        self._journal.jumped = False
+        if self.lambda_t == UNREACHABLE or self.unreachable:
+            self._review(arms, now=now)
+        return self.lambda_t, lambda_c, min(self.lambda_t / self.budget_usd, MOST_PER_DOLLAR)
+
+    def _solve(self, arms: Arms) -> None:
+        """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the target.
+
+        The target is the budget, less what is owed and more what was saved, spread over some hundred requests. While the budget
+        does not bind no credit is kept, so that a price that comes back is met at once.
+        """
+        budget = self.budget_usd
+        self.stale = 1
+        share = 1.0 - self.debt_usd / (HORIZON * budget)
+        self.target_usd = budget * min(max(share, LEAST), MOST)
+        scores, costs = self.window.candidates(arms)
+        per_dollar = solve_dual(scores, costs, target=self.target_usd, start=self.lambda_t / budget)
+        self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
+        floor = 0.0 if self.lambda_t == 0.0 else -CREDIT * budget
+        self.debt_usd = max(self.debt_usd, floor)
+
+    def _review(self, arms: Arms, *, now: float) -> None:
+        """Raise an alert when even the cheapest model has become dearer than the budget; allow the next one when it is not."""
+        budget = self.budget_usd
+        cheapest = min(arms.taking, key=lambda arm: arm.costs.mean_usd)
+        cheapest_usd = cheapest.costs.mean_usd
+        if cheapest_usd <= budget:
+            self.unreachable = False
+        elif not self.unreachable and cheapest.costs.bills > UNREACHABLE_AFTER and cheapest_usd > UNREACHABLE_FROM * budget:
+            self.unreachable = True
+            self._journal.alerts.append(
+                Alert(
+                    kind="budget_unreachable",
+                    model=cheapest.name,
+                    direction="up",
+                    size=cheapest_usd / budget,
+                    since=now,
+                    observed_at=now,
+                    evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
+                )
+            )
+
+    def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
+        """See Pacer; no single call is to cost more than may be saved."""
+        return eligibility.within_reach(arms, excluded, costs, usd=CREDIT * self.budget_usd), None
+
+    def commit(self, expected_usd: float) -> None:
+        """See Pacer."""
+        self._charge(expected_usd - self.budget_usd)
+
+    def settle(self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int) -> None:
+        """See Pacer."""
+        self._charge(cost_usd - (self.budget_usd if first and not committed else charged_usd))
+
+    def _charge(self, usd: float) -> None:
+        """Add to the debt; λ_t answers what moves it by several budgets before the next decision."""
+        self.debt_usd += usd
+        if abs(usd) > LEAP * self.budget_usd:
+            self.stale = EVERY
+
+    def allowance(self) -> Allowance:
+        """See Pacer: for a pull as much as may be saved, for a probe twice that, and so while nothing binds."""
+        probe = HORIZON * self.budget_usd - self.debt_usd
+        return Allowance(probe, CREDIT * self.budget_usd - self.debt_usd if self.lambda_t > 0.0 else probe)
+
+    def terms(self) -> dict[str, float]:
+        """See Pacer."""
+        return {"debt_usd": self.debt_usd, "target_usd": self.target_usd, "window": self.window.size}
+
+    def scalars(self) -> list[Any]:
+        """Return λ_t, debt, target and how stale λ_t is: one that is to be solved anew at once is as stale as can be."""
+        return [self.lambda_t, self.debt_usd, self.target_usd, EVERY if self._journal.jumped else self.stale]
+
+    def pack(self) -> dict[str, Any] | None:
+        """See Pacer; the window's contexts are pieces of their own."""
+        return {"dual": self.scalars(), "size": self.window.size, "next": self.window.next}
+
+    def restore(self, scalars: list[Any]) -> None:
+        """Fill in what `pack` returned."""
+        self.lambda_t, self.debt_usd, self.target_usd, self.stale = scalars

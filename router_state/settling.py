@@ -1,0 +1,108 @@
+"""One bill: what it corrects on the books, and what it teaches the pacer and the cost model."""
+
+from __future__ import annotations
+
+from router_state.alert import Alert
+from router_state.arms import Arm
+from router_state.books import checked_cost
+from router_state.config import Price, Vector
+from router_state.cost_model import Rescaled, list_price_of
+from router_state.errors import CostOutOfRange, UnpricedModel
+from router_state.record import Bill, RequestRecord
+from router_state.state import RouterState
+
+
+def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
+    """Return what a bill's tokens are priced at: as at the decision, or what another model that was called costs now.
+
+    None if that is not in the portfolio. Of a request that has its bill, what that was priced at.
+    """
+    if called == record.model or record.bill is not None:
+        return record.price
+    arm = state.arms.find(called)
+    return None if arm is None else arm.price
+
+
+def cost_of(price: Price | None, *, cost_usd: float | None, tokens: tuple[int, int] | None) -> float:
+    """Return a bill in dollars.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+        UnpricedModel: tokens without a price.
+    """
+    if cost_usd is None:
+        if tokens is None:
+            raise CostOutOfRange("a bill needs cost_usd or token counts")
+        if price is None:
+            raise UnpricedModel("tokens of a model that is not in the portfolio have no price: report dollars")
+        cost_usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
+    return checked_cost(cost_usd)
+
+
+def settle(
+    state: RouterState,
+    request_id: str,
+    record: RequestRecord,
+    *,
+    bill: Bill,
+    called: str,
+    price: Price | None,
+    x: Vector | None,
+) -> None:
+    """Book a request's bill, or a later revision of it, in place of what was charged for the request so far.
+
+    Args:
+        called: the model that was called; price: see `price_of`.
+        x: the context, shape (d,); without one only the mean cost learns.
+    """
+    first, cost_usd = record.bill is None, bill.cost_usd
+    charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
+    for bucket in state.buckets:
+        bucket.spend(cost_usd - charged_usd)
+    state.pacer.settle(
+        cost_usd,
+        charged_usd=charged_usd,
+        first=first,
+        committed=state.config.knobs.commit_and_settle,
+        age=state.seq - record.seq,
+    )
+    state.bill(request_id, record, cost_usd)
+    if first:
+        if price is not None:
+            _learn(state, called, price, cost_usd=cost_usd, x=x)
+            record.price = price
+        if record.label is None:
+            record.answered_by = None if called == record.model else called
+    record.bill = bill
+    record.candidates = None
+
+
+def _learn(state: RouterState, model: str, price: Price, *, cost_usd: float, x: Vector | None) -> None:
+    """Teach a model's arm a request's first bill."""
+    arm, knobs = state.arms.find(model), state.config.knobs
+    # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another quantity.
+    if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
+        return
+    ratio = cost_usd / list_price_of(price)
+    if not (knobs.dollar_dual or knobs.commit_and_settle):
+        arm.costs.follow(ratio)
+        return
+    budget = state.pacer.budget_usd
+    budgets = 0.0 if budget is None else cost_usd / budget
+    rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms)
+    if rescaled is not None:
+        state.journal.alerts.append(_alert(arm, rescaled, now=state.latest))
+
+
+def _alert(arm: Arm, rescaled: Rescaled, *, now: float) -> Alert:
+    shift, factor = rescaled.shift, rescaled.factor
+    return Alert(
+        kind="drift",
+        model=arm.name,
+        signal="cost",
+        direction="up" if factor > 1.0 else "down",
+        size=rescaled.size,
+        since=shift.since,
+        observed_at=now,
+        evidence={"factor": factor, "cusum": shift.evidence, "limit": shift.limit, "bills": shift.count},
+    )
