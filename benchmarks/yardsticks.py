@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from benchmarks.arena import Array
 from benchmarks.data import Benchmark
-from router_state.cost_model import SPAN
 from streams.warm_start.lines import best_fixed_mix, within_budget
 
 __all__ = ["best_fixed_mix", "hindsight", "hindsight_choices", "within_budget"]
+SPAN = 3.0  # times a model's mean cost that a prompt is expected to cost at most, and the other way round
 
 
 def hindsight(warm: Benchmark, contexts: Array, rewards: Array, costs: Array, budget: float) -> tuple[float, float]:
