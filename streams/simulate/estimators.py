@@ -19,7 +19,9 @@ from router_state.config import Matrix, Vector
 
 RIDGE = 1.0
 Z95 = 1.959964
-SUPPORTED = 0.99
+SUPPORTED, ENOUGH = 0.99, 50
+OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance
+ROUNDING = 1e-9
 
 
 class Ridge:
@@ -176,9 +178,14 @@ class OffPolicy:
         return self.possible / self.weight.n if self.weight.n else 0.0
 
     @property
+    def balanced(self) -> bool:
+        """Tell whether the weights average 1, as they do if history gave every choice of the policy its logged chance."""
+        return abs(self.weight.mean - 1.0) <= OUT_OF_BALANCE * max(self.weight.half_width, ROUNDING)
+
+    @property
     def supported(self) -> bool:
         """Tell whether the weighted estimates mean anything."""
-        return self.support >= SUPPORTED and self.effective >= 50
+        return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the estimates by name; the weighted ones only where history supports them."""
@@ -198,4 +205,9 @@ class OffPolicy:
                 "(its routing was deterministic there); only the direct model speaks, and its bias is unknown. "
                 "Declare an epsilon, so that the next history can answer"
             )
-        return f"not supported: the effective sample size is {self.effective:,.0f}"
+        if self.effective < ENOUGH:
+            return f"not supported: the effective sample size is {self.effective:,.0f}"
+        return (
+            f"not supported: the weights average {self.weight.mean:.2f} instead of 1, so history gave part of this policy's "
+            "choices another chance than it says, or none"
+        )

@@ -19,6 +19,7 @@ from streams.history.rerun import Rerun
 from streams.history.verify import Verdict, verify
 from streams.simulate.case_file import CaseFile
 from streams.simulate.cases import Cases
+from streams.simulate.estimators import OffPolicy
 from streams.simulate.figures import figures, phases_csv, series_csv
 from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 from streams.simulate.study import Study, Survey, study, survey
@@ -265,3 +266,18 @@ def test_without_priors_there_is_nothing_to_mismatch(histories: Any) -> None:
     kept, found = surveyed(histories())
     with kept, pytest.raises(NoPriors):
         tune_priors(kept, found, profile="paper", gamma=0.997, read_prior=unused)
+
+
+def test_weights_that_do_not_average_one_support_nothing() -> None:
+    rng = np.random.default_rng(0)
+    n = 4000
+    agrees = (rng.random(n) < 0.25).astype(float)
+
+    def judged(propensity: float) -> OffPolicy:
+        off = OffPolicy()
+        off.observe(agrees, np.full(n, propensity), rng.random(n), np.full(n, 0.5), np.full(n, 0.5))
+        return off
+
+    assert judged(0.25).supported
+    for logged in (0.2, 0.5):
+        assert not judged(logged).supported and "instead of 1" in judged(logged).verdict()
