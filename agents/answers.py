@@ -10,6 +10,7 @@ from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
 from agents.parking import Parked
+from schemas.headers import Headers
 
 
 @dataclass(slots=True)
@@ -17,14 +18,14 @@ class Answers:
     """What a batch has to deliver after its changes are durable.
 
     Attributes:
-        routes: (router_id, value) for `pb.routes`.
+        routes: (router_id, value, the request's trace) for `pb.routes`.
         strays: (message, router_id): events of other partitions, to be sent on.
         refused: (message, error): refusals that will be the same whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
     """
 
-    routes: list[tuple[str, bytes]] = field(default_factory=list)
+    routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
     strays: list[tuple[Any, str]] = field(default_factory=list)
     refused: list[tuple[Any, Exception]] = field(default_factory=list)
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
@@ -45,8 +46,8 @@ class Answers:
         writer = {full: dead_letters[name] for name, full in topic.items() if name in dead_letters}
         for message, router_id in self.strays:
             await outbox.send(message.topic, key=router_id.encode(), value=message.value, headers=forwarded(message))
-        for router_id, value in self.routes:
-            await outbox.send(topic["routes"], key=router_id.encode(), value=value)
+        for router_id, value, trace in self.routes:
+            await outbox.send(topic["routes"], key=router_id.encode(), value=value, headers=trace)
         for message, error in self.refused:
             await writer[message.topic].send(outbox, message, error)
         for parked, error in self.refused_later:

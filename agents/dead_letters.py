@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.boundary import Outbox
+from agents.messages import trace_of_message
 from agents.refused_events import refusal_of
 from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
@@ -43,13 +44,14 @@ class DeadLetters:
             error: why; its `reason` names the dead letter, its text must quote nothing of the event.
         """
         letter = DeadLetter.of(error, topic=message.topic, partition=message.partition, offset=message.offset, stage=self._stage)
-        topic = self._prefix + dlq.TOPIC
+        topic, trace = self._prefix + dlq.TOPIC, trace_of_message(message)
+        headers = [*letter.headers(), *trace]
         # A usual send takes neither a large value nor a record with nothing in it.
         if len(message.value or b"") > LARGE_BYTES or (message.key is None and message.value is None):
-            await self._send_large(topic, key=message.key, value=message.value, headers=letter.headers())
+            await self._send_large(topic, key=message.key, value=message.value, headers=headers)
         else:
-            await outbox.send(topic, key=message.key, value=message.value, headers=letter.headers())
+            await outbox.send(topic, key=message.key, value=message.value, headers=headers)
         refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
         if refusal is not None:
-            await outbox.send(self._prefix + refusals.TOPIC, key=refusal.router_id.encode(), value=encode(refusal))
+            await outbox.send(self._prefix + refusals.TOPIC, key=refusal.router_id.encode(), value=encode(refusal), headers=trace)
         self._count(letter.reason)

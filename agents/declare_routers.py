@@ -7,7 +7,8 @@ from typing import Any
 
 from agents.answers import Answers
 from agents.in_force import is_repeated, keep, overtake, repeat
-from agents.intake import WrongPartition, check_size, headers_of, is_at_home
+from agents.intake import WrongPartition, check_size, is_at_home
+from agents.messages import headers_of
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from agents.messages import headers_of
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED, is_forwarded
 from schemas.reasons import Reason
@@ -72,12 +73,6 @@ def is_at_home(message: Any, router_id: str, *, partition_of: Callable[[str], in
     if is_forwarded(headers_of(message)):
         raise WrongPartition("forwarded, and not on its router's partition: partition counts differ")
     return False
-
-
-def headers_of(message: Any) -> list[tuple[str, bytes]]:
-    """Return a message's headers as pairs, however the client library hands them over."""
-    headers = message.headers or ()
-    return list(headers.items() if isinstance(headers, dict) else headers)
 
 
 def forwarded(message: Any) -> list[tuple[str, bytes]]:

@@ -15,6 +15,9 @@ from typing import Any, Self
 
 import orjson
 
+from agents.messages import headers_of
+from schemas.headers import Headers, trace_of
+
 VERSION = 1
 LEFT = -1
 """Stands for the size of a value that was left where it is."""
@@ -31,6 +34,7 @@ class Parked:
         due: seconds since the epoch; then it is refused with `reason`.
         refused: its time is up, and only its dead letter is still to be delivered.
         private: it may hold a prompt.
+        trace: the headers of the trace it belongs to.
     """
 
     topic: str
@@ -45,6 +49,7 @@ class Parked:
     detail: str
     refused: bool = False
     private: bool = False
+    trace: Headers = ()
 
     @classmethod
     def of(
@@ -70,6 +75,7 @@ class Parked:
             reason=str(getattr(error, "reason", "")),
             detail=str(error),
             private=private,
+            trace=trace_of(headers_of(message)),
         )
 
     @property
@@ -82,7 +88,7 @@ class Parked:
         return replace(self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error))
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, length of the JSON head, the head, the key and, if it is not private, the value."""
+        """Return it as bytes: version, length of the JSON head, head, key, and the value or, if that is private, the trace."""
         value = None if self.private else self.value
         head = orjson.dumps(
             [
@@ -99,7 +105,13 @@ class Parked:
                 LEFT if self.private else _size(value),
             ]
         )
-        return bytes((VERSION,)) + len(head).to_bytes(4, "little") + head + (self.key or b"") + (value or b"")
+        return (
+            bytes((VERSION,))
+            + len(head).to_bytes(4, "little")
+            + head
+            + (self.key or b"")
+            + (pack_trace(self.trace) if self.private else value or b"")
+        )
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
@@ -111,7 +123,18 @@ class Parked:
         key = None if key_size is None else data[end:middle]
         value = None if value_size in (None, LEFT) else data[middle:]
         private = value_size == LEFT
-        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused, private)
+        trace = unpack_trace(data[middle:]) if private else ()
+        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused, private, trace)
+
+
+def pack_trace(trace: Headers) -> bytes:
+    """Return a trace as bytes, none for none: a worker that knows of no traces reads what has none."""
+    return orjson.dumps([(name, value.decode(errors="replace")) for name, value in trace]) if trace else b""
+
+
+def unpack_trace(data: bytes) -> Headers:
+    """Invert `pack_trace`."""
+    return tuple((name, value.encode()) for name, value in orjson.loads(data)) if data else ()
 
 
 def _size(part: bytes | None) -> int | None:

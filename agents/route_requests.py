@@ -11,6 +11,7 @@ import numpy as np
 from agents.answers import Answers
 from agents.feedback import apply_waiting
 from agents.intake import take_in
+from agents.messages import trace_of_message
 from agents.parking import Parked
 from agents.portions import portions
 from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
@@ -93,7 +94,8 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     if known is not None and not (contained and known.offset > message.offset):
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
-        answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, known, repeat=repeat)))
+        value = route_value(event.router_id, event.request_id, known, repeat=repeat)
+        answers.routes.append((event.router_id, value, trace_of_message(message)))
         _answered(request, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
@@ -119,7 +121,8 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     record = changes.decision
     assert record is not None
     service.count(f"decided_{record.reason}")
-    answers.routes.append((event.router_id, route_value(event.router_id, event.request_id, record, repeat=False)))
+    value = route_value(event.router_id, event.request_id, record, repeat=False)
+    answers.routes.append((event.router_id, value, trace_of_message(message)))
     _answered(request, answers)
     apply_waiting(shard, event.router_id, event.request_id, service, answers)
 

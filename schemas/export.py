@@ -1,32 +1,41 @@
-"""Write the JSON Schema of every topic: `python -m schemas.export [--check] [FOLDER]`."""
+"""Write the JSON Schema of every topic, and AsyncAPI's document of all: `python -m schemas.export [--check] [FOLDER]`."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from schemas import EVENTS
+from schemas.asyncapi import document, page
+from schemas.cloud_events import schema_id
+from schemas.event import Event
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 
 
 def schema_files() -> dict[str, str]:
-    """Render the JSON Schema of each topic's value, by file name."""
-    return {
-        f"{topic}.json": json.dumps(
-            {"$schema": "https://json-schema.org/draft/2020-12/schema", **event.model_json_schema()},
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-        for topic, event in EVENTS.items()
-    }
+    """Render the JSON Schema of each topic's value, the AsyncAPI document and its page, by file name."""
+    schemas = {f"{topic}.json": _schema(topic, event) for topic, event in EVENTS.items()}
+    return {name: _json(schema) for name, schema in schemas.items()} | {"asyncapi.json": _json(document()), "README.md": page()}
+
+
+def _schema(topic: str, event: type[Event]) -> dict[str, Any]:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(topic), **event.model_json_schema()}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _present(folder: Path) -> dict[str, Path]:
+    return {path.name: path for path in folder.glob("*") if path.suffix in (".json", ".md")}
 
 
 def differences(folder: Path) -> list[str]:
     """Name the files of a folder that are missing, stale or superfluous."""
     wanted = schema_files()
-    present = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.json")}
+    present = {name: path.read_text(encoding="utf-8") for name, path in _present(folder).items()}
     return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
 
 
@@ -34,8 +43,8 @@ def write(folder: Path) -> None:
     """Make a folder hold exactly the schemas of today."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = schema_files()
-    for path in folder.glob("*.json"):
-        if path.name not in wanted:
+    for name, path in _present(folder).items():
+        if name not in wanted:
             path.unlink()
     for name, text in wanted.items():
         (folder / name).write_text(text, encoding="utf-8")

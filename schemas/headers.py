@@ -1,5 +1,6 @@
-"""Headers of records that carry meaning beside the value: `pb.forwarded`, `pb.based_on` and `pb.repeated`."""
+"""Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`, and a trace's (W3C)."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +16,27 @@ BASED_ON: Final = "pb.based_on"
 
 REPEATED: Final = "pb.repeated"
 """On a declaration that is in force, and that a worker writes again because it refused the one behind it."""
+
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+"""Of an event: the trace it belongs to (w3.org/TR/trace-context); both go from an event to everything that is said about it."""
+
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+_MAX_TRACEPARENT: Final = 128
+_MAX_TRACESTATE: Final = 512  # bytes that everyone on a trace's way must pass on
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+def trace_of(headers: Iterable[tuple[str, bytes]]) -> Headers:
+    """Return an event's trace as headers to pass on; nothing where there is none or it is unreadable, as the standard asks."""
+    found = {name.lower(): value for name, value in headers if name.lower() in (TRACEPARENT, TRACESTATE)}
+    parent, state = found.get(TRACEPARENT), found.get(TRACESTATE)
+    if parent is None or len(parent) > _MAX_TRACEPARENT or _TRACEPARENT.fullmatch(parent) is None:
+        return ()
+    if not state or len(state) > _MAX_TRACESTATE:
+        return ((TRACEPARENT, parent),)
+    return (TRACEPARENT, parent), (TRACESTATE, state)
 
 
 def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:

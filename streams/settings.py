@@ -72,9 +72,11 @@ class Settings(BaseSettings):
     priors_path: Path | None = Field(None, examples=["/var/lib/paretobandit/priors"])
     projection_path: Path | None = Field(None, examples=["/var/lib/paretobandit/projection"])
 
-    # Logs and web
+    # What others see: logs, traces, events, web
     log_format: Literal["text", "json"] = Field("text", examples=["json"])
     web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
+    traces: Literal["off", "otlp"] = Field("off", examples=["otlp"])
+    cloud_events_source: str | None = Field(None, min_length=1, max_length=200, examples=["urn:acme:router"])
     metrics_routers: int = Field(0, ge=0, le=10_000, examples=["50"])
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
 

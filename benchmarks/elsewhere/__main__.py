@@ -19,12 +19,12 @@ from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.floors import verdicts
 from benchmarks.elsewhere.made import ORDERS
 from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS
-from benchmarks.elsewhere.running import HOMES, Job, run_all
+from benchmarks.elsewhere.running import Job, run_all
 from benchmarks.elsewhere.table import print_rows, print_verdicts, rows
 from benchmarks.report import print_figures
 
 BESIDE = Path("../shared/data")
-PLACES = (*HOMES, "eleven", "tasks", "winner", "drawn")
+PLACES = ("home", "home with priors", "eleven", "tasks", "winner", "drawn")
 
 
 def folder_of(named: Path | None) -> Path | None:
@@ -39,7 +39,7 @@ def jobs_of(
     """Return what is played: every place with every budget, order and seed."""
     found: list[Job] = []
     numbers = range(first, first + seeds)
-    for where, budget, seed in product(HOMES, HOME_BUDGETS[1:4:2] if quick else HOME_BUDGETS, numbers):
+    for where, budget, seed in product(("home", "home with priors"), HOME_BUDGETS[1:4:2] if quick else HOME_BUDGETS, numbers):
         found.append(Job(where, seed, policies, budget))
     if folder is not None:
         for order, budget, seed in product(ORDERS, ELEVEN_BUDGETS[0:4:2] if quick else ELEVEN_BUDGETS, numbers):

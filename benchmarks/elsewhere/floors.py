@@ -40,8 +40,6 @@ def verdicts(results: Sequence[Result], policy: str = "live") -> list[Verdict]:
             continue
         if kind.startswith("the paper's, cold, no"):
             found += _home(kind, played)
-        elif kind == "the paper's, cold, priors of other models":
-            found += _outweighed(kind, mine, policy)
         elif kind.startswith("the paper's"):
             found += _first(kind, mine, policy)
         elif kind == "eleven models, mixed":
@@ -97,17 +95,6 @@ def _first(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     return [
         at_least(kind, f"${b:g}: reward − mix", mean(played[b], "first 400", 1) - mean(mixes[b], "first 400", 1), -0.005, 0.0)
         for b in played
-    ]
-
-
-def _outweighed(kind: str, results: list[Result], policy: str) -> list[Verdict]:
-    """Judge what wrong priors cost against the same profile with every model learned apart; only where that was played."""
-    before, played = _by_budget(results, "apart"), _by_budget(results, policy)
-    return [
-        at_least(kind, f"${b:g}: reward − apart, {phase}", mean(played[b], phase, 1) - mean(before[b], phase, 1), 0.0)
-        for b in played
-        if before[b]
-        for phase in ("first 400", "whole")
     ]
 
 

@@ -39,33 +39,16 @@ def eleven(folder: Path) -> Benchmark:
     return replace(judged, contexts=wheel_projection().project(embed_cached(judged.prompts)))
 
 
-def home(budget: float, seed: int) -> World:
-    """The paper's held-out prompts, cold: nothing learned before, and no priors."""
-    return _home("no priors", {}, budget, seed, phases={"whole": None})
-
-
-def home_with_priors(budget: float, seed: int) -> World:
-    """The first 400 of the paper's held-out prompts, with the shipped priors."""
-    return _home("shipped priors", _shipped(0), budget, seed, phases={"first 400": FIRST})
-
-
-def home_with_wrong_priors(budget: float, seed: int) -> World:
-    """The paper's held-out prompts, where each model has another one's prior, which counts as much as a right one."""
-    return _home("priors of other models", _shipped(1), budget, seed, phases={"first 400": FIRST, "whole": None})
-
-
-def _shipped(shift: int) -> dict[str, Prior]:
-    known = wheel_priors()
-    others = [(k + shift) % len(known.models) for k in range(len(known.models))]
-    return {name: Prior(A=known.A[k], b=known.b[k]) for name, k in zip(known.models, others, strict=True)}
-
-
-def _home(what: str, priors: dict[str, Prior], budget: float, seed: int, *, phases: dict[str, int | None]) -> World:
+def home(budget: float, seed: int, *, priors: bool) -> World:
+    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400) with the shipped ones."""
     test = prompts("test")
-    order = np.random.default_rng([19, seed]).permutation(len(test))
-    most = max(len(order) if end is None else end for end in phases.values())
-    found = {name: slice(0, most if end is None else end) for name, end in phases.items()}
-    return _world(f"the paper's, cold, {what}", test, order[:most], budget, seed, phases=found, priors=priors)
+    order = np.random.default_rng([19, seed]).permutation(len(test))[: FIRST if priors else None]
+    known = wheel_priors()
+    return _world(
+        "the paper's, cold, shipped priors" if priors else "the paper's, cold, no priors", test, order, budget, seed,
+        phases={"first 400" if priors else "whole": slice(0, len(order))},
+        priors={name: Prior(A=known.A[k], b=known.b[k]) for k, name in enumerate(known.models)} if priors else {},
+    )  # fmt: skip
 
 
 def eleven_models(folder: Path, budget: float, seed: int, *, order: str) -> World:

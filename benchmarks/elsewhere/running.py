@@ -22,7 +22,6 @@ from benchmarks.elsewhere.drawn import drawn
 from benchmarks.elsewhere.measures import measured, references
 from benchmarks.elsewhere.world import World
 
-HOMES = {"home": real.home, "home with priors": real.home_with_priors, "home with wrong priors": real.home_with_wrong_priors}
 YARDSTICKS = ("best fixed mix", "hindsight")
 
 
@@ -59,7 +58,7 @@ def build(job: Job) -> World:
     if job.where == "eleven":
         assert job.folder is not None
         return real.eleven_models(job.folder, job.budget, job.seed, order=job.order)
-    return HOMES[job.where](job.budget, job.seed)
+    return real.home(job.budget, job.seed, priors=job.where == "home with priors")
 
 
 def run_job(job: Job) -> list[dict[str, Any]]:

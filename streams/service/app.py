@@ -1,5 +1,7 @@
 """Build the Faust app of a worker: settings that keep events, recovery without holes, an end at once when in doubt."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import signal
@@ -7,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import faust
 import mode
@@ -26,6 +28,7 @@ from streams.log.reach import Reach
 from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.service.chatter import Chatter
+from streams.service.cloud_events import as_cloud_events
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
 from streams.service.router_metrics import RouterMetrics
@@ -34,6 +37,9 @@ from streams.settings import Settings
 from streams.state.lost_state import require_state
 from streams.state.ownership import require_own_group
 from streams.state.tables import Committed, States
+
+if TYPE_CHECKING:
+    from streams.service.spans import Spans
 
 log = logging.getLogger(__name__)
 WATCH_EVERY = 1.0
@@ -88,6 +94,7 @@ class App(faust.App):  # type: ignore[misc]
         guard: the check against undelivered events, shared by all agents.
         metrics: what /metrics shows.
         lease: this worker's membership; nothing is written or said without it.
+        spans: what is traced, or None.
         announce: told where /readyz is served, once it is.
     """
 
@@ -101,6 +108,7 @@ class App(faust.App):  # type: ignore[misc]
         self.metrics.topic_partitions.set(settings.partitions)
         self.announce = lambda address: log.info("%s says when this worker is ready", address)
         self._chatter = Chatter(lambda: self.kafka)
+        self.spans: Spans | None = None
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -109,6 +117,8 @@ class App(faust.App):  # type: ignore[misc]
         self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self._send: Produce = self._batches.send
+        if settings.cloud_events_source is not None:
+            self._send = as_cloud_events(self._send, prefix=settings.prefix, source=settings.cloud_events_source)
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
         self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
         if settings.metrics_routers:
@@ -145,7 +155,7 @@ class App(faust.App):  # type: ignore[misc]
     def _watch_routers(self, limit: int) -> None:
         settings = self.settings
         routers = RouterMetrics(limit, partition_of=partial(partition_of, partitions=settings.partitions))
-        self._send = routers.watching(self._batches.send, routes=settings.topic("routes"), pacing=settings.topic("lambda"))
+        self._send = routers.watching(self._send, routes=settings.topic("routes"), pacing=settings.topic("lambda"))
         self.states.on_lost(routers.lost)
         self.metrics.registry.register(routers)
 
@@ -198,6 +208,8 @@ class App(faust.App):  # type: ignore[misc]
         log.info("stopped seconds=%.2f", time.monotonic() - began)
         await self.probe.stop()
         await self._web.stop()
+        if self.spans is not None:
+            await asyncio.to_thread(self.spans.stop)
 
     @asynccontextmanager
     async def duty(self) -> AsyncIterator[None]:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from router_state.config import Matrix
 from streams.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from streams.service.spans import Spans
 
 Encode = Callable[[list[str]], Awaitable[Matrix]]
 
 
 class MeasuredStream:
-    """An agent's stream that counts every event that the agent acks."""
+    """An agent's stream that counts every event that the agent acks, and traces its batches where there are spans."""
 
-    def __init__(self, stream: Any, topic: str, metrics: Metrics) -> None:
+    def __init__(self, stream: Any, topic: str, metrics: Metrics, spans: Spans | None) -> None:
         self._stream = stream
         self._topic = topic
         self._metrics = metrics
+        self._spans = spans
 
     def noack_take(self, size: int, within: float) -> AsyncIterator[Any]:
         """Take batches as the stream gives them."""
         taken: AsyncIterator[Any] = self._stream.noack_take(size, within=within)
-        return taken
+        return taken if self._spans is None else self._spans.batches(self._topic, taken)
 
     async def ack(self, event: Any) -> None:
         """Ack an event, which is finished."""

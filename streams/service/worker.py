@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faust.types import TP
 
@@ -27,8 +27,11 @@ from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredStream, measured
-from streams.settings import Settings
+from streams.settings import BadSettings, Settings
 from streams.warm_start.references import prior_reader
+
+if TYPE_CHECKING:
+    from streams.service.spans import Spans
 
 log = logging.getLogger(__name__)
 
@@ -72,12 +75,34 @@ def now() -> float:
     return round(time.time(), 6)
 
 
-def build_worker(settings: Settings) -> App:
-    """Build a worker that serves every router of the partitions it is given; opens nothing."""
+def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
+    """Build a worker that serves every router of the partitions it is given; opens nothing.
+
+    Args:
+        spans: what is traced, instead of what the settings say.
+    """
     app = build_app(settings)
+    app.spans = spans_of(settings) if spans is None else spans
     service = build_service(app)
+    if app.spans is not None:
+        app.spans.trace_service(service)
     _register(app, service)
     return app
+
+
+def spans_of(settings: Settings) -> Spans | None:
+    """Return where spans go, or None.
+
+    Raises:
+        BadSettings: they are wanted, and the extra `tracing` is not installed.
+    """
+    if settings.traces == "off":
+        return None
+    try:
+        from streams.service.spans import otlp_spans
+    except ImportError:
+        raise BadSettings("PB_TRACES=otlp needs the extra `tracing`: pip install 'paretobandit-streams[tracing]'") from None
+    return otlp_spans(settings.app_id, settings.instance_id)
 
 
 def build_service(app: App) -> Service:
@@ -168,7 +193,7 @@ def _register(app: App, service: Service) -> None:
     app.states.on_recovered(service.recovered)
     for name, agent in SOURCES.items():
         app.agent(app.raw_topic(name), name=agent.__name__)(
-            _bound(agent, service, partial(MeasuredStream, topic=name, metrics=app.metrics))
+            _bound(agent, service, partial(MeasuredStream, topic=name, metrics=app.metrics, spans=app.spans))
         )
     cursor: dict[int, int] = {}
     for seconds, duty in (

@@ -1,0 +1,60 @@
+"""The AsyncAPI document names every topic, refers to nothing that is not there, and its parser takes it."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas import EVENTS
+from schemas.asyncapi import document
+from schemas.cloud_events import schema_id
+from schemas.export import FOLDER, schema_files
+from schemas.topics import TOPICS
+from streams.service.worker import SOURCES
+from streams.service.worker import TOPICS as WORKERS_TOPICS
+
+ROOT = Path(__file__).parents[2]
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for part in value.values():
+            yield from references(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from references(part)
+
+
+def test_every_topic_of_a_worker_is_a_channel_and_an_operation() -> None:
+    assert set(TOPICS) == set(WORKERS_TOPICS) | {"refusals"} == set(EVENTS) | {"dlq"}
+    assert {name for name, topic in TOPICS.items() if topic.to_service} == set(SOURCES)
+    made = document()
+    assert {channel["address"] for channel in made["channels"].values()} == {f"pb.{name}" for name in TOPICS}
+    assert {operation["channel"]["$ref"].rpartition("/")[2] for operation in made["operations"].values()} == set(TOPICS)
+
+
+def test_every_reference_leads_to_something() -> None:
+    made = document()
+    for reference in references(made):
+        assert reference.startswith("#/")
+        reduce(lambda at, part: at[part], reference[2:].split("/"), made)
+
+
+def test_schemas_have_stable_ids() -> None:
+    for topic in EVENTS:
+        assert json.loads(schema_files()[f"{topic}.json"])["$id"] == schema_id(topic) == f"urn:paretobandit:schemas:v1:{topic}"
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is missing, which nothing else needs: tools/asyncapi-check")
+def test_parser_of_asyncapi_finds_no_fault() -> None:
+    ran = subprocess.run(
+        [str(ROOT / "tools" / "asyncapi-check"), str(FOLDER / "asyncapi.json")], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
