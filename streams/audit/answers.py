@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from agents.wire import utc
+from router_state.engine import Engine
 from router_state.record import RequestRecord
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.headers import FORWARDED
@@ -67,13 +68,18 @@ class AnswerCheck:
         self._partition_of = partition_of
         self._asked: Counter[Ref] = Counter()
         self._answered: Counter[Ref] = Counter()
-        self._later: set[Ref] = set()
+        self._later: dict[Ref, str] = {}
+        self._asked_later: set[Ref] = set()
         self.answers = Answers()
 
     def run(self, read: Progress, *, begins_at: int) -> Answers:
         """Read requests and routes; `begins_at` is the offset where the log of requests begins."""
-        for record in self._evidence.contained("requests", read):
-            self._ask(record)
+        reached = self._evidence.reached.get("requests", -1)
+        for record in read("requests", self._evidence.number):
+            if record.offset <= reached:
+                self._ask(record)
+            else:
+                self._ask_later(record)
         for record in read("routes", self._evidence.number):
             self._answer(record)
         self._compare(complete=begins_at == 0)
@@ -102,6 +108,16 @@ class AnswerCheck:
             self._asked[event.router_id, event.request_id] += 1
         elif refused:
             self._findings.checked["requests_refused"] += 1
+        else:
+            self._asked_later.add((event.router_id, event.request_id))
+
+    def _ask_later(self, record: Record) -> None:
+        """Note a request that the state does not contain: it may have been decided since."""
+        try:
+            event = decode_keyed(RequestSubmitted, key=record.key, value=record.value)
+        except MalformedEvent:
+            return
+        self._asked_later.add((event.router_id, event.request_id))
 
     def _answer(self, record: Record) -> None:
         self._findings.checked["routes"] += 1
@@ -121,9 +137,9 @@ class AnswerCheck:
             known = None
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
-        if engine is not None and route.config_offset <= engine.state.config.offset and route.seq > engine.state.seq:
-            self._later.add((route.router_id, route.request_id))
-            return  # decided after the state was read, unless its request was decided before
+        if engine is not None and self._is_beyond(route, engine):
+            self._later[route.router_id, route.request_id] = where
+            return  # decided after the state was read, unless its request was decided before, or never sent
         ref = (route.router_id, route.request_id)
         print_ = answer_checksum(route)
         if known is None and not route.repeat:
@@ -144,6 +160,12 @@ class AnswerCheck:
         if route.repeat:
             self._answered[ref] += 1
 
+    def _is_beyond(self, route: RouteDecided, engine: Engine) -> bool:
+        """Tell whether a decision comes after those that the router's state contains, in the same life."""
+        here = engine.state.config.offset
+        gone = any(route.config_offset < offset < here for offset in self._gone.get(route.router_id, ()))
+        return route.seq > engine.state.seq and not gone
+
     def _starts_anew(self, route: RouteDecided, life: Life) -> bool:
         """Tell whether the router was gone between the life so far and a decision."""
         return any(life.config_offset < offset < route.config_offset for offset in self._gone.get(route.router_id, ()))
@@ -157,7 +179,10 @@ class AnswerCheck:
                 self._findings.violation(Kind.UNANSWERED, _name(ref), f"asked {asked} times, answered {answered} times")
         for ref in self._later & self.answers.decided.keys():
             self._findings.violation(Kind.ANSWERED_TWICE, _name(ref), "one more decision, which the state does not know")
-        for ref in self._answered.keys() - self._asked.keys() if complete else ():
+        for ref, where in self._later.items():
+            if ref not in self._asked_later and ref not in self.answers.decided:
+                self._judge_unasked(ref, where, complete=complete)
+        for ref in self._answered.keys() - self._asked.keys() - self._asked_later if complete else ():
             self._findings.violation(
                 Kind.UNASKED, _name(ref), "a decision, and every request of this id was refused, or there is none"
             )
@@ -165,6 +190,13 @@ class AnswerCheck:
             lives = self.answers.lives.get(router_id, [Life()])
             for request_id, record in engine.records.items():
                 self._check_record((router_id, request_id), record, lives[-1])
+
+    def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
+        """Say of a decision beyond the state that nobody asked for it: every request stands on its topic before its answer."""
+        if complete:
+            self._findings.violation(Kind.UNASKED, where, f"{_name(ref)}: a decision beyond the state, and no request of this id")
+        else:
+            self._findings.unprovable("later", where, f"{_name(ref)}: its request may be deleted")
 
     def _check_record(self, ref: Ref, record: RequestRecord, life: Life) -> None:
         """Compare the state's record of a request with its decision."""
