@@ -82,14 +82,21 @@ def acls(session: Session, role: Role, principal: str | None, check: bool, as_js
 
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
+    who = who if ":" in who else f"User:{who}"
+    login = settings.sasl_username is not None or settings.ssl_certfile is not None
     shown = run(missing_rights(settings, role)) if check else rights(settings, role)
     if as_json:
         fields = [{"resource": right.resource, "name": right.name, "operation": right.operation.title} for right in shown]
-        print_json({"principal": who, "role": role, "missing" if check else "rights": fields})
+        print_json({"principal": who, "role": role, "missing" if check else "rights": fields} | ({"login": login} if check else {}))
     else:
         for right in shown:
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
-        if check and not shown:
+        if check and not shown and not login:
+            click.echo(
+                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, PB_SSL_CERTFILE): whoever reaches it may "
+                f"do what a {role} does. Of {who} that says nothing."
+            )
+        elif check and not shown:
             click.echo(f"{who} has every right of a {role}.")
     if check and shown:
         raise SystemExit(1)

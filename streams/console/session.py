@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from schemas.fields import RouterId
-from streams.settings import Settings, load_settings
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -31,6 +31,8 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """Read the settings when a command first needs them, so that help works without."""
+        from streams.settings import load_settings
+
         return load_settings(bootstrap=self.bootstrap, prefix=self.prefix, app_id=self.app_id)
 
 
@@ -50,7 +52,7 @@ def take_everywhere(command: click.Command) -> None:
             command.params.append(
                 click.Option([flag, f"shared_{name}"], metavar=metavar, help=text, expose_value=False, callback=_keep(name))
             )
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+    for inner in list(command.commands.values()) if isinstance(command, click.Group) else ():
         take_everywhere(inner)
 
 
@@ -69,6 +71,8 @@ pass_session = click.make_pass_decorator(Session)
 def valid_router(value: str) -> str:
     """Return a router's id, or raise BadParameter."""
     from pydantic import TypeAdapter, ValidationError
+
+    from schemas.fields import RouterId
 
     try:
         return str(TypeAdapter(RouterId).validate_python(value))
@@ -102,7 +106,12 @@ timeout_option: Callable[[F], F] = click.option(
 )
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's work; the Kafka client's own log lines stay away, failures are raised anyway."""
+def quiet() -> None:
+    """Keep the Kafka client's own log lines away: what fails is raised, and said in a sentence."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work."""
+    quiet()
     return asyncio.run(work)

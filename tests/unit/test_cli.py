@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from streams.broker.wire import free_ports
 from streams.cli import main
+from streams.cli.loading import COMMANDS
 from streams.console.failures import Refused, in_a_sentence
 from streams.console.session import named
 from streams.log.topics import TopicsNotReady
@@ -20,7 +24,8 @@ from streams.log.topics import TopicsNotReady
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the words of every command and group."""
     yield path
-    for name, command in group.commands.items():
+    for name in group.list_commands(click.Context(group)):
+        command = group.commands[name]
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
         else:
@@ -42,6 +47,13 @@ NEEDS_BROKER = [
     ["reward", "r-1", "0.5"],
     ["explain", "r-1"],
     ["watch", "--once"],
+    ["audit"],
+    ["replay", "--verify"],
+    ["replay", "--policy", "paper"],
+    ["replay", "--into", "test."],
+    ["tune"],
+    ["topics", "acls", "--check"],
+    ["snapshot", "export", "nothing.pbs"],
 ]
 
 
@@ -196,3 +208,32 @@ def test_a_command_that_is_to_be_copied_names_the_router_where_it_must(
     if variable is not None:
         monkeypatch.setenv("PB_ROUTER", variable)
     assert named(router_id) == option
+
+
+def test_starting_imports_nothing_that_takes_long() -> None:
+    code = "import sys, streams.cli; print(*{'pydantic', 'aiokafka', 'numpy', 'rich', 'faust', 'orjson'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_every_command_that_is_listed_is_there() -> None:
+    listed = run("--help").output
+    for name in COMMANDS:
+        assert main.commands[name].name == name
+        assert re.search(rf"^  {name} ", listed, re.MULTILINE)
+    assert "No such command" in run("nonsense").output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(shell: str) -> None:
+    assert "_PBSTREAM_COMPLETE" in run("completion", shell).output
+
+
+def test_commands_and_options_are_completed() -> None:
+    found = ShellComplete(main, {}, "pbstream", "_PBSTREAM_COMPLETE")
+    assert {item.value for item in found.get_completions([], "re")} == {"request", "reward", "replay"}
+    assert "--input-price" in {item.value for item in found.get_completions(["models", "add"], "--in")}
+
+
+def test_a_principal_is_a_user_unless_it_says_otherwise() -> None:
+    assert "--allow-principal User:pb-client" in run("topics", "acls", "--role", "client", "--principal", "pb-client").output
+    assert "--allow-principal Group:all" in run("topics", "acls", "--principal", "Group:all").output

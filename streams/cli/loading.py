@@ -1,0 +1,88 @@
+"""Commands that are imported when they are used: `pbstream` starts in the time of one, not of all."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+import click
+
+from streams.console.failures import NoBroker, in_a_sentence
+from streams.console.session import Session, quiet, take_everywhere
+
+COMMANDS = {
+    "demo": ("demo", "Play the paper's benchmark through a real worker on a real Kafka broker."),
+    "broker": ("service", "Start a real Kafka on this machine and stay until Ctrl-C."),
+    "topics": ("topics", "Create the service's topics, or check them."),
+    "worker": ("service", "Run one worker until SIGTERM or Ctrl-C."),
+    "gateway": ("gateway", "Answer HTTP: decisions, bills and rewards under /v1/routers/ID."),
+    "models": ("models", "Add, reprice, remove and list the models of a router."),
+    "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
+    "routers": ("routers", "Show, compare and declare whole routers, or let one go."),
+    "request": ("request", "Ask which model shall answer a prompt, and why."),
+    "cost": ("feedback", "Report what a request really cost."),
+    "reward": ("feedback", "Report how good the answer to a request was."),
+    "explain": ("explain", "Say why a request went to its model, and what it cost and earned."),
+    "watch": ("watch", "Watch a router live."),
+    "replay": ("replay", "Replay history: verify it, or ask what would have happened if."),
+    "tune": ("tune", "Choose α and γ from a router's own history."),
+    "audit": ("audit", "Check every promise of a service on its topics."),
+    "snapshot": ("snapshot", "Keep what a router has learned in a file, and go on from it."),
+    "fit": ("fit", "Fit warm-up priors of rewards and costs."),
+    "encoder": ("encoder", "Make what a worker's encoder runs on."),
+    "completion": ("completion", "Print what lets a shell complete these commands."),
+}
+"""By name: the module under `streams.cli`, and what the command does. In the order of a first use."""
+STAYING = {"worker", "gateway", "broker"}
+
+
+class Loading(dict[str, click.Command]):
+    """Commands by name, each imported when it is first looked up."""
+
+    def __missing__(self, name: str) -> click.Command:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        command: click.Command = getattr(import_module(f"streams.cli.{COMMANDS[name][0]}"), name)
+        take_everywhere(command)
+        self[name] = command
+        return command
+
+
+class Commands(click.Group):
+    """Commands in the order of a first use; known failures leave as one sentence."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands = Loading()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return self.commands[name] if name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not STAYING & {*ctx._protected_args, *ctx.args[:1]}:
+            quiet()
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            sentence = _unreached(ctx, error) or in_a_sentence(error)
+            if sentence is None:
+                raise
+            raise sentence from error
+
+
+def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
+    """Return what to say where Kafka can't be reached."""
+    if type(error).__name__ != "KafkaConnectionError":
+        return None
+    from streams.log.reaching import refusal
+
+    settings = ctx.ensure_object(Session).settings
+    return NoBroker(settings.bootstrap, asyncio.run(refusal(settings)))
