@@ -93,8 +93,8 @@ def acls(session: Session, role: Role, principal: str | None, check: bool, as_js
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
         if check and not shown and not login:
             click.echo(
-                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, PB_SSL_CERTFILE): whoever reaches it may "
-                f"do what a {role} does. Of {who} that says nothing."
+                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, PB_SSL_CERTFILE): whoever reaches it "
+                f"may do what a {role} does. Of {who} that says nothing."
             )
         elif check and not shown:
             click.echo(f"{who} has every right of a {role}.")
