@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from agents.refusals import EncoderUnavailable
 from router_state.config import Vector
 
 Ref = tuple[str, str]
@@ -13,6 +14,10 @@ Ref = tuple[str, str]
 
 DecidedAt = Callable[[Ref], float | None]
 """When a request was decided, seconds since the epoch; None where it is not known any more."""
+
+
+Encode = Callable[[list[str]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
+"""Turns prompts into contexts, each of shape (d,), or says of one why it has none."""
 
 
 class Contexts(Protocol):

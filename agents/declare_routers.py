@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.answers import Answers
+from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.messages import headers_of
@@ -47,8 +48,8 @@ async def declare_routers(stream: Any, service: Service) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the budget changes.
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
-    shows the offset in force. A declaration that is read again changes nothing; a refused one is followed by the one in force,
-    with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
+    shows the offset in force, and a tombstone once the router is gone. A declaration that is read again changes nothing; a refused
+    one is followed by the one in force, with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
     `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
     `invalid_config`.
     """
@@ -70,6 +71,8 @@ async def declare_routers(stream: Any, service: Service) -> None:
                 overtaken += _overtaken(answers, service)
                 service.reached(messages)
         await service.answer(answers)
+        if any(d.declared is None for d in declarations):
+            await publish(service)  # before the event is acked: nothing of the state would tell the next worker of it
         await repeat(overtaken, service)
         await route_waiting(declared, service)
 
@@ -117,6 +120,8 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):
+        if declared is None and router_id not in shard:
+            service.unpublished.add((shard.number, router_id))
         return False
     engine = shard.engine(router_id)
     try:
@@ -124,6 +129,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
+            service.unpublished.add((shard.number, router_id))
             return False
         config = replace(
             config_of(declared, offset=message.offset, references=declaration.priors),

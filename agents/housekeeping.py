@@ -111,20 +111,26 @@ def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *,
 
 
 async def publish(service: Service) -> None:
-    """Publish λ_t of every router that has changed since the last time, and the alerts."""
-    if not (service.unpublished or service.alerts):
-        return
+    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is gone, and the alerts."""
+    if service.unpublished or service.alerts:
+        async with service.publishing:  # what is older is sent before what is newer
+            await _publish(service)
+
+
+async def _publish(service: Service) -> None:
     now, outbox = service.clock(), service.outbox()
     async with service.states.writing():  # only what is durable
         changed, service.unpublished = service.unpublished, set()
         alerts, service.alerts = service.alerts, []
         applied = {number: service.applied(number) for number in service.shards}
-        updates = []
+        updates: list[tuple[str, bytes | None]] = []
         for number, router_id in sorted(changed):
             shard = service.shards.get(number)
             engine = None if shard is None else shard.engine(router_id)
             if engine is None:
                 service.unbooked.pop((number, router_id), None)
+                if shard is not None and router_id not in shard:
+                    updates.append((router_id, None))
                 continue
             noted = service.unbooked.get((number, router_id))
             service.unbooked[number, router_id] = []

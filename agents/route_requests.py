@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ from schemas.requests import RequestSubmitted
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its context; None where it needs none or could not get one."""
+    """A request with its context: None where it needs none, or why the encoder has none for it."""
 
     message: Any
     event: RequestSubmitted
-    x: Vector | None
+    x: Vector | EncoderUnavailable | None
     parked: Parked | None = None
 
 
@@ -60,14 +60,12 @@ async def route_requests(stream: Any, service: Service) -> None:
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     """Give every request that is to be decided its context; prompts are encoded together, off the event loop."""
     prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
-    encoded: dict[int, Vector] = {}
+    encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and service.encode is not None:
         contexts = await service.encode([requests[i].event.prompt or "" for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
-        request
-        if request.x is not None
-        else Prepared(request.message, request.event, encoded.get(i, _given(request.event)), request.parked)
+        request if request.x is not None else replace(request, x=encoded.get(i, _given(request.event)))
         for i, request in enumerate(requests)
     ]
 
@@ -139,6 +137,8 @@ def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     if engine.state.in_flight >= service.limits.in_flight_per_router:
         raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
+    if isinstance(request.x, EncoderUnavailable):
+        raise request.x
     if request.x is not None:
         return request.x
     if _is_too_large(request.event, service):

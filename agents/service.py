@@ -7,16 +7,15 @@ dead letters, and changes nothing that was committed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
-import numpy as np
-
 from agents.answers import Answers
 from agents.boundary import GapGuard, Outbox, fatal
-from agents.contexts import Contexts
+from agents.contexts import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
@@ -71,7 +70,7 @@ class Service:
         commit: makes everything durable that was changed inside `states.writing()`.
         outbox: makes an empty outbox.
         dead_letters: the dead letter writer of each source topic, by short name.
-        encode: prompts to contexts (n, d), off the event loop; None where the worker runs without an encoder.
+        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop; None without an encoder.
         dimensions: d of what `encode` returns; 0 without.
         read_prior: reads a prior from the file that a declaration names.
         contexts: where contexts wait for their rewards outside of the table, or None.
@@ -90,7 +89,7 @@ class Service:
     outbox: Callable[[], Outbox]
     dead_letters: Mapping[str, DeadLetters]
     guard: GapGuard
-    encode: Callable[[list[str]], Awaitable[np.ndarray[Any, np.dtype[np.float64]]]] | None
+    encode: Encode | None
     dimensions: int
     read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
     contexts: Contexts | None
@@ -104,6 +103,7 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     shards: dict[int, Shard] = field(default_factory=dict)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
+    publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     unbooked: dict[tuple[int, str], list[Unbooked]] = field(default_factory=dict)
     alerts: list[tuple[str, Any]] = field(default_factory=list)
     interrupted: bool = False

@@ -53,12 +53,17 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
     last: dict[str, LambdaUpdated] = {}
     for record in read("lambda", evidence.number):
         findings.checked["lambda"] += 1
+        if record.value is None and record.key is not None:
+            last.pop(record.key.decode(errors="replace"), None)
+            continue
         try:
             shown = decode(LambdaUpdated, record.value)
         except MalformedEvent as error:
             findings.violation(Kind.MALFORMED, f"lambda-{evidence.number} offset {record.offset}", str(error))
             continue
         last[shown.router_id] = shown
+    for router_id in last.keys() - set(evidence.shard):
+        findings.unprovable("published", f"router {router_id}", "pb.lambda has no tombstone of it yet, and it is gone")
     for router_id, engine in evidence.engines.items():
         state, where = engine.state, f"router {router_id}"
         shown_last = last.get(router_id)

@@ -31,6 +31,7 @@ from streams.service.chatter import Chatter
 from streams.service.cloud_events import as_cloud_events
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
+from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
 from streams.service.web import Web
 from streams.settings import Settings
@@ -114,6 +115,7 @@ class App(faust.App):  # type: ignore[misc]
         self._idle.set()
         self.lease = Lease(settings.session_timeout)
         self.redis: Reach | None = None
+        self.encoder: PromptEncoder | None = None
         self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
         self._send: Produce = self._batches.send
@@ -176,17 +178,17 @@ class App(faust.App):  # type: ignore[misc]
             return "recovering"
         if not self.states.owned:
             return "no partitions assigned"
-        if trouble := self._trouble_outside():
-            return trouble
         if (age := self._oldest_unacked()) > self.settings.stall_after:
             return f"no progress for {age:.0f} s"
-        return None
+        return self._trouble()
 
-    def _trouble_outside(self) -> str | None:
+    def _trouble(self) -> str | None:
         if (silence := self._kafka_silence()) > SILENT_AFTER:
             return f"Kafka at {self.settings.bootstrap} has not answered for {silence:.0f} s"
         if self.redis is not None and (trouble := self.redis.trouble):
             return trouble
+        if self.encoder is not None and self.encoder.trouble:
+            return self.encoder.trouble
         return "; ".join(map(str, self.consumer.unreadable)) or None
 
     # What Faust calls
@@ -198,6 +200,8 @@ class App(faust.App):  # type: ignore[misc]
         await self._web.start()
         self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
         self.add_future(self._watch())
+        if self.encoder is not None:
+            self.add_future(self.encoder.start())
 
     async def on_stop(self) -> None:
         """Finish what has begun, hand the partitions over, then close the rest."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from router_state.config import Matrix
+from agents.contexts import Encode
+from agents.refusals import EncoderUnavailable
+from router_state.config import Vector
 from streams.service.metrics import Metrics
 
 if TYPE_CHECKING:
     from streams.service.spans import Spans
-
-Encode = Callable[[list[str]], Awaitable[Matrix]]
 
 
 class MeasuredStream:
@@ -39,7 +39,7 @@ class MeasuredStream:
 def measured(encode: Encode, metrics: Metrics) -> Encode:
     """Return an encoder that is measured."""
 
-    async def encode_measured(prompts: list[str]) -> Matrix:
+    async def encode_measured(prompts: list[str]) -> Sequence[Vector | EncoderUnavailable]:
         with metrics.encodings.time():
             contexts = await encode(prompts)
         metrics.prompts.inc(len(prompts))

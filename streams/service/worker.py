@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +18,11 @@ from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
 from agents.service import Limits, Service
-from router_state.config import Matrix
-from streams.encoder.encoder import Encoder
-from streams.encoder.load import dimensions_of, encoder_of
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredStream, measured
+from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
 from streams.warm_start.references import prior_reader
 
@@ -47,27 +43,6 @@ HOLD_BACK_EVERY = 0.1
 END_WAITS_EVERY = 0.5
 SWEEP_EVERY = 5.0
 LOOK_AT_REDIS_EVERY = 2.0
-
-
-class PromptEncoder:
-    """Encode prompts on a thread of its own; the model is loaded when the first prompt comes."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._encoder: Encoder | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
-        self.dimensions = dimensions_of(settings)
-
-    async def __call__(self, prompts: list[str]) -> Matrix:
-        """Return contexts, shape (n, d)."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encode, prompts)
-
-    def _encode(self, prompts: list[str]) -> Matrix:
-        if self._encoder is None:
-            started = time.monotonic()
-            self._encoder = encoder_of(self._settings)
-            log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
-        return self._encoder.encode(prompts)
 
 
 def now() -> float:
@@ -109,6 +84,7 @@ def build_service(app: App) -> Service:
     """Hand the agents what they share."""
     settings = app.settings
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
+    app.encoder = encode
     return Service(
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,

@@ -117,3 +117,35 @@ async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> No
     assert snapshot.unpack_record(after.table(0)[keys.key(keys.REQUEST, HOME, "r")]).seq == 1
     assert keys.key(keys.CONTEXT, HOME, "r") in after.table(0)
     assert reasons(after) == []
+
+
+def paced(worker: MemoryWorker) -> list[bytes | None]:
+    """Return what was said of the router on `pb.lambda`."""
+    return [value for topic, key, value, _ in worker.said if topic == "pb.lambda" and key == HOME.encode()]
+
+
+async def test_a_tombstone_says_that_a_router_is_gone_and_its_next_life_is_said_after_it() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    await worker.pass_time()
+    await worker.take("routers", [log.event("routers", None)])
+    assert [value is None for value in paced(worker)] == [False, True]
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    await worker.pass_time()
+    assert [value is None for value in paced(worker)] == [False, True, False]
+
+
+async def test_a_tombstone_that_a_crash_kept_back_is_said_by_the_next_worker() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    await worker.pass_time()
+    gone = log.event("routers", None)
+    worker.mute = True
+    with pytest.raises(Left):
+        await worker.take("routers", [gone])
+    after = MemoryWorker(SETTINGS, [0])
+    await after.start(worker)
+    await after.take("routers", [gone])  # it was not acked
+    assert paced(after) == [None]

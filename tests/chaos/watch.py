@@ -47,6 +47,8 @@ class WatchedService(RunningService):
             if topic == "dlq":
                 self.letters += len(batch)
             for record in batch if topic in ("routes", "lambda") else ():
+                if record.value is None:
+                    continue
                 value = json.loads(record.value)
                 if topic == "lambda":
                     self.shown[value["router_id"]] = value

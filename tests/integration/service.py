@@ -204,7 +204,8 @@ class RunningService:
 
     def lambda_of(self, router_id: str) -> dict[str, Any]:
         """Return a router's last `pb.lambda`, or nothing."""
-        values = [json.loads(record.value) for record in self.records["lambda"] if record.key == router_id.encode()]
+        records = [record for record in self.records["lambda"] if record.key == router_id.encode()]
+        values = [{} if record.value is None else json.loads(record.value) for record in records]
         return values[-1] if values else {}
 
     def dead_letters(self) -> dict[tuple[str, int, int], tuple[DeadLetter, Any]]:

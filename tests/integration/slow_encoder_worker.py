@@ -17,9 +17,13 @@ class SlowEncoder:
     """Give every prompt the same context, late; blocks a thread, as the true one does."""
 
     dimensions = 5
+    trouble = None
 
     def __init__(self, settings: Settings) -> None:
         self._seconds = float(os.environ["SLOW_ENCODER_SECONDS"])
+
+    async def start(self) -> None:
+        """Load nothing."""
 
     async def __call__(self, prompts: list[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
         await asyncio.to_thread(time.sleep, self._seconds)

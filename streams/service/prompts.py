@@ -1,0 +1,100 @@
+"""Encode prompts beside the event loop, with an encoder that is loaded at the start and may be unavailable."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from agents.refusals import EncoderUnavailable
+from router_state.config import Matrix, Vector
+from streams.encoder.encoder import Encoder
+from streams.encoder.load import dimensions_of, encoder_of
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+TRY_AGAIN_AFTER = 30.0
+"""Seconds after which an encoder that could not be loaded is tried again: its files may have come."""
+
+
+class PromptEncoder:
+    """Encode prompts on a thread of its own.
+
+    Args:
+        load: makes the encoder; may take long, and may fail.
+
+    Attributes:
+        dimensions: of the contexts.
+        trouble: why there is no encoder (yet), None once there is one.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        load: Callable[[Settings], Encoder] = encoder_of,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._load = load
+        self._clock = clock
+        self._encoder: Encoder | None = None
+        self._failed_at: float | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+        self.dimensions = dimensions_of(settings)
+        self.trouble: str | None = "loading the encoder"
+
+    async def start(self) -> None:
+        """Load the encoder; what keeps it from that is logged, and stands in `trouble`."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
+
+    async def __call__(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
+        """Return a context, shape (d,), for each prompt, or why it has none."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encode_all, prompts)
+
+    def _encode_all(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
+        encoder = self._loaded()
+        if encoder is None:
+            return [EncoderUnavailable("the encoder of this worker is not available: send a context")] * len(prompts)
+        try:
+            return list(_encoded(encoder, prompts))
+        except Exception:  # one of them is more than it can bear: the others shall not wait for that
+            log.warning("%d prompts can't be encoded together: each is encoded alone", len(prompts), exc_info=True)
+            return [_alone(encoder, prompt) for prompt in prompts]
+
+    def _loaded(self) -> Encoder | None:
+        if self._encoder is not None or (self._failed_at is not None and self._clock() - self._failed_at < TRY_AGAIN_AFTER):
+            return self._encoder
+        started = time.monotonic()
+        try:
+            self._encoder = self._load(self._settings)
+        except Exception as error:  # whatever is missing or wrong: a context, which needs no encoder, can still be routed
+            self._failed_at = self._clock()
+            self.trouble = f"the encoder can't be loaded ({type(error).__name__}: {error})"
+            log.error(
+                "%s: prompts are refused as encoder_unavailable; look at PB_ENCODER_BACKEND and PB_ENCODER_PATH", self.trouble
+            )
+            return None
+        self.trouble = None
+        log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
+        return self._encoder
+
+
+def _encoded(encoder: Encoder, prompts: list[str]) -> Matrix:
+    contexts = encoder.encode(prompts)
+    if contexts.shape[0] != len(prompts) or not np.isfinite(contexts).all():
+        raise ValueError(f"{contexts.shape} numbers for {len(prompts)} prompts, or not all of them finite")
+    return contexts
+
+
+def _alone(encoder: Encoder, prompt: str) -> Vector | EncoderUnavailable:
+    try:
+        row: Vector = _encoded(encoder, [prompt])[0]
+    except Exception as error:
+        return EncoderUnavailable(f"the encoder fails on this prompt ({type(error).__name__})")
+    return row
