@@ -152,9 +152,14 @@ def _bills(r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Genera
 
 
 def _budget(expected: Array, costs: Array, level: float) -> float:
-    """Return a budget between the cheapest model's cost (level 0) and the best one's (level 1), never below the cheapest."""
+    """Return a budget between the cheapest model's cost (level 0) and the best one's (level 1), never below the cheapest.
+
+    Where the cheapest is free, the budget begins at a tenth of what the cheapest of the others costs; where the best is free as
+    well, it ends at what one in the middle costs.
+    """
     mean = costs.mean(0)
-    best = max(float(mean[expected.mean(0).argmax()]), 1e-9)
-    cheapest = float(mean.min())
-    low = max(cheapest, 1e-3 * best)
-    return max(float(low * (best / low) ** level), 1.1 * cheapest) if best > low else 1.5 * low
+    cheapest, paid = float(mean.min()), np.sort(mean[mean > 0.0])
+    low = cheapest if cheapest > 0.0 else 0.1 * float(paid[0])
+    best = float(mean[expected.mean(0).argmax()])
+    high = best if best > 0.0 else float(paid[len(paid) // 2])
+    return max(float(low * (max(high, low) / low) ** level), 1.1 * low)
