@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -19,12 +19,6 @@ class BoundaryError(Exception):
 
     reason = "boundary"
     retriable = False
-
-
-class OffsetGap(BoundaryError):
-    """Events that exist on the log were never delivered to the agent."""
-
-    reason = "offset_gap"
 
 
 class GaveUp(BoundaryError):
@@ -47,33 +41,6 @@ def fatal() -> Iterator[None]:
     except Exception:
         log.critical("batch failed, leaving", exc_info=True)
         leave()
-
-
-class GapGuard:
-    """Check that every event of a partition follows the one before it, from the committed offset on.
-
-    Args:
-        start_at: the offset from which the current assignment reads a (topic, partition), None if unknown.
-        holds_records: whether the log still has a record of it in [start, end); what compaction, retention or
-            a transaction's markers leave out is no gap.
-    """
-
-    def __init__(self, start_at: Callable[[Any], int | None], holds_records: Callable[[Any, int, int], Awaitable[bool]]) -> None:
-        self._start_at = start_at
-        self._holds_records = holds_records
-        self._expected: dict[Any, tuple[int, int]] = {}
-
-    async def check(self, events: Iterable[Any]) -> None:
-        """Raise OffsetGap when a record between the last event and the next one was never delivered."""
-        for event in events:
-            message = event.message
-            tp, offset = message.tp, message.offset
-            generation, following = self._expected.get(tp, (None, None))
-            if generation != message.generation_id:
-                following = self._start_at(tp)
-            if following is not None and offset > following and await self._holds_records(tp, following, offset):
-                raise OffsetGap(f"{tp}: offset {following} was to come, {offset} came")
-            self._expected[tp] = (message.generation_id, offset + 1)
 
 
 async def retrying(

@@ -14,7 +14,7 @@ from agents.parking import Parked
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
 from agents.route_requests import route_waiting
-from agents.service import Service
+from agents.service import Service, Source
 from agents.wire import config_of
 from router_state.config import Prior
 from router_state.errors import RouterStateError
@@ -44,7 +44,7 @@ class Declaration:
         return len(self.message.value) + len(self.declared.models) * arm_bytes(self.declared.dimensions)
 
 
-async def declare_routers(stream: Any, service: Service) -> None:
+async def declare_routers(source: Source, service: Service) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the budget changes.
 
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
@@ -76,7 +76,7 @@ async def declare_routers(stream: Any, service: Service) -> None:
         await repeat(overtaken, service)
         await route_waiting(declared, service)
 
-    await service.run(stream, step)
+    await service.run(source, step)
 
 
 def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:

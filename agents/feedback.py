@@ -11,7 +11,7 @@ from agents.contexts import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
-from agents.service import Service
+from agents.service import Service, Source
 from agents.shard import Shard
 from agents.wire import utc
 from router_state.changes import Outcome
@@ -24,8 +24,8 @@ from schemas.rewards import MAX_AHEAD, RewardObserved
 ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {CostReported: OrphanCost, RewardObserved: OrphanReward}
 
 
-async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved], service: Service) -> None:
-    """Book everything that a stream of bills or of rewards brings."""
+async def book_all(source: Source, schema: type[CostReported] | type[RewardObserved], service: Service) -> None:
+    """Book everything that a topic of bills or of rewards brings."""
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
@@ -40,7 +40,7 @@ async def book_all(stream: Any, schema: type[CostReported] | type[RewardObserved
             service.reached(messages)
         await service.answer(answers)
 
-    await service.run(stream, step)
+    await service.run(source, step)
 
 
 async def _contexts(taken: list[Taken[Any]], service: Service, known: Mapping[Ref, Vector | None]) -> dict[Ref, Vector | None]:

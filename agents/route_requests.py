@@ -15,7 +15,7 @@ from agents.messages import trace_of_message
 from agents.parking import Parked
 from agents.portions import portions
 from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
-from agents.service import Service
+from agents.service import Service, Source
 from agents.wire import route_value
 from router_state.config import Vector
 from router_state.engine import Engine
@@ -34,7 +34,7 @@ class Prepared:
     parked: Parked | None = None
 
 
-async def route_requests(stream: Any, service: Service) -> None:
+async def route_requests(source: Source, service: Service) -> None:
     """Decide which model answers each request.
 
     Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its context to `router_states`,
@@ -54,7 +54,7 @@ async def route_requests(stream: Any, service: Service) -> None:
             service.reached(messages)
         await service.answer(answers)
 
-    await service.run(stream, step)
+    await service.run(source, step)
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:

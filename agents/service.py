@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from agents.answers import Answers
-from agents.boundary import GapGuard, Outbox, fatal
+from agents.boundary import Outbox, fatal
 from agents.contexts import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.parking import Parked
@@ -37,6 +37,12 @@ class States(Protocol):
     def partition(self, number: int) -> Table: ...
 
 
+class Source(Protocol):
+    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is asked for."""
+
+    def batches(self) -> AsyncIterator[list[Any]]: ...
+
+
 class Count(Protocol):
     """Count an outcome for the metrics."""
 
@@ -47,8 +53,7 @@ class Count(Protocol):
 class Limits:
     """Bounds of one worker; see the settings of the same names."""
 
-    batch_size: int = 64
-    batch_within: float = 0.005
+    batch_size: int = 512
     prompt_bytes: int = 2**20
     models_per_router: int = 64
     routers_per_worker: int = 10_000
@@ -88,7 +93,6 @@ class Service:
     commit: Callable[[], Awaitable[Any]]
     outbox: Callable[[], Outbox]
     dead_letters: Mapping[str, DeadLetters]
-    guard: GapGuard
     encode: Encode | None
     dimensions: int
     read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
@@ -187,7 +191,7 @@ class Service:
             shard = self.shards[message.partition]
             shard.reached(message.topic, message.offset)
             if message.topic == self.topic["requests"]:
-                shard.requests_seen_at = message.timestamp or 0.0
+                shard.requests_seen_at = (message.timestamp or 0) / 1000.0
 
     def positions(self, partition: int) -> tuple[int, int]:
         """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains; −1 before the first."""
@@ -253,12 +257,9 @@ class Service:
         engine = self.shards[message.partition].engine(router_id)
         return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
 
-    async def run(self, stream: Any, step: Callable[[list[Any]], Awaitable[None]]) -> None:
-        """Feed an agent's stream to its step, a batch at a time; whatever escapes ends the process."""
-        async for events in stream.noack_take(self.limits.batch_size, within=self.limits.batch_within):
-            with fatal():
-                await self.guard.check(events)
-                for portion in portions((event.message for event in events), self._weight, room=self.room):
+    async def run(self, source: Source, step: Callable[[list[Any]], Awaitable[None]]) -> None:
+        """Feed what comes of a source topic to an agent's step, a batch at a time; whatever escapes ends the process."""
+        with fatal():
+            async for messages in source.batches():
+                for portion in portions(messages, self._weight, room=self.room):
                     await step(portion)
-                for event in events:
-                    await stream.ack(event)

@@ -55,9 +55,8 @@ class Settings(BaseSettings):
     session_timeout: float = Field(4.0, ge=1.0, le=30.0, examples=["4"])
     heartbeat: float = Field(0.3, gt=0.0, examples=["0.3"])
     commit_interval: float = Field(0.5, gt=0.0, le=60.0, examples=["0.5"])
-    batch_size: int = Field(64, ge=1, le=10_000, examples=["64"])
-    batch_within: float = Field(0.005, ge=0.001, le=1.0, examples=["0.005"])
-    stream_buffer: int = Field(16_384, ge=128, examples=["16384"])
+    batch_size: int = Field(512, ge=1, le=10_000, examples=["512"])
+    source_buffer_bytes: int = Field(2 * 2**20, ge=2**16, examples=["2097152"])
     changelog_batch_bytes: int = Field(16 * 2**20, ge=2**20, le=90 * 2**20, examples=["16777216"])
 
     # Contexts: how long a request can still be paid and rewarded, and where its context waits for that.

@@ -60,7 +60,7 @@ class World:
             key=key,
             value=event,
             headers=headers,
-            timestamp=self.worker.clock.now,
+            timestamp=self.worker.clock.now * 1000,
         )
         await self.worker.take(topic, [message])
         await self._forward()

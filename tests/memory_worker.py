@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from agents import housekeeping
@@ -34,23 +33,15 @@ class Clock:
         return self.now
 
 
-class _Stream:
-    """Hands an agent its events, as Faust would."""
+class Source:
+    """Hands an agent its messages, as a worker's source would."""
 
-    def __init__(self, messages: Sequence[Any]) -> None:
-        self._events = [SimpleNamespace(message=message) for message in messages]
+    def __init__(self, messages: Sequence[Any], size: int) -> None:
+        self._messages, self._size = messages, size
 
-    async def noack_take(self, size: int, within: float) -> AsyncIterator[list[Any]]:
-        for at in range(0, len(self._events), size):
-            yield self._events[at : at + size]
-
-    async def ack(self, event: Any) -> None:
-        """Note nothing."""
-
-
-class _NoGuard:
-    async def check(self, events: Any) -> None:
-        """Check nothing: no event was delivered."""
+    async def batches(self) -> AsyncIterator[list[Any]]:
+        for at in range(0, len(self._messages), self._size):
+            yield list(self._messages[at : at + self._size])
 
 
 class MemoryWorker:
@@ -81,7 +72,6 @@ class MemoryWorker:
             commit=self.states.commit,
             outbox=lambda: Outbox(self._produce),
             dead_letters=dict.fromkeys(AGENTS, dead_letters),
-            guard=_NoGuard(),  # type: ignore[arg-type]
             encode=None,
             dimensions=0,
             read_prior=prior_reader(settings.priors_path),
@@ -111,7 +101,7 @@ class MemoryWorker:
         """Give messages of a source topic (short name) to its agent."""
         if topic == "requests":
             self.requests |= {(message.partition, message.offset): message.value for message in messages}
-        await AGENTS[topic](_Stream(messages), self.service)
+        await AGENTS[topic](Source(messages, self.service.limits.batch_size), self.service)
 
     async def pass_time(self) -> None:
         """Do what the timers do."""

@@ -1,24 +1,29 @@
-"""Reach Kafka: the changelog's records go to the recovery, all others to the streams; what is produced is stored once."""
+"""Reach Kafka: the changelog's records go to the recovery, all others to the sources; what is produced is stored once."""
 
 import asyncio
-import gc
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
 from streams.faust.fetching import ConsumerThread
 from streams.log.consumer import UnreadableBatch
 
-#: How long the fetcher sleeps while every partition is paused, and a stop between two looks at what is unfinished, seconds.
-#: Faust has a second for both, which each restart would wait for.
+#: How long a fetch may wait for records, seconds.
+FETCH_WITHIN = 1.0
+#: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each restart would wait for.
 PAUSED_FOR = 0.02
-LOOK_EVERY = 0.05
-#: Looks between two collections of garbage while a stop waits for what is unfinished.
-COLLECT_EVERY = 10
+#: How often a stop commits at most: Faust takes a commit that was under way for the one that is asked for.
+COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the thread above; the changelog's records go to the recovery, all others to the streams."""
+    """Consume with the thread above, deliver lists to `app.sources`, and commit what their agents have finished.
+
+    Faust's conductor is passed by: its streams, events, reference counts and gap sets are never made.
+    """
 
     _caught_up: frozenset[Any] = frozenset()
 
@@ -36,6 +41,12 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         """Return what keeps source partitions from going on."""
         return list(self._thread.unreadable.values())
 
+    @property
+    def stalled_for(self) -> float:
+        """For how long the oldest unfinished record has been here, seconds."""
+        oldest = self.app.sources.oldest()
+        return 0.0 if oldest is None else time.monotonic() - oldest
+
     def end_of(self, tp: Any) -> int | None:
         """Return the offset after a source's last event as of the last fetch, None while that is not known.
 
@@ -49,50 +60,66 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
-    async def _wait_next_records(self, timeout: float) -> tuple[dict[Any, Any], set[Any]]:  # noqa: ASYNC109
+    async def _drain_messages(self, fetcher: Any) -> None:
+        while not (self.should_stop or fetcher.should_stop):
+            try:
+                await self._fetch_once()
+            except (*self.consumer_stopped_errors, asyncio.CancelledError):
+                # A stop ends the fetch that is under way, and Faust takes what is raised then for a crash.
+                if not self.app.should_stop:
+                    raise
+                return
+
+    async def _fetch_once(self) -> None:
         if self.flow_active and not self._get_active_partitions():
             await self.sleep(PAUSED_FOR)
-            return {}, set()
-        fetched, active = await super()._wait_next_records(timeout)
-        self._caught_up = self._thread.caught_up
+            return
+        fetched, active = await self._wait_next_records(FETCH_WITHIN)
+        caught_up = self._thread.caught_up
+        for tp, records in (fetched or {}).items():
+            # A stop of the flow is followed by a seek, which reads these again; and what was fetched for an assignment
+            # that has ended since is not of this one: its partitions are paused.
+            if records and self.flow_active and (tp in active or tp in self._buffered_partitions):
+                self._deliver(TP(*tp), records)  # aiokafka has a type of its own
+            await asyncio.sleep(0)
+        self._caught_up = caught_up  # not before all of it is delivered: `end_of` would be behind what was fetched
+
+    def _deliver(self, tp: TP, records: list[Any]) -> None:
         recovery = self.app.tables.recovery
-        records: dict[Any, Any] = {}
-        for tp, batch in (fetched or {}).items():
-            if not recovery._is_changelog_tp(tp):
-                records[tp] = batch
-                self._delivered_to[tp] = batch[-1].offset + 1
-            # What was fetched for an assignment that has ended since is not of this one: its partitions are paused.
-            elif batch and self.flow_active and tp in active:
-                recovery.restore(tp, batch)
-                await asyncio.sleep(0)
-        return records, active
+        if recovery._is_changelog_tp(tp):
+            recovery.restore(tp, records)
+            return
+        self._delivered_to[tp] = records[-1].offset + 1
+        self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+        self.app.sources.deliver(tp, records)
+
+    def stop_flow(self) -> None:
+        """Stop fetching, and drop what no agent has in hand: it is read again."""
+        super().stop_flow()
+        self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[Any]) -> None:
-        """Finish and commit what has begun before Faust forgets what was acked: what is not committed is answered again."""
+        """Finish and commit what has begun before Faust forgets what was committed, then forget the partitions."""
         if self.assignment() and not self.should_stop:
             self.stop_flow()
-            self.app.flow_control.suspend()
-            self.app.flow_control.clear()
             await self.wait_empty()
         await super().on_partitions_revoked(revoked)
+        self.app.sources.forget(revoked)
 
     async def wait_empty(self) -> None:
-        """Wait until what has begun is finished, and commit it; unlike Faust's, without collecting garbage at each look."""
-        looks = 0
-        while not self.should_stop and self._unacked_messages:
-            await self.commit()
-            await self._wait_for_ack(LOOK_EVERY)
-            self._clean_unacked_messages()
-            looks += 1
-            if looks % COLLECT_EVERY == 0:
-                gc.collect()  # a dropped event that is part of a cycle only disappears so
-        await self.commit_and_end_transactions()
+        """Wait until the agents have finished what they have in hand, and commit it."""
+        await self.app.sources.finished()
+        for _ in range(COMMITS):
+            if not self._filter_committable_offsets(()):
+                break
+            await self.commit_and_end_transactions()
 
-    async def _wait_for_ack(self, timeout: float) -> None:  # noqa: ASYNC109
-        """Return at the next ack, or soon: an event that was dropped unread is never acked, it only disappears."""
-        self._waiting_for_ack = self.loop.create_future()
-        await asyncio.wait([self._waiting_for_ack], timeout=LOOK_EVERY)
-        self._waiting_for_ack = None
+    def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
+        return iter(self.app.sources.done())
+
+    def _filter_committable_offsets(self, tps: Any) -> dict[TP, int]:
+        done = self.app.sources.done()
+        return {tp: offset for tp, offset in done.items() if self._should_commit(tp, offset)}
 
 
 class Producer(driver.Producer):  # type: ignore[misc]

@@ -15,11 +15,13 @@ import faust
 import mode
 
 from agents import keys
-from agents.boundary import GapGuard, Outbox, Produce, fatal, leave
+from agents.boundary import Outbox, Produce, fatal, leave
 from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
+from streams.faust.gap_guard import GapGuard
 from streams.faust.membership import membership_error
 from streams.faust.recovery import TableManager
+from streams.faust.sources import Source, Sources
 from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
 from streams.log.partitioner import partition_of
@@ -63,12 +65,10 @@ def faust_options(settings: Settings) -> dict[str, Any]:
         **({"canonical_url": f"http://{settings.instance_id}"} if settings.instance_id else {}),
         "agent_supervisor": mode.CrashingSupervisor,
         "broker_commit_interval": settings.commit_interval,
-        "broker_commit_every": 1000,
         "broker_session_timeout": settings.session_timeout,
         "broker_heartbeat_interval": settings.heartbeat,
         "broker_rebalance_timeout": 60.0,
         "broker_request_timeout": 30.0,
-        "stream_buffer_maxsize": settings.stream_buffer,
         "stream_wait_empty": True,
         "producer_linger": 0.001,
         "producer_acks": -1,
@@ -92,7 +92,8 @@ class App(faust.App):  # type: ignore[misc]
     Attributes:
         states: the durable table; agents change it inside `states.writing()`.
         probe: looks at single offsets of the log.
-        guard: the check against undelivered events, shared by all agents.
+        guard: the check against undelivered events.
+        sources: what was fetched and is not finished.
         metrics: what /metrics shows.
         lease: this worker's membership; nothing is written or said without it.
         spans: what is traced, or None.
@@ -126,7 +127,10 @@ class App(faust.App):  # type: ignore[misc]
         if settings.metrics_routers:
             self._watch_routers(settings.metrics_routers)
         self.probe = LogProbe(settings)
-        self.guard = GapGuard(self._start_at, self.probe.holds_records)
+        self.guard = GapGuard(
+            generation=lambda: self.consumer_generation_id, start_at=self._start_at, holds_records=self.probe.holds_records
+        )
+        self.sources = Sources()
         self._web = Web(
             bind=settings.web_bind,
             port=settings.web_port,
@@ -137,10 +141,19 @@ class App(faust.App):  # type: ignore[misc]
 
     # What agents use
 
-    def raw_topic(self, name: str) -> Any:
-        """Return a source topic of raw bytes; agents parse, as an error in Faust's decoding kills an agent silently."""
-        raw = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
-        return self.topic(self.settings.topic(name), **raw, allow_empty=True)
+    def source(self, name: str) -> Source:
+        """Return a source topic, subscribed to when the app starts."""
+        topic, settings = self.settings.topic(name), self.settings
+        return self.sources.add(
+            topic,
+            Source(
+                guard=self.guard.check,
+                most=settings.batch_size,
+                room=settings.source_buffer_bytes,
+                full=self._full,
+                drained=self._drained,
+            ),
+        )
 
     def outbox(self) -> Outbox:
         """Return an empty outbox for one batch."""
@@ -178,7 +191,7 @@ class App(faust.App):  # type: ignore[misc]
             return "recovering"
         if not self.states.owned:
             return "no partitions assigned"
-        if (age := self._oldest_unacked()) > self.settings.stall_after:
+        if (age := self.consumer.stalled_for) > self.settings.stall_after:
             return f"no progress for {age:.0f} s"
         return self._trouble()
 
@@ -196,6 +209,8 @@ class App(faust.App):  # type: ignore[misc]
     async def on_start(self) -> None:
         """Start the web server and the watch, both of which must not wait for the recovery."""
         self._chatter.listen()
+        for topic in self.sources:
+            self.topics.add(self.topic(topic))
         await super().on_start()
         await self._web.start()
         self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
@@ -285,19 +300,20 @@ class App(faust.App):  # type: ignore[misc]
         elif silence < CALM and not self._chatter.heard_within(CALM):
             self.kafka.answered()
 
+    def _full(self, tp: Any) -> None:
+        self.consumer.on_buffer_full(tp)
+
+    def _drained(self, tp: Any) -> None:
+        self.consumer.on_buffer_drop(tp)
+
     def _start_at(self, tp: Any) -> int | None:
         found = self.consumer._thread.start_at.get(tp)
         return None if found is None else int(found)
 
-    def _oldest_unacked(self) -> float:
-        now = self.monitor.time()
-        times = [m.time_in for m in list(self.consumer.unacked) if not m.acked and m.time_in is not None]
-        return float(now - min(times, default=now))
-
     def _measure(self) -> None:
         self.metrics.ready.set(self.not_ready() is None)
         self.metrics.partitions.set(len(self.states.owned))
-        self.metrics.unacked.set(len(self.consumer.unacked))
+        self.metrics.unacked.set(self.sources.unfinished)
         committed, ends = self.monitor.tp_committed_offsets, self.monitor.tp_end_offsets
         for gauge in (self.metrics.committed, self.metrics.end):
             gauge.clear()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.contexts import Encode
 from agents.refusals import EncoderUnavailable
+from agents.service import Source
 from router_state.config import Vector
 from streams.service.metrics import Metrics
 
@@ -15,25 +16,24 @@ if TYPE_CHECKING:
     from streams.service.spans import Spans
 
 
-class MeasuredStream:
-    """An agent's stream that counts every event that the agent acks, and traces its batches where there are spans."""
+class MeasuredSource:
+    """A source that counts every event that its agent has finished, and traces its batches where there are spans."""
 
-    def __init__(self, stream: Any, topic: str, metrics: Metrics, spans: Spans | None) -> None:
-        self._stream = stream
+    def __init__(self, source: Source, *, topic: str, metrics: Metrics, spans: Spans | None) -> None:
+        self._source = source
         self._topic = topic
         self._metrics = metrics
         self._spans = spans
 
-    def noack_take(self, size: int, within: float) -> AsyncIterator[Any]:
-        """Take batches as the stream gives them."""
-        taken: AsyncIterator[Any] = self._stream.noack_take(size, within=within)
-        return taken if self._spans is None else self._spans.batches(self._topic, taken)
-
-    async def ack(self, event: Any) -> None:
-        """Ack an event, which is finished."""
-        await self._stream.ack(event)
-        sent = event.message.timestamp
-        self._metrics.finished(self._topic, time.time() - sent if sent else 0.0)
+    async def batches(self) -> AsyncIterator[list[Any]]:
+        """Yield batches as the source gives them."""
+        taken = self._source.batches()
+        async for messages in taken if self._spans is None else self._spans.batches(self._topic, taken):
+            yield messages
+            now = time.time()
+            for message in messages:
+                sent = message.timestamp
+                self._metrics.finished(self._topic, now - sent / 1000 if sent else 0.0)
 
 
 def measured(encode: Encode, metrics: Metrics) -> Encode:

@@ -34,7 +34,7 @@ class Batch:
     """What is being done with one batch: its phases so far, as (name, from), nanoseconds since the epoch."""
 
     topic: str
-    events: list[Any]
+    messages: list[Any]
     began: int
     phases: list[tuple[str | None, int]] = field(default_factory=list)
 
@@ -76,12 +76,12 @@ class Spans:
         return before
 
     async def batches(self, topic: str, taken: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Pass a stream's batches on; a batch is over when the next one is asked for."""
-        async for events in taken:
+        """Pass a source's batches on; a batch is over when the next one is asked for."""
+        async for messages in taken:
             began = time.time_ns()
-            batch = Batch(topic, list(events), began, [("decode", began)])
+            batch = Batch(topic, messages, began, [("decode", began)])
             self._batch.set(batch)
-            yield events
+            yield messages
             self._batch.set(None)
             self._end(batch)
 
@@ -92,14 +92,14 @@ class Spans:
     def _end(self, batch: Batch) -> None:
         ended = time.time_ns()
         attributes = {"messaging.system": "kafka", "messaging.destination.name": batch.topic}
-        attributes["messaging.batch.message_count"] = len(batch.events)  # type: ignore[assignment]
+        attributes["messaging.batch.message_count"] = len(batch.messages)  # type: ignore[assignment]
         span = self._tracer.start_span(f"{batch.topic} batch", start_time=batch.began, attributes=attributes)
         inside = trace.set_span_in_context(span)
         for (phase, start), (_, end) in zip(batch.phases, [*batch.phases[1:], (None, ended)], strict=True):
             if phase is not None:
                 self._tracer.start_span(phase, context=inside, start_time=start).end(end)
-        for event in batch.events:
-            self._end_event(event.message, batch, Link(span.get_span_context()), ended)
+        for message in batch.messages:
+            self._end_event(message, batch, Link(span.get_span_context()), ended)
         span.end(ended)
 
     def _end_event(self, message: Any, batch: Batch, link: Link, ended: int) -> None:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from faust.types import TP
 
@@ -17,11 +17,11 @@ from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
-from agents.service import Limits, Service
+from agents.service import Limits, Service, Source
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
-from streams.service.measured import MeasuredStream, measured
+from streams.service.measured import MeasuredSource, measured
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
 from streams.warm_start.references import prior_reader
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SOURCES = {
+Agent = Callable[[Source, Service], Awaitable[None]]
+
+SOURCES: dict[str, Agent] = {
     "routers": declare_routers,
     "requests": route_requests,
     "costs": pace_spend,
@@ -91,7 +93,6 @@ def build_service(app: App) -> Service:
         commit=app.commit_states,
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
-        guard=app.guard,
         encode=encode and measured(encode, app.metrics),
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
@@ -168,9 +169,8 @@ def _register(app: App, service: Service) -> None:
     app.states.on_lost(service.lost)
     app.states.on_recovered(service.recovered)
     for name, agent in SOURCES.items():
-        app.agent(app.raw_topic(name), name=agent.__name__)(
-            _bound(agent, service, partial(MeasuredStream, topic=name, metrics=app.metrics, spans=app.spans))
-        )
+        source = MeasuredSource(app.source(name), topic=name, metrics=app.metrics, spans=app.spans)
+        app.task(_fed(agent, source, service))
     cursor: dict[int, int] = {}
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
@@ -182,13 +182,11 @@ def _register(app: App, service: Service) -> None:
         app.timer(seconds)(_fatal(app, duty))
 
 
-def _bound(
-    agent: Callable[[Any, Service], Awaitable[None]], service: Service, watch: Callable[[Any], MeasuredStream]
-) -> Callable[[Any], Awaitable[None]]:
-    async def bound(stream: Any) -> None:
-        await agent(watch(stream), service)
+def _fed(agent: Agent, source: Source, service: Service) -> Callable[[], Awaitable[None]]:
+    async def feed() -> None:
+        await agent(source, service)
 
-    return bound
+    return feed
 
 
 def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:

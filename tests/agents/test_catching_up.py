@@ -23,7 +23,8 @@ async def test_a_bill_waits_beyond_its_time_while_its_request_may_be_on_the_log(
     worker.clock.now += HOUR
     await worker.pass_time()
     assert reasons(worker) == []
-    await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT}, timestamp=worker.clock.now)])
+    request = {"request_id": "r", "context": CONTEXT}
+    await worker.take("requests", [log.event("requests", request, timestamp=worker.clock.now * 1000)])
     await worker.pass_time()
     assert (len(routes(worker)), reasons(worker)) == (1, [])
     assert shown(worker)[-1]["settled"] == 1

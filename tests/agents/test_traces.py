@@ -19,12 +19,12 @@ from agents.parking import Parked
 from agents.route_requests import route_requests
 from schemas.headers import trace_of
 from streams.service.cloud_events import as_cloud_events
-from streams.service.measured import MeasuredStream
+from streams.service.measured import MeasuredSource
 from streams.service.metrics import Metrics
 from streams.service.spans import Spans
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, router
-from tests.memory_worker import MemoryWorker, _Stream
+from tests.memory_worker import MemoryWorker, Source
 
 HOME = "home"
 CONTEXT = [0.1] * (DIMENSIONS - 1) + [1.0]
@@ -132,7 +132,7 @@ class Traced:
             )
             for at, (event, headers) in enumerate(events)
         ]
-        await agent(MeasuredStream(_Stream(messages), topic, Metrics(), self.spans), self.worker.service)
+        await agent(MeasuredSource(Source(messages, 64), topic=topic, metrics=Metrics(), spans=self.spans), self.worker.service)
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.exporter.get_finished_spans() if span.name == name]

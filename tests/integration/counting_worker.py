@@ -1,12 +1,11 @@
 """A worker that counts: one count per key in the durable table, one answer per event on `routes`.
 
 A process of its own, so that it can be killed. Its argument is JSON: `without` names the remedies switched off, `faults`
-what is slow, `shape` how the agent takes its events, `poison` the value that its code cannot bear, `answer_bytes` how
+what is slow, `poison` the value that its code cannot bear, `answer_bytes` how
 large answers are, `spread` under how many more keys each event's offset is written.
 """
 
 import asyncio
-import contextlib
 import json
 import logging
 import struct
@@ -41,59 +40,36 @@ class Counting:
 
     async def handle(self, events: Sequence[Any]) -> None:
         """Process a batch up to its acknowledgement, which is the caller's."""
-        await self.app.guard.check(events)
         await asyncio.sleep(self.batch_delay)
         async with self.app.states.writing() as states:
             for event in events:
-                if self.poison and event.message.value == self.poison:
+                if self.poison and event.value == self.poison:
                     raise ValueError("poison")
-                partition = states.partition(event.message.partition)
-                if event.message.offset > number(partition.get(WATERMARK), -1):
-                    key = b"c" + event.message.key
+                partition = states.partition(event.partition)
+                if event.offset > number(partition.get(WATERMARK), -1):
+                    key = b"c" + event.key
                     partition.put(key, NUMBER.pack(number(partition.get(key)) + 1))
-                    partition.put(WATERMARK, NUMBER.pack(event.message.offset))
+                    partition.put(WATERMARK, NUMBER.pack(event.offset))
                     for index in range(self.spread):
-                        partition.put(b"s%d" % index, NUMBER.pack(event.message.offset))
+                        partition.put(b"s%d" % index, NUMBER.pack(event.offset))
             await self.app.commit_states()
         outbox = self.app.outbox()
         for event in events:
-            answer = event.message.value.ljust(self.answer_bytes)
-            await outbox.send(self.app.settings.topic("routes"), key=event.message.key, value=answer)
+            answer = event.value.ljust(self.answer_bytes)
+            await outbox.send(self.app.settings.topic("routes"), key=event.key, value=answer)
         if self.awaits:
             await outbox.delivered()
 
 
 def add_agent(app: App, options: dict[str, Any]) -> None:
-    """Add the agent in one of its shapes."""
-    counting = Counting(app, options)
-    shape = options.get("shape", "batches")
-    surround = contextlib.nullcontext if "leave" in options.get("without", []) else fatal
-    settings = app.settings
-    decoded = app.topic(settings.topic("requests"), key_type=bytes, value_type=dict, value_serializer="json")
-    topic = decoded if shape == "decoded" else app.raw_topic("requests")
+    """Add the agent."""
+    counting, source = Counting(app, options), app.source("requests")
 
-    async def batches(stream: Any) -> None:
-        async for events in stream.noack_take(settings.batch_size, within=settings.batch_within):
-            with surround():
-                await counting.handle(events)
-                for event in events:
-                    await stream.ack(event)
-
-    async def single(stream: Any) -> None:
-        async for event in stream.events():
-            await counting.handle([event])
-
-    async def skipping(stream: Any) -> None:
-        later = []
-        async for events in stream.noack_take(settings.batch_size, within=settings.batch_within):
-            for event in events:
-                if event.message.value == counting.poison:
-                    later.append(event)
-                else:
-                    await counting.handle([event])
-                    await stream.ack(event)
-
-    app.agent(topic)({"batches": batches, "decoded": batches, "single": single, "skipping": skipping}[shape])
+    @app.task
+    async def count() -> None:
+        with fatal():
+            async for messages in source.batches():
+                await counting.handle(messages)
 
 
 def main() -> None:

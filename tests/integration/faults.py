@@ -3,14 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
-import faust
-import mode
 from faust.tables.recovery import Recovery as StockRecovery
 from faust.transport.drivers import aiokafka as driver
 
-from streams.faust.recovery import Recovery
+from streams.faust.fetching import ConsumerThread
 from streams.faust.transport import Consumer, Transport
 from streams.service.app import App
 from streams.settings import Settings
@@ -19,16 +17,14 @@ from streams.settings import Settings
 SOME = 4
 
 
-class StockThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """Faust's own fetching, which takes an emptied set of partitions for all of them."""
+class StockThread(ConsumerThread):
+    """Faust's own fetching, which takes an emptied set of partitions for all of them, and crosses seeks."""
 
-    start_at: ClassVar[dict[Any, int]] = {}
+    async def getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109
+        return await driver.AIOKafkaConsumerThread.getmany(self, active_partitions, timeout)
 
-
-class StockOrder(Recovery):
-    """Faust's own end of a recovery, which resumes the sources before it seeks them."""
-
-    on_recovery_completed = StockRecovery.on_recovery_completed
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        return await driver.AIOKafkaConsumerThread._fetch_records(self, *args, **kwargs)
 
 
 class StockConsumer(Consumer):
@@ -41,7 +37,7 @@ class StockTransport(Transport):
 
 
 class Unguarded:
-    async def check(self, events: Any) -> None:
+    async def check(self, tp: Any, records: Any) -> None:
         """Check nothing."""
 
 
@@ -52,23 +48,13 @@ def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> 
         def _new_transport(self) -> Any:
             return StockTransport(self.conf.broker_consumer, self) if "gate" in without else super()._new_transport()
 
-        def _crash(self, reason: BaseException) -> None:
-            if "leave" in without:
-                faust.App._crash(self, reason)
-            else:
-                super()._crash(reason)
-
         async def _watch(self) -> None:
             if "watch" not in without:
                 await super()._watch()
 
     app = Armed(settings)
-    if "order" in without:
-        app.tables.recovery_type = StockOrder
     if "guard" in without:
         app.guard = Unguarded()  # type: ignore[assignment]
-    if "leave" in without:
-        app.conf.agent_supervisor = mode.OneForOneSupervisor
     if "session_timeout" in faults:
         app.conf.broker_session_timeout = faults["session_timeout"]
         app.conf.broker_heartbeat_interval = faults["session_timeout"] / 5

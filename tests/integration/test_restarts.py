@@ -116,7 +116,7 @@ async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str,
 
 
 async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, tmp_path: Path) -> None:
-    settings = {"PB_PARKED_EVENTS": "50", "PB_ORPHAN_WAIT": "1", "PB_STREAM_BUFFER": "512", "PB_UNKNOWN_ROUTER_WAIT": "30"}
+    settings = {"PB_PARKED_EVENTS": "50", "PB_ORPHAN_WAIT": "1", "PB_SOURCE_BUFFER_BYTES": "131072", "PB_UNKNOWN_ROUTER_WAIT": "30"}
     async with running_service(kafka, tmp_path, partitions=2, **settings) as service:
         await service.send("routers", router(HOME))
         total = 3000

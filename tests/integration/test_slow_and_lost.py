@@ -14,7 +14,7 @@ PROMPTS = 60
 
 
 async def test_a_slow_encoder_holds_events_back_and_loses_neither_its_partitions_nor_a_request(kafka: str, tmp_path: Path) -> None:
-    slow = {"PB_ENCODER_BACKEND": "static", "SLOW_ENCODER_SECONDS": "3", "PB_BATCH_SIZE": "24", "PB_STREAM_BUFFER": "128"}
+    slow = {"PB_ENCODER_BACKEND": "static", "SLOW_ENCODER_SECONDS": "3", "PB_BATCH_SIZE": "24", "PB_SOURCE_BUFFER_BYTES": "65536"}
     hasty = {"PB_SESSION_TIMEOUT": "2", "PB_HEARTBEAT": "0.5", "PB_STALL_AFTER": "1"}
     async with running_service(kafka, tmp_path, partitions=1, **slow, **hasty) as service:
         worker = await service.ready(service.worker(module="tests.integration.slow_encoder_worker"))

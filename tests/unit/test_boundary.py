@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.boundary import GapGuard, GaveUp, OffsetGap, Outbox, retrying
+from agents.boundary import GaveUp, Outbox, retrying
 from agents.dead_letters import DeadLetters
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed
@@ -18,57 +18,10 @@ from schemas.refusals import EventRefused
 @dataclass
 class Message:
     offset: int
-    generation_id: int = 1
-    tp: str = "requests-0"
     topic: str = "pb.requests"
     partition: int = 0
     key: bytes | None = b"r1"
     value: bytes | None = b"{}"
-
-
-@dataclass
-class Event:
-    message: Message
-
-
-def events(*offsets: int, generation: int = 1) -> list[Event]:
-    return [Event(Message(offset, generation)) for offset in offsets]
-
-
-def guard(start: int | None, *, holds: bool) -> GapGuard:
-    async def holds_records(tp: Any, first: int, end: int) -> bool:
-        return holds
-
-    return GapGuard(lambda tp: start, holds_records)
-
-
-async def test_events_that_follow_each_other_pass() -> None:
-    checked = guard(3, holds=True)
-    await checked.check(events(3, 4))
-    await checked.check(events(5))
-
-
-@pytest.mark.parametrize("first", [4, 9])
-async def test_a_gap_before_the_first_event_is_found(first: int) -> None:
-    with pytest.raises(OffsetGap, match="offset 3 was to come"):
-        await guard(3, holds=True).check(events(first))
-
-
-async def test_a_gap_between_batches_is_found() -> None:
-    checked = guard(None, holds=True)
-    await checked.check(events(7))
-    with pytest.raises(OffsetGap, match="offset 8 was to come, 10 came"):
-        await checked.check(events(10))
-
-
-async def test_offsets_that_hold_no_record_are_no_gap() -> None:
-    await guard(3, holds=False).check(events(5, 8))
-
-
-async def test_a_new_assignment_starts_where_it_was_told() -> None:
-    checked = guard(3, holds=True)
-    await checked.check(events(3, 4, 5))
-    await checked.check(events(3, 4, generation=2))
 
 
 @dataclass

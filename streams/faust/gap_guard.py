@@ -1,0 +1,58 @@
+"""Check that nothing on the log was passed over between two records that came."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from faust.types import TP
+
+
+class OffsetGap(Exception):
+    """Records that exist on the log were never delivered."""
+
+    reason = "offset_gap"
+    retriable = False
+
+
+class GapGuard:
+    """Check that every record of a partition follows the one before it, from the committed offset on.
+
+    Args:
+        generation: the current assignment's number.
+        start_at: the offset from which the current assignment reads a partition, None if unknown.
+        holds_records: whether the log still has a record of it in [start, end); what compaction, retention or
+            a transaction's markers leave out is no gap.
+    """
+
+    def __init__(
+        self,
+        *,
+        generation: Callable[[], int],
+        start_at: Callable[[TP], int | None],
+        holds_records: Callable[[TP, int, int], Awaitable[bool]],
+    ) -> None:
+        self._generation = generation
+        self._start_at = start_at
+        self._holds_records = holds_records
+        self._expected: dict[TP, tuple[int, int]] = {}
+
+    async def check(self, tp: TP, records: Sequence[Any]) -> None:
+        """Look at records of one partition, in order; raise OffsetGap when one before or among them is missing."""
+        now = self._generation()
+        generation, following = self._expected.get(tp, (None, None))
+        if generation != now:
+            following = self._start_at(tp)
+        first, last = records[0].offset, records[-1].offset
+        if following is not None and first > following:
+            await self._must_be_empty(tp, following, first)
+        if last - first >= len(records):
+            for before, after in pairwise(records):
+                if after.offset > before.offset + 1:
+                    await self._must_be_empty(tp, before.offset + 1, after.offset)
+        self._expected[tp] = (now, last + 1)
+
+    async def _must_be_empty(self, tp: TP, start: int, end: int) -> None:
+        if await self._holds_records(tp, start, end):
+            raise OffsetGap(f"{tp}: offset {start} was to come, {end} came")
