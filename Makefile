@@ -4,7 +4,7 @@ SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
 
-.PHONY: help demo setup test lint fuzz chaos chaos-quick soak
+.PHONY: help demo setup test lint fuzz worlds chaos chaos-quick soak
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
+	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
 	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
 	@echo 'make soak                          half an hour at half load: docs/soak.md (ARGS="--minutes 10")'
@@ -36,6 +37,9 @@ test: setup
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)
+
+worlds: setup
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(RUN) python -W error -m tests.worlds.run $(ARGS)
 
 chaos-quick: setup
 	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)

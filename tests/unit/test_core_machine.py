@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -38,7 +39,11 @@ ids = st.integers(0, 30).map(str)
 entries = st.integers(-20, 20).map(lambda n: n / 10.0)
 prices = st.sampled_from([CHEAP, MIDDLE, DEAR, Price(0.0, 0.0)])
 portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
-budgets = st.sampled_from([None, 1e-4, 1e-3, 1e-2])
+budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])  # below all models, among them, above all
+KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
+CROWD = {f"model-{k}": Price(0.1 * k, 0.2 * k) for k in range(64)}
+MOST_SECONDS = 5.0
+"""Of one step, on a machine that does other things too."""
 
 
 class Books(RuleBasedStateMachine):
@@ -47,9 +52,16 @@ class Books(RuleBasedStateMachine):
     profile = "live"
     knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL}
 
-    @initialize(portfolio=portfolios, budget=budgets, pulls=st.sampled_from([0, 2]))
-    def start(self, portfolio: dict[str, Price], budget: float | None, pulls: int) -> None:
+    crowds: ClassVar[bool] = True
+
+    @initialize(
+        portfolio=portfolios, budget=budgets, pulls=st.sampled_from([0, 2]), kind=st.sampled_from(KINDS), crowd=st.integers(0, 9)
+    )
+    def start(self, portfolio: dict[str, Price], budget: float | None, pulls: int, kind: str, crowd: int) -> None:
         self.now = 0.0
+        self.kind = kind
+        if crowd == 9 and self.crowds:
+            portfolio = {**portfolio, **CROWD}
         self.pulls = pulls
         self.active: dict[str, Price] = {}
         self.requests: dict[str, dict[str, Any]] = {}
@@ -71,7 +83,9 @@ class Books(RuleBasedStateMachine):
 
     def apply(self, event: Event) -> Changes:
         """Apply an event, and write what it says that it has changed, and nothing else."""
+        started = time.perf_counter()
         changes = self.engine.apply(event, self.now)
+        assert time.perf_counter() - started < MOST_SECONDS
         self.write(changes)
         if changes.refusal is not None:
             raise changes.refusal
@@ -105,6 +119,8 @@ class Books(RuleBasedStateMachine):
         allowed=st.none() | st.sets(st.sampled_from(NAMES), max_size=3),
     )
     def decide(self, request_id: str, features: tuple[float, float, float], allowed: set[str] | None) -> None:
+        if self.kind == "constant contexts":
+            features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
         if request_id in self.requests:
             before = freeze(self.engine)
@@ -131,6 +147,7 @@ class Books(RuleBasedStateMachine):
 
     @rule(request_id=ids, cost=st.floats(0.0, 0.05), revision=st.integers(0, 3))
     def bill(self, request_id: str, cost: float, revision: int) -> None:
+        cost = 0.0 if self.kind == "bills of nothing" else cost
         request = self.requests.get(request_id)
         if request is None:
             self.refused(errors.UnknownRequest, lambda: self.apply(Charged(request_id, cost)))
@@ -153,6 +170,7 @@ class Books(RuleBasedStateMachine):
     @rule(request_id=ids, reward=st.integers(0, 20).map(lambda n: n / 20), rank=st.integers(0, 1), revision=st.integers(0, 2))
     def reward(self, request_id: str, reward: float, rank: int, revision: int) -> None:
         request = self.requests.get(request_id)
+        reward = {"rewards of nothing": 0.0, "equal rewards": 0.5}.get(self.kind, reward)
         source = ("judge", "human")[rank]
         if request is None:
             self.refused(errors.UnknownRequest, lambda: self.apply(Judged(request_id, reward)))
@@ -245,6 +263,7 @@ class Paper(Books):
     """The paper's policy besides: what the arms know, every score, the pacer and the choice, recomputed from the lists."""
 
     profile = "paper"
+    crowds: ClassVar[bool] = False
     knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL, "gamma": 0.95, "alpha": 0.3, "lambda_c": 0.1}
 
     def _declared(self, portfolio: dict[str, Price]) -> None:
