@@ -39,7 +39,7 @@ def budget() -> None:
     """
 
 
-@budget.command("set")
+@budget.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("usd_per_request", type=Budget())
 @router_option
 @timeout_option

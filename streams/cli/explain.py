@@ -111,7 +111,9 @@ async def _dead_letters(bus: Bus, router_id: str, request_id: str) -> list[DeadL
         kind = kinds.get(bus.name_of(letter.topic))
         event: Any = kind and _readable(kind, record.value)
         # What cannot be parsed is shown as well: it names the id somewhere, and its key is the router's.
-        if (event is None and record.key == router_id.encode()) or (event is not None and event.request_id == request_id):
+        if (event is None and record.key == router_id.encode()) or (
+            event is not None and (event.router_id, event.request_id) == (router_id, request_id)
+        ):
             found.append(letter)
     return found
 

@@ -129,7 +129,8 @@ def _show(summary: Any, folder: Path, *, from_history: bool) -> None:
     console().print(shown)
     if summary.kept_variance is not None:
         click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
-        click.echo(f"  PB_PROJECTION_PATH={folder} pbstream worker")
+        click.echo(f"  export PB_PROJECTION_PATH={folder.absolute()}   # where workers run, and here: it makes contexts of prompts")
+        click.echo("  pbstream worker")
     elif from_history:
         click.echo("For a router whose contexts are made as this one's were. Next:")
     click.echo(f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder}")

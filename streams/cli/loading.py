@@ -25,6 +25,7 @@ COMMANDS = {
     "reward": ("feedback", "Report how good the answer to a request was."),
     "explain": ("explain", "Say why a request went to its model, and what it cost and earned."),
     "watch": ("watch", "Watch a router live."),
+    "dlq": ("dlq", "Look at the events that were refused, and send some again."),
     "replay": ("replay", "Replay history: verify it, or ask what would have happened if."),
     "tune": ("tune", "Choose α and γ from a router's own history."),
     "audit": ("audit", "Check every promise of a service on its topics."),

@@ -36,6 +36,12 @@ def models() -> None:
     """
 
 
+def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not 1 <= len(value) <= 200 or not value.isprintable():
+        raise click.BadParameter(f"{value!r} is no name of a model: 1 to 200 printable characters")
+    return value
+
+
 def changes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a change."""
     for option in (json_option, timeout_option, router_option):
@@ -44,7 +50,7 @@ def changes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @models.command()
-@click.argument("name")
+@click.argument("name", callback=_name)
 @input_price
 @output_price
 @click.option("--prior", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A folder that `pbstream fit` wrote.")
@@ -103,7 +109,7 @@ def add(
     chosen = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
 
     def edit(document: Document) -> Document:
-        created = chosen if document["models"] else {"dimensions": _dimensions(session.settings), **chosen}
+        created = chosen if document["models"] else {"dimensions": _of_prior(model) or _dimensions(session.settings), **chosen}
         if name in document["models"]:
             raise Failure(f"{name!r} is in router {router_id!r} already: change its prices with `pbstream models reprice`.")
         if document["models"] and any(document.get(key, value) != value for key, value in created.items()):
@@ -112,6 +118,8 @@ def add(
 
     state = _change(session, router_id, edit, timeout=timeout, create=True)
     _report(f"{name} joined router {router_id}.", state, as_json)
+    if (note := _mismatch(session.settings, model)) is not None:
+        click.echo(note, err=True)
 
 
 @models.command()
@@ -184,6 +192,23 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
         pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
         shown.add_row(name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", _prior(model), str(pulls))
     console().print(shown)
+
+
+def _of_prior(model: Document) -> int | None:
+    """Return how many dimensions a model's prior has, None without arrays."""
+    prior = model.get("prior") or {}
+    return len(prior["b"]) if "b" in prior else None
+
+
+def _mismatch(settings: Settings, model: Document) -> str | None:
+    """Return what to say where the prior is for other contexts than prompts become with these settings."""
+    wanted = _of_prior(model)
+    if wanted is None or settings.encoder_backend == "none" or (here := _dimensions(settings)) == wanted:
+        return None
+    return (
+        f"This prior has {wanted} dimensions; prompts become {here} here. The workers need the projection that was fitted with it: "
+        "PB_PROJECTION_PATH=FOLDER pbstream worker"
+    )
 
 
 def _dimensions(settings: Settings) -> int:

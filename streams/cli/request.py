@@ -52,6 +52,8 @@ def request(
     """
     if (prompt is None) == (context is None):
         raise click.UsageError('give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"')
+    if prompt == "-":
+        raise click.UsageError("a prompt is given in quotes; - is standard input only for --context -")
     event = _event(router_id, request_id or uuid4().hex[:12], prompt, context, allowed, max_price)
 
     async def ask() -> RouteDecided:

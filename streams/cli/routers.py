@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from streams.cli.router_files import apply, diff, schema, show
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, repeats
 from streams.console.failures import NoRouter
@@ -16,11 +17,17 @@ from streams.console.session import Session, json_option, pass_session, router_o
 
 @click.group()
 def routers() -> None:
-    """List the routers that are declared, or let one go.
+    """Show, compare and declare whole routers, or let one go.
 
     \b
       pbstream routers list
+      pbstream routers show acme.chat > chat.yaml
+      pbstream routers apply chat.yaml --dry-run
     """
+
+
+for command in (show, diff, apply, schema):
+    routers.add_command(command)
 
 
 @routers.command("list")

@@ -46,6 +46,10 @@ class Bus:
         topic = self.settings.topic(name)
         return await self._producer.send_and_wait(topic, value, key=router_id.encode(), headers=list(headers))
 
+    async def send_again(self, name: str, key: bytes | None, value: bytes | None, *, headers: Iterable[tuple[str, bytes]]) -> Any:
+        """Write a record as it was, and return where it stands."""
+        return await self._producer.send_and_wait(self.settings.topic(name), value, key=key, headers=list(headers))
+
     async def send_all(self, events: Iterable[tuple[str, Event]]) -> None:
         """Write events with their topics' short names, in order, and wait until all are stored."""
         stored = []
@@ -75,10 +79,14 @@ class Bus:
                 consumer.seek(tp, end)
             yield Follower(self, consumer)
 
-    async def backwards(self, name: str, router_id: str | None, *, limit: int | None = None) -> AsyncIterator[Any]:
-        """Yield a topic's records, the newest first within each partition, at most `limit` of a partition."""
+    async def backwards(
+        self, name: str, router_id: str | None, *, limit: int | None = None, only: int | None = None
+    ) -> AsyncIterator[Any]:
+        """Yield a topic's records, the newest first within each partition, at most `limit` of a partition; or of one partition."""
         async with _consumer(self.settings) as consumer:
             for tp in self.places(name, router_id):
+                if only is not None and tp.partition != only:
+                    continue
                 consumer.assign([tp])
                 begin = (await consumer.beginning_offsets([tp]))[tp]
                 end, window = (await consumer.end_offsets([tp]))[tp], FIRST_WINDOW
@@ -89,6 +97,15 @@ class Bus:
                     for record in reversed(await _between(consumer, tp, start, end)):
                         yield record
                     end, window = start, window * 4
+
+    async def at(self, name: str, partition: int, offset: int) -> Any | None:
+        """Return the record at a place, or None."""
+        place = TopicPartition(self.settings.topic(name), partition)
+        async with _consumer(self.settings) as consumer:
+            consumer.assign([place])
+            begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
+            found = await _between(consumer, place, offset, offset + 1) if begin <= offset < end else []
+        return found[0] if found and found[0].offset == offset else None
 
     async def latest(self, name: str, router_id: str) -> Any | None:
         """Return the newest record with the router's key, or None."""

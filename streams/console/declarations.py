@@ -114,7 +114,9 @@ async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on
     try:
         decode(RouterDeclared, value)
     except MalformedEvent as error:
-        raise Refused("the declaration", error.reason.value, error.message) from error
+        from streams.console.router_file import faults
+
+        raise Refused("the declaration", error.reason.value, "; ".join(faults(document)) or error.message) from error
     headers = [] if based_on is None else [(BASED_ON, str(based_on).encode())]
     async with bus.follow("lambda", "dlq", router_id=router_id) as records:
         placed = await bus.send_bytes("routers", router_id, value, headers=headers)

@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from streams.console.session import OUTPUT
+
 PIPE_WIDTH = 160
 
 
@@ -35,6 +37,13 @@ def usd(amount: float | None) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document."""
+    """Print one document for programs: JSON, or YAML where that was asked for."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(OUTPUT) == "yaml":
+        import yaml
+
+        plain = json.loads(json.dumps(plain))
+        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, explicit_start=True, width=120), nl=False)
+        return
     click.echo(json.dumps(plain, indent=2, ensure_ascii=False))

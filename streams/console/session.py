@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 DEFAULT_ROUTER = "default"
+OUTPUT = "pbstream.output"
 
 
 @dataclass(slots=False)
@@ -95,7 +96,30 @@ router_option: Callable[[F], F] = click.option(
     metavar="ID",
     help="Which router; also PB_ROUTER.",
 )
-json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def json_option(function: F) -> F:
+    """Let a command print for programs: `--json`, or `--output json` or `yaml`; it gets `as_json`."""
+    flag = click.option("--json", "as_json", is_flag=True, callback=_machine, help="Print JSON, for programs.")
+    kind = click.option(
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_output,
+        help="How to print; table by default.",
+    )
+    return flag(kind(function))
+
+
+def _keep_output(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    ctx.meta[OUTPUT] = value
+
+
+def _machine(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    return value or ctx.meta.get(OUTPUT) in ("json", "yaml")
+
+
 timeout_option: Callable[[F], F] = click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),

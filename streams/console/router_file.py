@@ -1,0 +1,118 @@
+"""One file for a router: its declaration as YAML, what a file would change, and everything that is wrong with one."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from schemas import RouterDeclared
+from schemas.routers import Caps, ModelDeclared
+from streams.console.declarations import Document
+from streams.console.failures import Failure
+
+ABSENT = "–"
+LONGEST = 60
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the numbers of JSON: `1e-4` is one."""
+
+
+_Loader.yaml_implicit_resolvers = {first: list(kinds) for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def as_yaml(document: Document) -> str:
+    """Write a declaration for people: the router first, then as it was declared."""
+    first = {"router_id": document["router_id"]}
+    text: str = yaml.safe_dump({**first, **document}, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def read_file(path: Path) -> Document:
+    """Read a declaration from YAML or JSON.
+
+    Raises:
+        Failure: it is none; every fault of it, with its place.
+    """
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        value = json.dumps(document, allow_nan=False)
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
+        raise Failure(f"{path} is no YAML of a router: {error}") from error
+    if not isinstance(document, dict):
+        raise Failure(f"{path} holds no router: `pbstream routers show ID > {path}` writes one")
+    if found := faults(orjson.loads(value)):
+        raise Failure("\n".join([f"{path} declares no router:", *(f"  {fault}" for fault in found)]))
+    return orjson.loads(value)  # type: ignore[no-any-return]
+
+
+def faults(document: Document) -> list[str]:
+    """Return everything that is wrong with a declaration, a line each: where, and what."""
+    found = [f"{where}: no such field{_meant(name, kind)}" for where, name, kind in _unknown(document)]
+    try:
+        RouterDeclared.model_validate_json(orjson.dumps(document))
+    except ValidationError as error:
+        found += [f"{_place(one['loc'])}: {_plain(one['msg'])}" for one in error.errors(include_url=False, include_context=False)]
+    return list(dict.fromkeys(found))
+
+
+def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
+    """Yield what no reader would look at: where it stands, its name, and what it is a part of."""
+    parts: list[tuple[str, Any, type[BaseModel]]] = [("", document, RouterDeclared), ("caps.", document.get("caps"), Caps)]
+    models = document.get("models")
+    if isinstance(models, Mapping):
+        parts += [(f"models.{name}.", model, ModelDeclared) for name, model in models.items()]
+    for where, part, kind in parts:
+        if isinstance(part, Mapping):
+            yield from ((f"{where}{name}", str(name), kind) for name in part if name not in kind.model_fields)
+
+
+def _meant(name: str, kind: type[BaseModel]) -> str:
+    close = difflib.get_close_matches(name, kind.model_fields, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(kind.model_fields)}"
+
+
+def _place(path: tuple[int | str, ...]) -> str:
+    parts = [str(part) for part in path if part != "[key]"]
+    return ".".join(part or '""' for part in parts) or "the router"
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").replace("Input should be", "should be")
+
+
+def changes(before: Document, after: Document) -> list[dict[str, Any]]:
+    """Return what differs: {"what": a path, "before": a value, "after": a value}; a value that is not there is None."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return [
+        {"what": path, "before": old.get(path), "after": new.get(path)}
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _leaves(document: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in document.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{at}{name}.")
+        elif value is not None:
+            yield f"{at}{name}", value
+
+
+def shown(value: Any) -> str:
+    """Write a value in a line."""
+    if value is None:
+        return ABSENT
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"

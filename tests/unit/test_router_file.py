@@ -1,0 +1,87 @@
+"""One file for a router: what it declares, what it changes, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import RouterDeclared, decode
+from streams.console.failures import Failure
+from streams.console.router_file import as_yaml, changes, faults, read_file, shown
+
+MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 1e-5}
+ROUTER = {"router_id": "acme.chat", "models": {"small": MODEL}, "budget_usd_per_request": 6.62e-4}
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "chat.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_example_of_the_contract_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    for example in RouterDeclared.model_json_schema()["examples"]:
+        assert read_file(written(tmp_path, as_yaml(example))) == example
+
+
+@given(number=st.floats(0, 1e6, allow_nan=False), name=st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1))
+def test_any_number_and_any_name_survive(number: float, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    router = {"router_id": "r", "models": {name: {**MODEL, "input_price_per_m": number}}}
+    assert read_file(written(tmp_path_factory.mktemp("any"), as_yaml(router))) == router
+
+
+@pytest.mark.parametrize("number", ["1e-4", "0.0001", "1E-4", "1.0e-04", ".1e-3"])
+def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f"router_id: r\nmodels: {{}}\nbudget_usd_per_request: {number}\n")
+    assert read_file(path)["budget_usd_per_request"] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"bugdet_usd_per_request": 1.0}, "bugdet_usd_per_request: no such field; did you mean budget_usd_per_request?"),
+        ({"models": {"small": {**MODEL, "price": 1}}}, "models.small.price: no such field"),
+        ({"models": {"small": {**MODEL, "input_price_per_m": -1}}}, "models.small.input_price_per_m: should be greater than"),
+        ({"models": {"small": {}}}, "models.small.output_price_per_m: Field required"),
+        ({"models": {"": MODEL}}, 'models."": String should have at least 1 character'),
+        ({"caps": {"hour": {"usd": 0, "mode": "soft"}}}, "caps.hour.usd: should be greater than 0"),
+        ({"caps": {"week": {"usd": 1}}}, "caps.week: no such field"),
+        ({"gamma": 2}, "gamma: should be less than or equal to 1"),
+        ({"router_id": "a b"}, "router_id: String should match"),
+        ({"epsilon": "much"}, "epsilon: should be a valid number"),
+    ],
+)
+def test_every_fault_is_named_with_its_place(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(Failure) as raised:
+        read_file(written(tmp_path, yaml.safe_dump({**ROUTER, **change})))
+    assert says in raised.value.message
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "{", "a: !!python/object:os.system {}", "budget: .nan", "\x00"])
+def test_what_is_no_file_of_a_router_is_said_to_be_none(text: str, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=r"chat\.yaml"):
+        read_file(written(tmp_path, text))
+
+
+def test_what_changes_is_named_leaf_by_leaf() -> None:
+    after = {**ROUTER, "models": {"small": {**MODEL, "input_price_per_m": 0.2}, "large": MODEL}, "alpha": 0.1}
+    found = {one["what"]: (one["before"], one["after"]) for one in changes(ROUTER, after)}
+    assert found == {
+        "models.small.input_price_per_m": (0.1, 0.2),
+        "models.large.input_price_per_m": (None, 0.1),
+        "models.large.output_price_per_m": (None, 1e-5),
+        "alpha": (None, 0.1),
+    }
+    assert changes(ROUTER, {**ROUTER, "alpha": None}) == []
+    assert "characters" in shown([0.1] * 1000)
+
+
+def test_faults_agree_with_what_a_worker_refuses() -> None:
+    assert faults(ROUTER) == []
+    assert decode(RouterDeclared, orjson.dumps(ROUTER)).router_id == "acme.chat"
