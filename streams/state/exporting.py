@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents import keys
 from agents.shard import Shard
@@ -28,23 +29,38 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
 
     Reads one partition of the changelog, in no group; the service may run. A batch of a worker is on the log whole or not at all.
     """
-    partition = Partition(partition_of(router_id, settings.partitions))
-    place = TopicPartition(settings.changelog, partition.number)
-    consumer = log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20)
     own = tuple(keys.key(kind, router_id) for kind in STATE)
-    async with consumer:
-        consumer.assign([place])
-        begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
-        consumer.seek(place, begin)
-        while await consumer.position(place) < end:
-            for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, ()):
-                if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
-                    epoch = int(dict(record.headers).get(EPOCH, b"0"))
-                    partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
-    shard = Shard(partition)
-    shard.require_topics([settings.topic(name) for name in SOURCES])
+    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
+        shard = await _read_shard(settings, consumer, partition_of(router_id, settings.partitions), own)
     engine = shard.engine(router_id)
     return None if engine is None else engine.state
+
+
+async def read_states(settings: Settings) -> AsyncIterator[tuple[str, RouterState]]:
+    """Yield every router with its state, as `read_state` does; no more than one partition is in memory."""
+    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
+        for number in range(settings.partitions):
+            shard = await _read_shard(settings, consumer, number, STATE)
+            for router_id in sorted(shard):
+                engine = shard.engine(router_id)
+                if engine is not None:
+                    yield router_id, engine.state
+
+
+async def _read_shard(settings: Settings, consumer: AIOKafkaConsumer, number: int, own: tuple[bytes, ...]) -> Shard:
+    """Read a partition of the changelog to its end, of it the keys that begin with one of `own`."""
+    partition, place = Partition(number), TopicPartition(settings.changelog, number)
+    consumer.assign([place])
+    begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
+    consumer.seek(place, begin)
+    while await consumer.position(place) < end:
+        for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, ()):
+            if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
+                epoch = int(dict(record.headers).get(EPOCH, b"0"))
+                partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+    shard = Shard(partition)
+    shard.require_topics([settings.topic(name) for name in SOURCES])
+    return shard
 
 
 def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:

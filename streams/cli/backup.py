@@ -1,0 +1,167 @@
+"""`pbstream snapshot backup` and `restore`: every router of a service, into a folder and out of it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from schemas.headers import BASED_ON
+from streams.cli.snapshot import LARGEST, read_file, snapshot
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, refusal_of
+from streams.console.failures import Failure, NoAnswer, Refused
+from streams.console.output import print_json
+from streams.console.session import Session, json_option, pass_session, run
+
+if TYPE_CHECKING:
+    from streams.console.bus import Bus
+
+SUFFIX = ".pbs"
+#: Declarations that are on their way at once; some hundred KB each.
+AT_ONCE = 32
+
+
+@snapshot.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--keep", type=click.IntRange(1), help="Afterwards delete all backups in FOLDER but the newest so many.")
+@json_option
+@pass_session
+def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> None:
+    """Write every router's state into a new folder inside FOLDER, named by the time; the service may run or not.
+
+    A backup that was broken off leaves no such folder. For a schedule: cron, or the CronJob of the Helm chart.
+
+    \b
+      pbstream snapshot backup /backups --keep 14
+    """
+    from streams.log.topics import TopicsNotReady, check_topics
+
+    settings, began = session.settings, time.monotonic()
+    if problems := run(check_topics(settings)):
+        raise TopicsNotReady("\n".join(problems))
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+    part = folder / f".{stamp}.part"
+    part.mkdir(parents=True)
+    try:
+        routers, size = run(_write_all(session, part))
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    made = part.rename(folder / stamp)
+    for old in _backups(folder)[: -keep if keep else None] if keep else ():
+        shutil.rmtree(old)
+    seconds = round(time.monotonic() - began, 1)
+    if as_json:
+        print_json({"folder": str(made), "routers": routers, "bytes": size, "seconds": seconds})
+    else:
+        click.echo(f"{routers:,} routers, {size:,} bytes in {made}, {seconds} s.")
+
+
+@snapshot.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds to wait for an answer.")
+@json_option
+@pass_session
+def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> None:
+    """Declare every router of a backup: FOLDER is one backup, or the folder of backups, of which the newest is taken.
+
+    Routers that are declared already are left alone, so a restore that was broken off can be run again. Each router goes on as
+    after `pbstream snapshot import`.
+
+    \b
+      PB_BOOTSTRAP=other:9092 pbstream topics create
+      PB_BOOTSTRAP=other:9092 pbstream snapshot restore /backups
+    """
+    began = time.monotonic()
+    newest = folder if any(folder.glob(f"*{SUFFIX}")) else next(iter(reversed(_backups(folder))), None)
+    files = sorted(newest.glob(f"*{SUFFIX}")) if newest is not None else []
+    if not files:
+        raise Failure(f"{folder} holds no backup: no *{SUFFIX}, and no folder of them.")
+    restored, there = run(_declare_all(session, files, timeout))
+    seconds = round(time.monotonic() - began, 1)
+    if as_json:
+        print_json({"folder": str(newest), "restored": restored, "were_there": there, "seconds": seconds})
+    else:
+        click.echo(f"{restored:,} routers restored from {newest}, {there:,} were there already, {seconds} s.")
+
+
+def _backups(folder: Path) -> list[Path]:
+    """Return the whole backups in a folder, the oldest first."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1].isdigit())
+
+
+async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
+    from streams.state.exporting import pack, read_states
+
+    routers = size = 0
+    async for router_id, state in read_states(session.settings):
+        data = pack(state, router_id, session.settings)
+        (folder / f"{router_id}{SUFFIX}").write_bytes(data)
+        routers, size = routers + 1, size + len(data)
+    return routers, size
+
+
+async def _declare_all(session: Session, files: list[Path], timeout: float) -> tuple[int, int]:
+    """Return how many routers were declared, and how many were there already."""
+    restored = there = 0
+    async with open_bus(session.settings, *TOPICS) as bus:
+        for first in range(0, len(files), AT_ONCE):
+            new, old = await _declare_some(bus, files[first : first + AT_ONCE], timeout)
+            restored, there = restored + new, there + old
+    return restored, there
+
+
+async def _declare_some(bus: Bus, files: list[Path], timeout: float) -> tuple[int, int]:
+    there = 0
+    async with bus.follow("lambda", "dlq", router_id=None) as records:
+        pending = {}
+        for file in files:
+            router_id, document = _declaration(file)
+            headers = [(BASED_ON, b"-1")]  # only where there is none
+            pending[router_id] = await bus.send_bytes("routers", router_id, orjson.dumps(document), headers=headers)
+        count, deadline = len(pending), time.monotonic() + timeout
+        while pending:
+            if time.monotonic() > deadline:
+                raise NoAnswer(timeout, web_port=bus.settings.web_port, waited_for="took up the declarations")
+            for name, record in await records.arrivals():
+                there += _settle(name, record, pending)
+    return count - there, there
+
+
+def _declaration(file: Path) -> tuple[str, Any]:
+    from streams.state.exporting import declaration_from
+
+    data, exported = read_file(file)
+    router_id = str(exported.about.get("router_id", ""))
+    document = declaration_from(exported.state.config, router_id, data)
+    if len(document["snapshot"]) > LARGEST:
+        raise Failure(f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}.")
+    return router_id, document
+
+
+def _settle(name: str, record: Any, pending: dict[str, Any]) -> int:
+    """Take a router off the list that this record answers, and return 1 where it was declared already."""
+    if name == "lambda":
+        router_id = (record.key or b"").decode(errors="replace")
+        placed = pending.get(router_id)
+        if placed is None or record.value is None:
+            return 0
+        in_force = orjson.loads(record.value)["config_offset"]
+        if in_force < placed.offset:
+            return 0
+        del pending[router_id]
+        return int(in_force > placed.offset)  # another declaration, written again behind this one
+    for router_id, placed in list(pending.items()):
+        refused = refusal_of(record, placed, f"the declaration of {router_id}")
+        if isinstance(refused, Refused):
+            if refused.reason != "stale_config":
+                raise refused
+            del pending[router_id]
+            return 1
+    return 0
