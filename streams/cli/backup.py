@@ -12,7 +12,7 @@ import click
 import orjson
 
 from schemas.headers import BASED_ON
-from streams.cli.snapshot import LARGEST, read_file, snapshot
+from streams.cli.snapshot_file import LARGEST, read_file
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, refusal_of
 from streams.console.failures import Failure, NoAnswer, Refused
@@ -27,7 +27,7 @@ SUFFIX = ".pbs"
 AT_ONCE = 32
 
 
-@snapshot.command()
+@click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--keep", type=click.IntRange(1), help="Afterwards delete all backups in FOLDER but the newest so many.")
 @json_option
@@ -63,7 +63,7 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
         click.echo(f"{routers:,} routers, {size:,} bytes in {made}, {seconds} s.")
 
 
-@snapshot.command()
+@click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds to wait for an answer.")
 @json_option
@@ -107,17 +107,17 @@ async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
     return routers, size
 
 
-async def _declare_all(session: Session, files: list[Path], timeout: float) -> tuple[int, int]:
+async def _declare_all(session: Session, files: list[Path], patience: float) -> tuple[int, int]:
     """Return how many routers were declared, and how many were there already."""
     restored = there = 0
     async with open_bus(session.settings, *TOPICS) as bus:
         for first in range(0, len(files), AT_ONCE):
-            new, old = await _declare_some(bus, files[first : first + AT_ONCE], timeout)
+            new, old = await _declare_some(bus, files[first : first + AT_ONCE], patience)
             restored, there = restored + new, there + old
     return restored, there
 
 
-async def _declare_some(bus: Bus, files: list[Path], timeout: float) -> tuple[int, int]:
+async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[int, int]:
     there = 0
     async with bus.follow("lambda", "dlq", router_id=None) as records:
         pending = {}
@@ -125,10 +125,10 @@ async def _declare_some(bus: Bus, files: list[Path], timeout: float) -> tuple[in
             router_id, document = _declaration(file)
             headers = [(BASED_ON, b"-1")]  # only where there is none
             pending[router_id] = await bus.send_bytes("routers", router_id, orjson.dumps(document), headers=headers)
-        count, deadline = len(pending), time.monotonic() + timeout
+        count, deadline = len(pending), time.monotonic() + patience
         while pending:
             if time.monotonic() > deadline:
-                raise NoAnswer(timeout, web_port=bus.settings.web_port, waited_for="took up the declarations")
+                raise NoAnswer(patience, web_port=bus.settings.web_port, waited_for="took up the declarations")
             for name, record in await records.arrivals():
                 there += _settle(name, record, pending)
     return count - there, there

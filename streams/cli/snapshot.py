@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schemas import LambdaUpdated
+from streams.cli.backup import backup, restore
+from streams.cli.snapshot_file import LARGEST, read_file
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, put_in_force, read_router
 from streams.console.failures import Failure, NoRouter, Refused
@@ -15,11 +17,10 @@ from streams.console.output import console, print_json, table, usd
 from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
 
 if TYPE_CHECKING:
-    from router_state.export import Exported
+    pass
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
-LARGEST = 8_000_000
 
 
 @click.group()
@@ -94,7 +95,7 @@ def import_command(session: Session, file: Path, router_id: str | None, timeout:
     """
     from streams.state.exporting import declaration_from
 
-    data, exported = _read(file)
+    data, exported = read_file(file)
     name = valid_router(router_id or exported.about.get("router_id", ""))
     document = declaration_from(exported.state.config, name, data)
     if len(document["snapshot"]) > LARGEST:
@@ -129,7 +130,7 @@ def inspect(file: Path, as_json: bool) -> None:
     """
     from streams.state.snapshots import summary
 
-    data, exported = _read(file)
+    data, exported = read_file(file)
     found = summary(exported, data)
     if as_json:
         print_json(found)
@@ -164,7 +165,7 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     """
     from streams.state.snapshots import difference
 
-    found = difference(_read(before)[1], _read(after)[1])
+    found = difference(read_file(before)[1], read_file(after)[1])
     if as_json:
         print_json(found)
         return
@@ -183,17 +184,6 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     for name, (was, now) in found["router"].items():
         rest.add_row(name, *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)))
     console().print(rest)
-
-
-def _read(file: Path) -> tuple[bytes, Exported]:
-    from router_state.errors import CorruptSnapshot
-    from router_state.export import unpack
-
-    data = file.read_bytes()
-    try:
-        return data, unpack(data)
-    except CorruptSnapshot as error:
-        raise Failure(f"{file}: {error}.") from error
 
 
 def _inspected(data: bytes) -> dict[str, Any]:
@@ -215,3 +205,7 @@ def _exists(router_id: str) -> Failure:
         f"router {router_id!r} is declared already, and an import starts a new one: choose another name with --router, or let it "
         f"go first, with what it has learned: `pbstream routers remove --router {router_id}`."
     )
+
+
+snapshot.add_command(backup)
+snapshot.add_command(restore)
