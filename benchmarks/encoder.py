@@ -1,4 +1,7 @@
-"""The int8 encoder against sentence-transformers: throughput, latency, memory, and what routing on its contexts earns."""
+"""The static encoder beside int8 MiniLM and sentence-transformers: throughput, latency, memory, and what routing on it earns.
+
+uv run python -m benchmarks.encoder [--quick]
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,26 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks.data import Benchmark, load_rows, wheel_priors, wheel_projection
+from benchmarks.data import Benchmark, load_rows
 from benchmarks.report import bootstrap, command, print_figures, print_table
+from benchmarks.yardsticks import hindsight
 from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
-from streams.encoder.load import load_sentences
-from streams.encoder.weights import find_weights
+from streams.encoder.distill import COMPONENTS
+from streams.encoder.load import load_encoder, load_sentences
+from streams.encoder.projection import Projection
+from streams.encoder.sentences import Backend
 from streams.files.array_folder import Array
+from streams.warm_start.fit import fit_priors
+from streams.warm_start.observations import Observations
+from streams.warm_start.priors import Priors
 
-THREADS = 2
+THREADS = 1
 BUDGET_USD = 6.62e-4
-# The sides take turns, so that what else the machine does falls on both alike.
+BUDGETS = (8.3e-5, 2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)
+NAMES: dict[Backend, str] = {"static": "static", "onnx": "int8 MiniLM", "reference": "sentence-transformers"}
+GENERAL = "static, general projection"
+# The sides take turns, so that what else the machine does falls on all alike.
 _SLICES = 6
 _BLOCK = 20
 
@@ -31,45 +43,69 @@ Embed = Callable[[list[str]], Array]
 
 @command
 def main(quick: bool) -> None:
-    """Compare the int8 encoder with sentence-transformers on the benchmark's prompts, two threads each."""
-    benchmark = load_rows("test", limit=240 if quick else None)
-    prompts = list(benchmark.prompts)
-    sides: dict[str, Embed] = {"sentence-transformers": _reference(), "int8": _int8()}
+    """Compare three encoders on the benchmark's prompts, one thread each."""
+    warm, test = load_rows("val", limit=300 if quick else None), load_rows("test", limit=240 if quick else None)
+    sides: dict[Backend, Embed] = {backend: load_sentences(backend=backend, threads=THREADS).embed for backend in NAMES}
+    everything = [*warm.prompts, *test.prompts]
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Encoding by both", total=2 * len(prompts))
-        embeddings, rates = measure_throughput(sides, prompts, lambda done: progress.advance(task, done))
-    latencies = measure_latency(sides, prompts[: 20 if quick else 300])
-    seeds, projection = 100 if quick else 40, wheel_projection()
-    rewards = {side: route_all(benchmark, projection.project(embeddings[side]), seeds=seeds) for side in sides}
-    memory = measure_memory()
+        task = progress.add_task("Encoding by all", total=len(sides) * len(everything))
+        embeddings, rates = measure_throughput(sides, everything, lambda done: progress.advance(task, done))
+    latencies = measure_latency(sides, test.prompts[: 20 if quick else 300])
+    long = " ".join(test.prompts)[:10_000]
+    longest = measure_latency(sides, [long] * 5)
     print_table(
-        f"Encoder, {len(prompts)} prompts, {THREADS} threads",
-        ["", "prompts/s, batched", "ms, one prompt", f"reward at ${BUDGET_USD:.2e}"],
-        [(side, rates[side], 1e3 * latencies[side], str(bootstrap(rewards[side]))) for side in sides],
+        f"Encoder, {len(everything)} prompts, {THREADS} thread",
+        ["", "prompts/s", "ms, one prompt", "ms, 10 kB", "peak MiB of a process that encodes"],
+        [(NAMES[s], rates[s], 1e3 * latencies[s], 1e3 * longest[s], measure_memory(s)) for s in sides],
     )
-    ours, theirs = "int8", "sentence-transformers"
-    cosines = np.sum(embeddings[ours] * embeddings[theirs], axis=1)
+    contexts = {NAMES[s]: _contexts(embeddings[s], len(warm)) for s in sides}
+    general = load_encoder()
+    contexts[GENERAL] = general.encode(warm.prompts), general.encode(test.prompts)
+    lines = {name: line(warm, test, *both) for name, both in contexts.items()}
+    seeds = 10 if quick else 20
+    earned = {name: route_all(warm, test, *both, seeds=seeds) for name, both in contexts.items()}
+    print_table(
+        "Reward: the line of hindsight at each budget; the paper's policy, warm",
+        ["", *(f"${budget:.3g}" for budget in BUDGETS), f"routed at ${BUDGET_USD:.3g}"],
+        [(name, *(f"{reward:.4f}" for reward in lines[name]), str(bootstrap(earned[name]))) for name in contexts],
+    )
+    ours, theirs = lines["static"], lines["int8 MiniLM"]
     print_figures(
         "encoder",
         {
-            "throughput_ratio": rates[ours] / rates[theirs],
-            "latency_ratio": latencies[ours] / latencies[theirs],
-            "reward_ratio": float(np.mean(rewards[ours]) / np.mean(rewards[theirs])),
-            "cosine_min": float(cosines.min()),
-            "cosine_mean": float(cosines.mean()),
-            "memory_mib": memory,
+            "throughput_ratio": rates["static"] / rates["onnx"],
+            "latency_ratio": latencies["static"] / latencies["onnx"],
+            "ms_10_kb": 1e3 * longest["static"],
+            "reward_ratio": float(np.mean(earned["static"]) / np.mean(earned["int8 MiniLM"])),
+            "line_lost": max(b - a for a, b in zip(ours, theirs, strict=True)),
+            "line_lost_general": max(b - a for a, b in zip(lines[GENERAL], theirs, strict=True)),
+            "int8_throughput_ratio": rates["onnx"] / rates["reference"],
+            "int8_latency_ratio": latencies["onnx"] / latencies["reference"],
+            "int8_reward_ratio": float(np.mean(earned["int8 MiniLM"]) / np.mean(earned["sentence-transformers"])),
         },
     )
 
 
+def _contexts(embeddings: Array, warm: int) -> tuple[Array, Array]:
+    """Return the contexts of the warm-up prompts and of the others, by a projection fitted on the former."""
+    projection = Projection.fit(embeddings[:warm], COMPONENTS)[0]
+    return projection.project(embeddings[:warm]), projection.project(embeddings[warm:])
+
+
+def line(warm: Benchmark, test: Benchmark, before: Array, after: Array) -> list[float]:
+    """Return the reward of linear hindsight at each budget."""
+    known = replace(warm, contexts=before)
+    return [hindsight(known, after, test.rewards, test.costs, budget)[1] for budget in BUDGETS]
+
+
 def measure_throughput(
-    sides: dict[str, Embed], prompts: Sequence[str], progress: Callable[[int], None]
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Embed all prompts by each side, in turns; return the embeddings (n, 384) and the prompts per second."""
-    embeddings: dict[str, Array] = {side: np.empty((len(prompts), 384)) for side in sides}
+    sides: dict[Backend, Embed], prompts: Sequence[str], progress: Callable[[int], None]
+) -> tuple[dict[Backend, Array], dict[Backend, float]]:
+    """Embed all prompts by each side, in turns; return the embeddings (n, e) and the prompts per second."""
+    embeddings: dict[Backend, Array] = {}
     seconds = dict.fromkeys(sides, 0.0)
-    for embed in sides.values():
-        embed(list(prompts[:8]))
+    for side, embed in sides.items():
+        embeddings[side] = np.empty((len(prompts), embed(list(prompts[:8])).shape[1]))
     for start in range(_SLICES):
         part = list(prompts[start::_SLICES])
         for side, embed in sides.items():
@@ -80,9 +116,9 @@ def measure_throughput(
     return embeddings, {side: len(prompts) / seconds[side] for side in sides}
 
 
-def measure_latency(sides: dict[str, Embed], prompts: Sequence[str]) -> dict[str, float]:
+def measure_latency(sides: dict[Backend, Embed], prompts: Sequence[str]) -> dict[Backend, float]:
     """Return the median seconds for one prompt alone; the sides take turns by blocks of prompts."""
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    seconds: dict[Backend, list[float]] = {side: [] for side in sides}
     for start in range(0, len(prompts), _BLOCK):
         for side, embed in sides.items():
             for prompt in prompts[start : start + _BLOCK]:
@@ -92,57 +128,39 @@ def measure_latency(sides: dict[str, Embed], prompts: Sequence[str]) -> dict[str
     return {side: float(np.median(seconds[side])) for side in sides}
 
 
-def route_all(benchmark: Benchmark, contexts: Array, *, seeds: int) -> list[float]:
-    """Route every prompt by the paper's policy with warm-up priors; return the mean reward under each of `seeds` orders."""
-    priors = wheel_priors()
+def route_all(warm: Benchmark, test: Benchmark, before: Array, after: Array, *, seeds: int) -> list[float]:
+    """Route every prompt by the paper's policy with priors of the warm-up prompts; return the mean reward of each order."""
+    known = fit_priors(Observations(warm.models, before, warm.rewards, warm.costs, warm.prompts), projection="", ridge=1.0)
+    return [_route(known, test, after, seed) for seed in range(seeds)]
+
+
+def _route(priors: Priors, test: Benchmark, contexts: Array, seed: int) -> float:
     models = {
         model: ModelConfig(price, Prior(A=priors.A[k], b=priors.b[k]))
-        for k, (model, price) in enumerate(zip(benchmark.models, benchmark.prices, strict=True))
+        for k, (model, price) in enumerate(zip(test.models, test.prices, strict=True))
     }
-    earned = []
-    for seed in range(seeds):
-        knobs = replace(knobs_for("paper"), lambda_c=0.0, seed=seed)
-        engine = Engine.start(RouterConfig(models, BUDGET_USD, profile="paper", knobs=knobs))
-        rewards = []
-        for index in np.random.default_rng(seed).permutation(len(benchmark)):
-            request_id = str(index)
-            k = benchmark.models.index(engine.decide(request_id, contexts[index], now=0.0).model)
-            engine.settle(request_id, cost_usd=benchmark.costs[index, k])
-            engine.learn(request_id, reward=benchmark.rewards[index, k])
-            rewards.append(benchmark.rewards[index, k])
-        earned.append(float(np.mean(rewards)))
-    return earned
+    knobs = replace(knobs_for("paper"), lambda_c=0.0, seed=seed)
+    engine = Engine.start(RouterConfig(models, BUDGET_USD, profile="paper", knobs=knobs))
+    rewards = []
+    for index in np.random.default_rng(seed).permutation(len(test)):
+        request_id = str(index)
+        k = test.models.index(engine.decide(request_id, contexts[index], now=0.0).model)
+        engine.settle(request_id, cost_usd=test.costs[index, k])
+        engine.learn(request_id, reward=test.rewards[index, k])
+        rewards.append(test.rewards[index, k])
+    return float(np.mean(rewards))
 
 
-def measure_memory() -> float:
-    """Return the peak resident memory, MiB, of a process that loads the int8 encoder and encodes a short and a long prompt."""
+def measure_memory(backend: Backend) -> float:
+    """Return the peak resident memory, MiB, of a process that loads an encoder and encodes a short and a long prompt."""
     code = (
         "from streams.encoder.load import load_encoder; "
-        f"load_encoder(backend='onnx', threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
+        f"load_encoder(backend={backend!r}, threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
         "print(open('/proc/self/status').read())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     (peak,) = (line for line in done.stdout.splitlines() if line.startswith("VmHWM:"))
     return int(peak.split()[1]) / 1024
-
-
-def _reference() -> Embed:
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # type: ignore[no-untyped-call]
-    torch.set_num_threads(THREADS)
-    model = SentenceTransformer(str(find_weights()), device="cpu", local_files_only=True)
-
-    def embed(prompts: list[str]) -> Array:
-        return np.asarray(model.encode(prompts, normalize_embeddings=True, show_progress_bar=False), dtype=np.float64)
-
-    return embed
-
-
-def _int8() -> Embed:
-    return load_sentences(backend="onnx", threads=THREADS).embed
 
 
 if __name__ == "__main__":

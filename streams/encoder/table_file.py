@@ -66,7 +66,7 @@ def read_table(folder: Path) -> TokenTable:
         for name, expected in header["sha256"].items():
             if _checksum(folder / name) != expected:
                 raise EncoderError(f"{folder / name} is not what was written (checksum differs); {_REMEDY}")
-        values = np.load(folder / _TABLE_FILE, mmap_mode="r", allow_pickle=False)
+        values = np.asarray(np.load(folder / _TABLE_FILE, mmap_mode="r", allow_pickle=False))
         scale = np.array(header["scale"], dtype=np.float64)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EncoderError(f"{folder} holds no table of token vectors ({error}); {_REMEDY}") from error
