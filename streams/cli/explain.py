@@ -13,11 +13,12 @@ from streams.console.bus import Bus, open_bus
 from streams.console.decision import explain_decision
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, usd
+from streams.console.prompt_read import prompt_read
 from streams.console.session import Session, json_option, pass_session, router_option, run
 
-TOPICS = ("routes", "costs", "rewards", "dlq")
+TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
 
-Found = tuple[RouteDecided | None, list[CostReported], list[RewardObserved], list[DeadLetter]]
+Found = tuple[RouteDecided | None, list[CostReported], list[RewardObserved], list[DeadLetter], RequestSubmitted | None]
 
 
 @click.command()
@@ -34,15 +35,17 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
       pbstream explain 4f1c22a90b13
       pbstream explain 4f1c22a90b13 --json
     """
-    decision, costs, rewards, letters = run(_find(session, router_id, request_id))
+    decision, costs, rewards, letters, request = run(_find(session, router_id, request_id))
     if decision is None and not letters:
         raise Failure(
             f"no decision for {request_id!r} of router {router_id!r} in {session.settings.topic('routes')}: "
             "look at the id, or name the router with --router."
         )
+    read = request and prompt_read(request, session.settings)
     if as_json:
         print_json(
             {
+                "prompt": read and read.as_json(),
                 "decision": decision and decision.model_dump(mode="json"),
                 "costs": [event.model_dump(mode="json") for event in costs],
                 "rewards": [event.model_dump(mode="json") for event in rewards],
@@ -53,6 +56,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     out = console()
     if decision is not None:
         out.print(explain_decision(decision))
+    if read is not None:
+        out.print(read.sentence(), soft_wrap=True)
     _outcomes(out, costs, rewards, letters)
 
 
@@ -80,9 +85,10 @@ async def _find(session: Session, router_id: str, request_id: str) -> Found:
         costs = await _events(bus, "costs", CostReported, router_id, request_id)
         rewards = await _events(bus, "rewards", RewardObserved, router_id, request_id)
         letters = await _dead_letters(bus, router_id, request_id)
+        asked = await _events(bus, "requests", RequestSubmitted, router_id, request_id)
     # The first answer holds the candidates; a repeat may lack them.
     first = [decision for decision in decisions if not decision.repeat] or decisions
-    return (first[-1] if first else None), costs[::-1], rewards[::-1], letters
+    return (first[-1] if first else None), costs[::-1], rewards[::-1], letters, asked[-1] if asked else None
 
 
 async def _events(bus: Bus, name: str, kind: type[Any], router_id: str, request_id: str) -> list[Any]:

@@ -1,0 +1,49 @@
+"""How much of a request's prompt the encoder read: a router knows of a prompt no more than that."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from schemas import RequestSubmitted
+from streams.encoder.errors import EncoderError
+from streams.encoder.load import backend_of, sentences_of
+from streams.files.array_folder import UnusableArrays
+from streams.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRead:
+    """Tokens of a prompt and how many of them are read, by the encoder of these settings; `problem`: why that is not known."""
+
+    backend: str | None = None
+    tokens: int | None = None
+    read: int | None = None
+    problem: str | None = None
+
+    def sentence(self) -> str:
+        """Say it for people."""
+        if self.problem is not None:
+            return f"Prompt: how much of it was read is not known here ({self.problem})."
+        if self.read == self.tokens:
+            return f"Prompt: all of its {self.tokens:,} tokens are read ({self.backend})."
+        return f"Prompt: {self.read:,} of its {self.tokens:,} tokens are read, the first and the last ones ({self.backend})."
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return asdict(self)
+
+
+def prompt_read(request: RequestSubmitted, settings: Settings) -> PromptRead | None:
+    """Return what the settings' encoder reads of a request's prompt; None for a request that brought its context.
+
+    A worker with other settings may read another share.
+    """
+    if request.context is not None or request.prompt is None:
+        return None
+    try:
+        backend = backend_of(settings)
+        reading = sentences_of(settings).reading(request.prompt)
+    except (EncoderError, UnusableArrays) as error:
+        return PromptRead(problem=str(error))
+    return PromptRead(backend, reading.tokens, reading.read)

@@ -1,0 +1,54 @@
+"""Prompts, through a real worker with the encoder that it has by default."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streams.encoder.load import load_encoder
+from tests.integration.commands import PRICES, done, done_json
+from tests.integration.service import running_service
+
+WIRE = Path(__file__).parents[2] / "docs" / "wire.md"
+
+
+def example(section: str) -> dict[str, Any]:
+    """Return the first JSON example of a section of the wire contract."""
+    text = WIRE.read_text(encoding="utf-8").split(f"## `pb.{section}`")[1]
+    document: dict[str, Any] = json.loads(re.split(r"```(?:json)?\n", text)[1])
+    return document
+
+
+async def test_the_wire_contracts_own_example_is_decided_by_a_worker_without_settings(kafka: str, tmp_path: Path) -> None:
+    router, request = example("routers"), example("requests")
+    async with running_service(kafka, tmp_path, PB_ENCODER_BACKEND="static") as service:
+        worker = await service.ready(service.worker())
+        await service.send("routers", router)
+        prompts = ["Why is the sky blue?", "Почему небо голубое?", "x", "word " * 100_000, "def f(x):\n    return x"]
+        events = [{"router_id": router["router_id"], "request_id": f"p-{n}", "prompt": prompt} for n, prompt in enumerate(prompts)]
+        blank = {"router_id": router["router_id"], "request_id": "blank", "prompt": "\u2003"}
+        for event in [request, *events, blank]:
+            await service.send("requests", event)
+        ids = {request["request_id"], *(event["request_id"] for event in events)}
+        await service.until(lambda: {route["request_id"] for route in service.routes()} >= ids, "decisions")
+        await service.until(service.dead_letters, "a dead letter")
+        assert service.reasons() == {"empty_prompt": 1}
+        assert worker.running
+
+
+def test_a_prompt_is_asked_and_explained_without_a_word_on_dimensions(worker: Any) -> None:
+    for model in ("small", "large"):
+        done(worker, "models", "add", model, *PRICES, router="plain")
+    long = "You are a helpful assistant. " * 100 + "Why is the sky blue?"
+    done_json(worker, "request", long, "--id", "q", router="plain")
+    tokens = load_encoder().reading(long).tokens
+    assert f"Prompt: all of its {tokens} tokens are read (static)." in done(worker, "explain", "q", router="plain")
+    told = done_json(worker, "explain", "q", router="plain")["prompt"]
+    assert told == {"backend": "static", "tokens": tokens, "read": tokens, "problem": None}
+    context = json.dumps(np.append(np.zeros(25), 1.0).tolist())
+    done_json(worker, "request", "--context", "-", "--id", "c", stdin=context, router="plain")
+    assert done_json(worker, "explain", "c", router="plain")["prompt"] is None
