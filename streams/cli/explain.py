@@ -41,7 +41,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
             f"no decision for {request_id!r} of router {router_id!r} in {session.settings.topic('routes')}: "
             "look at the id, or name the router with --router."
         )
-    read = request and prompt_read(request, session.settings)
+    read = None if request is None else prompt_read(request, session.settings)
     if as_json:
         print_json(
             {
