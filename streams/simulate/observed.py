@@ -22,6 +22,8 @@ class NothingObserved(Exception):
 def observe(cases: Iterable[Case | Declared]) -> Observations:
     """Collect rewards and bills by model. Bills are as they would be at the last list price.
 
+    Of a router that was declared anew with other contexts only those of the last shape count.
+
     Raises:
         NothingObserved: there are none.
     """
@@ -35,6 +37,8 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
             kept.append((case, {name: price.per_1k for name, price in prices.items()}))
     if not kept:
         raise NothingObserved("no decided request of the history has a reward or a bill")
+    shape = kept[-1][0].x.shape
+    kept = [(case, then) for case, then in kept if case.x.shape == shape]
     return _table(kept, {name: price.per_1k for name, price in prices.items()})
 
 

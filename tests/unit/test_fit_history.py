@@ -68,5 +68,6 @@ def test_cases_without_feedback_are_nothing() -> None:
     x = np.array([0.0, 1.0])
     with pytest.raises(NothingObserved):
         observe([Case(0, "r", x, 0.0, None, None, {}, "small", 1.0)])
-    found = observe([Case(0, "r", x, 0.0, None, None, {}, "small", 1.0, cost_usd=1e-3)])
-    assert found.costs[0, 0] == 1e-3 and np.isnan(found.rewards[0, 0])
+    other = Case(0, "q", np.ones(5), 0.0, None, None, {}, "small", 1.0, cost_usd=9.0)
+    found = observe([other, Case(0, "r", x, 0.0, None, None, {}, "small", 1.0, cost_usd=1e-3)])
+    assert len(found) == 1 and found.costs[0, 0] == 1e-3 and np.isnan(found.rewards[0, 0])
