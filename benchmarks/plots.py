@@ -33,6 +33,12 @@ def save(figure: Any, name: str) -> None:
     plt.close(figure)
 
 
+def legend_below(figure: Any, axis: Any) -> None:
+    """Put the names that an axis has under all of them, where they cover nothing."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncol=len(labels), fontsize=8)
+
+
 def line(axis: Any, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None:
     """Draw one policy with its interval."""
     colour, style, marker = STYLE.get(policy, ("#17becf", "-", "."))
@@ -51,7 +57,7 @@ def frontier(rows: Sequence[Row]) -> None:
                 continue
             line(axis, [r for r in rows if yardstick or r["in_flight"] == in_flight], policy, x="budget", y=y)
         axis.set(xscale="log", xlabel="budget, $ per request", title=f"{y.replace('_', ' ')}, {in_flight} in flight")
-    axes[0].legend(fontsize=7)
+    legend_below(figure, axes[0])
     axes[2].set_yscale("log")
     save(figure, "frontier")
 
@@ -121,5 +127,7 @@ def shocks(rows: Sequence[Row]) -> None:
             axis.plot([values.get(name) for name in names], names, "o", color=colour, label=phase)
         axis.axvspan(0.95, 1.05, color="#dddddd")
         axis.set(xscale="log", title=f"{policy}: cost ÷ budget, ${budget:g}")
-    axes[0].legend(fontsize=7)
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("")
+    legend_below(figure, axes[0])
     save(figure, "shocks")

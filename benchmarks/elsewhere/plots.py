@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.plots import STYLE, canvas, line, save
+from benchmarks.plots import STYLE, canvas, legend_below, line, save
 from benchmarks.rows import Row
 
 POLICIES = ("live", "apart", "paper", "thompson", "ε-greedy", "LinUCB")
@@ -26,7 +26,7 @@ def draw(rows: Sequence[Row], results: Sequence[dict[str, Any]]) -> None:
                 line(axis, mine, policy, x="budget", y="reward")
         axis.set(xscale="log", xlabel="budget, $ per request", title=f"{kind}: reward, {phase}")
     _drawn(panels[2], results)
-    panels[0].legend(fontsize=7)
+    legend_below(figure, panels[0])
     panels[2].legend(fontsize=7)
     save(figure, "elsewhere")
 
