@@ -125,7 +125,9 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
         return False
     engine = shard.engine(router_id)
     try:
-        if not is_repeated(message, headers_of(message), shard, router_id):
+        if declared is not None:  # a router that can't be read can still be let go
+            shard.require_readable(router_id)
+        if router_id not in shard.unreadable and not is_repeated(message, headers_of(message), shard, router_id):
             _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)

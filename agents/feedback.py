@@ -10,7 +10,7 @@ from agents.answers import Answers
 from agents.contexts import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
-from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal
+from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service, Source
 from agents.shard import Shard
 from agents.wire import utc
@@ -74,12 +74,22 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     if shard.contains(message.topic, message.offset):
         return
     if isinstance(event, RewardObserved) and event.observed_at is not None and event.observed_at > utc(service.clock()) + MAX_AHEAD:
-        error = FromTheFuture("observed_at is more than 5 minutes ahead")
+        late = FromTheFuture("observed_at is more than 5 minutes ahead")
+        service.refuse_later(Parked.of(message, late, router_id=event.router_id), late, answers)
+    elif (error := _unreadable(shard, event.router_id)) is not None:
         service.refuse_later(Parked.of(message, error, router_id=event.router_id), error, answers)
     elif shard.knows(event.router_id, event.request_id):
         _apply(shard, event, parked_from(message, event, service), service, answers, x=x)
     else:
         _wait(shard, parked_from(message, event, service), event, service, answers)
+
+
+def _unreadable(shard: Shard, router_id: str) -> RouterUnreadable | None:
+    try:
+        shard.require_readable(router_id)
+    except RouterUnreadable as error:
+        return error
+    return None
 
 
 def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers) -> None:
@@ -141,7 +151,7 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
     """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched, tokens have no price there."""
-    if parked.topic == service.topic["costs"] and parked.router_id in shard:
+    if parked.topic == service.topic["costs"] and shard.engine(parked.router_id) is not None:
         cost_usd = decode(CostReported, parked.value).cost_usd or 0.0
         shard.apply(parked.router_id, Orphaned(cost_usd), now=service.clock())
     service.refuse_later(parked, service.refusal(parked), answers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from agents import feedback
 from agents.answers import Answers
 from agents.in_force import repeat
@@ -11,8 +13,11 @@ from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import alert_raised, lambda_updated
+from router_state.alert import Alert
 from router_state.events import Aged, Crowded, Event, Waited
 from schemas.event import encode
+
+log = logging.getLogger(__name__)
 
 ROUTERS_PER_SWEEP = 200
 REQUESTS_PER_SWEEP = 10_000
@@ -94,6 +99,8 @@ async def sweep(service: Service, cursor: dict[int, int]) -> None:
 
 def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *, limit: int) -> int:
     """Expire and forget, at most `limit` requests; return how many that were."""
+    if shard.engine(router_id) is None:  # set aside
+        return 0
     limits, left = service.limits, limit
     for what in ("expired", "forgotten", "forgotten_early"):
         event: Event
@@ -129,7 +136,7 @@ async def _publish(service: Service) -> None:
             engine = None if shard is None else shard.engine(router_id)
             if engine is None:
                 service.unbooked.pop((number, router_id), None)
-                if shard is not None and router_id not in shard:
+                if shard is not None and router_id not in shard and router_id not in shard.unreadable:
                     updates.append((router_id, None))
                 continue
             noted = service.unbooked.get((number, router_id))
@@ -137,8 +144,20 @@ async def _publish(service: Service) -> None:
             unbooked = None if noted is None else tuple(noted)
             update = lambda_updated(router_id, engine.state, now=now, applied=applied[number], unbooked=unbooked)
             updates.append((router_id, encode(update)))
+        alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     for router_id, value in updates:
         await outbox.send(service.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:
         await outbox.send(service.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
     await outbox.delivered()
+
+
+def _set_aside(shard: Shard, service: Service) -> list[tuple[str, Alert]]:
+    """Return an alert, and log a line, for each router that turned out to be unreadable."""
+    now, alerts = service.clock(), []
+    for router_id, why in shard.take_set_aside().items():
+        log.error("router %s can't be read and is set aside: %s", router_id, why)
+        service.count("router_unreadable")
+        evidence = {"why": why, "partition": shard.number}
+        alerts.append((router_id, Alert("router_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence)))
+    return alerts

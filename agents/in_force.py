@@ -17,7 +17,7 @@ import orjson
 
 from agents.portions import portions
 from agents.service import Service
-from agents.shard import Shard
+from agents.shard import DAMAGE, Shard
 from agents.wire import declaration_of
 from schemas.headers import BASED_ON, REPEATED
 
@@ -74,11 +74,20 @@ def in_force(shard: Shard, router_id: str) -> InForce | None:
     if engine is None:
         return None
     config, kept = engine.state.config, shard.declared(router_id)
-    found = None if kept is None else InForce.unpack(kept)
+    found = None if kept is None else _readable(kept)
     if found is not None and found.offset == config.offset:
         return found
     document = orjson.dumps(declaration_of(config, router_id))
     return replace(InForce.of(document, offset=config.offset), last=False)
+
+
+def _readable(kept: bytes) -> InForce | None:
+    """Return what was kept; None where another version has kept it, or it is damaged: the configuration says it as well."""
+    try:
+        found = InForce.unpack(kept) if kept[0] == VERSION else None
+        return found if found is not None and found.document else None
+    except DAMAGE:
+        return None
 
 
 def is_repeated(message: Any, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str) -> bool:

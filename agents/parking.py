@@ -17,6 +17,7 @@ import orjson
 
 from agents.messages import headers_of
 from schemas.headers import Headers, trace_of
+from schemas.reasons import Reason
 
 VERSION = 1
 LEFT = -1
@@ -78,6 +79,12 @@ class Parked:
             trace=trace_of(headers_of(message)),
         )
 
+    @classmethod
+    def lost(cls, topic: str, partition: int, offset: int, *, router_id: str, why: str) -> Self:
+        """Return an event of which only the place is known, as refused."""
+        reason = Reason.ROUTER_UNREADABLE.value
+        return cls(topic, partition, offset, None, None, router_id, None, 0.0, reason, f"what waited can't be read ({why})", True)
+
     @property
     def part(self) -> str:
         """Return the last part of its key in the table."""
@@ -115,7 +122,9 @@ class Parked:
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
-        """Invert `pack`."""
+        """Invert `pack`. Raises ValueError for another version, and what decoding raises for damage."""
+        if data[0] != VERSION:
+            raise ValueError(f"version {data[0]} of a parked event is not {VERSION}")
         end = 5 + int.from_bytes(data[1:5], "little")
         *fields, key_size, value_size = orjson.loads(data[5:end])
         topic, partition, offset, router_id, request_id, due, reason, detail, refused = fields

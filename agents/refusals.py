@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from schemas.reasons import Reason
 
 
@@ -16,6 +18,12 @@ class UnknownRouter(Refusal):
     """No router of this id was declared in time."""
 
     reason = Reason.UNKNOWN_ROUTER
+
+
+class RouterUnreadable(Refusal):
+    """The router's state is damaged, or was written by another version of the program."""
+
+    reason = Reason.ROUTER_UNREADABLE
 
 
 class OrphanCost(Refusal):
@@ -89,4 +97,4 @@ class Refused(Refusal):
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
-        self.reason = next(known for known in Reason if known.value == reason)
+        self.reason = cast("Reason", reason)  # a newer worker may have had reasons that this one does not know

@@ -98,10 +98,12 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
-    if engine is None:
+    if engine is None and event.router_id not in shard.unreadable:
         _wait_for_router(request, service, answers)
         return
     try:
+        shard.require_readable(event.router_id)
+        assert engine is not None
         asked = Asked(
             event.request_id,
             _context(request, engine, service),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Collection, Iterator
 
 import orjson
@@ -9,11 +11,13 @@ import orjson
 from agents import keys
 from agents.contexts import Ref
 from agents.parking import Parked, Parking
+from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from router_state import snapshot
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
+from router_state.errors import RouterStateError
 from router_state.events import Event
 from router_state.journal import CONFIG, HEAD
 
@@ -28,6 +32,12 @@ class ForeignState(Exception):
     retriable = False
 
 
+DAMAGE = (
+    RouterStateError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error,
+)  # fmt: skip
+"""What reading a record may raise that is damaged, or was written by another version of this program."""
+
+
 class Shard:
     """The routers of one partition.
 
@@ -35,6 +45,7 @@ class Shard:
 
     Attributes:
         watermarks: the last offset of each source topic that the state contains, with the batch being written.
+        unreadable: routers whose records can't be read, and why; they are left as they are, and all others go on.
         requests_seen_at: when the last request that was taken in had been sent, seconds since the epoch.
     """
 
@@ -45,6 +56,8 @@ class Shard:
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
+        self.unreadable: dict[str, str] = {}
+        self._set_aside: list[str] = []
         self.requests_seen_at = 0.0
         self.watermarks: dict[str, int] = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
         self._contained = dict(self.watermarks)
@@ -57,7 +70,7 @@ class Shard:
                 _, router_id, request_id = keys.split(raw)
                 self._request_ids.setdefault(router_id, {})[request_id] = None
             elif kind == keys.PARKED:
-                parked.append(Parked.unpack(table.records[raw]))
+                parked.append(self._parked(raw))
         self.parking = Parking(parked)
         gone = [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]
         self._leftovers = {router_id: list(self._request_ids.pop(router_id, ())) for router_id in gone}
@@ -93,8 +106,23 @@ class Shard:
         """Return a declared router's engine, unpacked on first use."""
         engine = self._engines.get(router_id)
         if engine is None and router_id in self._request_ids:
-            engine = self._engines[router_id] = self._unpack(router_id)
+            try:
+                engine = self._engines[router_id] = self._unpack(router_id)
+            except DAMAGE as error:
+                self._request_ids.pop(router_id)
+                self.unreadable[router_id] = f"{type(error).__name__}: {error}"
+                self._set_aside.append(router_id)
         return engine
+
+    def take_set_aside(self) -> dict[str, str]:
+        """Return the routers that turned out to be unreadable since the last call, and why."""
+        taken, self._set_aside = self._set_aside, []
+        return {router_id: self.unreadable[router_id] for router_id in taken if router_id in self.unreadable}
+
+    def require_readable(self, router_id: str) -> None:
+        """Raise RouterUnreadable for a router that was set aside."""
+        if self.engine(router_id) is None and router_id in self.unreadable:
+            raise RouterUnreadable("the state of this router can't be read by this worker; its records are kept as they are")
 
     def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
         """Apply an event to a declared router; what it changes is written with the batch."""
@@ -121,6 +149,8 @@ class Shard:
 
     def drop(self, router_id: str) -> None:
         """Let a router go: it is gone with the next commit, and what is left of its requests is for `clear`."""
+        if self.unreadable.pop(router_id, None) is not None:
+            self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
         if router_id not in self._request_ids:
             return
         arms = keys.key(keys.ARM, router_id)
@@ -195,6 +225,19 @@ class Shard:
                 self.table.put(at, packed)
         assert isinstance(engine.records, Requests)
         self._new_contexts += engine.records.write(changes.records)
+
+    def _requests_of(self, router_id: str) -> list[str]:
+        start = keys.key(keys.REQUEST, router_id)
+        return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
+
+    def _parked(self, raw: bytes) -> Parked:
+        """Return a parked event; one that can't be read is refused, as far as its key tells what it is."""
+        try:
+            return Parked.unpack(self.table.records[raw])
+        except DAMAGE as error:
+            _, router_id, part = keys.split(raw)
+            topic, _, offset = part.rpartition("/")
+            return Parked.lost(topic, self.number, int(offset), router_id=router_id, why=f"{type(error).__name__}: {error}")
 
     def _unpack(self, router_id: str) -> Engine:
         requests = Requests(self.table, router_id, self._request_ids[router_id])

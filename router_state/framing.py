@@ -13,6 +13,9 @@ import orjson
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
 VERSION = 4
+"""Of what is written. Whoever raises it lets `unpack` read the one before as well, with a fixture that it wrote."""
+READABLE = (4,)
+"""The versions that can be read. 4 is the first one that was released."""
 _HEADER = struct.Struct(">BI")
 
 
@@ -23,8 +26,9 @@ def frame(body: bytes) -> bytes:
 
 def body_of(data: bytes) -> bytes:
     """Return the piece in a frame. Raises CorruptSnapshot."""
-    if data and data[0] != VERSION:
-        raise CorruptSnapshot(f"format version {data[0]} is not {VERSION}: written by another version of this program")
+    if data and data[0] not in READABLE:
+        known = " or ".join(map(str, READABLE))
+        raise CorruptSnapshot(f"format version {data[0]} is not {known}: written by another version of this program")
     body = data[_HEADER.size :]
     if len(data) < _HEADER.size or crc32(body) != _HEADER.unpack_from(data)[1]:
         raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")

@@ -17,7 +17,7 @@ from msgspec import structs
 from router_state.arms import SCALARS
 from router_state.books import Forgotten
 from router_state.caps import Bucket
-from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig
+from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.cost_model import cost_piece
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
@@ -71,7 +71,8 @@ def unpack_config(data: bytes) -> RouterConfig:
             budget_usd_per_request=body["budget"],
             dimensions=body["dimensions"],
             profile=body["profile"],
-            knobs=Knobs(**body["knobs"]),
+            # Knobs that this state does not have yet are its profile's; those that only a newer program has are left out.
+            knobs=knobs_for(body["profile"], {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__}),
             caps=tuple(Cap(**cap) for cap in body["caps"]),
             offset=body["offset"],
             applied=(costs, rewards),

@@ -24,6 +24,7 @@ class AlertKind(StrEnum):
     RECOVERED = "recovered"
     CAP_REACHED = "cap_reached"
     BUDGET_UNREACHABLE = "budget_unreachable"
+    ROUTER_UNREADABLE = "router_unreadable"
 
 
 class AlertRaised(Event):

@@ -30,6 +30,10 @@ class Reason(StrEnum):
 
     # Requests.
     UNKNOWN_ROUTER = "unknown_router", "No router of this id was declared, or it is gone; a request waits 2 s for it."
+    ROUTER_UNREADABLE = (
+        "router_unreadable",
+        "The router's state is damaged, or another version of the worker wrote it; it is kept as it is.",
+    )
     EMPTY_PORTFOLIO = "empty_portfolio", "The router is declared without any model."
     MISSING_PROMPT = "missing_prompt", "Neither `prompt` nor `context` is given."
     EMPTY_PROMPT = "empty_prompt", "The prompt is empty or only white space, and there is no `context`."

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from agents import keys
 from agents.refused_events import refusal_of
-from agents.shard import Shard
+from agents.shard import DAMAGE, Shard
 from router_state.engine import Engine
-from router_state.errors import RouterStateError
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent
 from streams.audit.findings import Findings, Kind
@@ -20,7 +19,6 @@ from streams.state.partition import EPOCH, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
 OMITTED = "pb.value_omitted"
-DAMAGE = (RouterStateError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +139,11 @@ def gather(number: int, read: Progress, letters: Letters, findings: Findings, *,
 def _unpack(evidence: Evidence, findings: Findings) -> None:
     for router_id in evidence.shard:
         findings.checked["routers"] += 1
-        try:
-            engine = evidence.shard.engine(router_id)
-        except DAMAGE as error:
-            findings.violation(Kind.CORRUPT, f"router {router_id}", f"{type(error).__name__}: {error}")
+        engine = evidence.shard.engine(router_id)
+        if engine is None:
+            findings.violation(Kind.CORRUPT, f"router {router_id}", evidence.shard.unreadable[router_id])
             continue
-        if engine is None or not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
+        if not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
             findings.violation(Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not")
             continue
         evidence.engines[router_id] = engine

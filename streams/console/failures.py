@@ -78,6 +78,8 @@ class BadSetting(click.ClickException):
 
 REMEDIES = {
     "unknown_router": "declare it: `pbstream models add NAME --input-price USD --output-price USD`",
+    "router_unreadable": "the log and pb.alerts say why: start workers of the version that wrote its state, or let it go with "
+    "`pbstream routers remove`",
     "empty_portfolio": "give the router a model: `pbstream models add NAME --input-price USD --output-price USD`",
     "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
     "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",

@@ -14,6 +14,7 @@ from agents.shard import Shard
 from agents.wire import declaration_of
 from router_state import export
 from router_state.config import RouterConfig
+from router_state.errors import CorruptSnapshot
 from router_state.state import RouterState
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
@@ -33,6 +34,8 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
     async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
         shard = await _read_shard(settings, consumer, partition_of(router_id, settings.partitions), own)
     engine = shard.engine(router_id)
+    if router_id in shard.unreadable:
+        raise CorruptSnapshot(f"the state of router {router_id} can't be read: {shard.unreadable[router_id]}")
     return None if engine is None else engine.state
 
 
