@@ -1,0 +1,199 @@
+"""The real LiteLLM in front of a real service: bills from its callbacks, calls that go on whatever fails."""
+
+import asyncio
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.integration.service import PATIENCE, RunningService, running_service
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["LITELLM_OFFLINE_MODE"] = "true"
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import litellm
+
+from paretobandit_client.litellm import ParetoBandit, last_user_message
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "litellm" / "app.py"
+BUDGET = 8e-4
+CONTEXT = [0.5, 1.0]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningService]:
+    """Run one worker for all tests of this file."""
+    async with running_service(kafka, tmp_path_factory.mktemp("litellm")) as running:
+        await running.ready(running.worker(instance="one"))
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bandit(service: RunningService, request: pytest.FixtureRequest) -> AsyncIterator[ParetoBandit]:
+    """Yield a plugin for a router of the test's own, of two dimensions, whose calls need no encoder."""
+    router_id = request.function.__name__
+    models = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10.0)}
+    declared = {name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0} for name, (i, o) in models.items()}
+    await service.send("routers", {"router_id": router_id, "models": declared, "dimensions": 2})
+    access = {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
+    plugin = ParetoBandit(router_id, context_of=lambda messages: CONTEXT, timeout=PATIENCE, **access)
+    litellm.callbacks = [plugin]
+    yield plugin
+    await plugin.close()
+    litellm.callbacks = []
+
+
+def smart(bandit: ParetoBandit, *models: str, **options: Any) -> litellm.Router:
+    """Return LiteLLM's router over mocked models."""
+    parameters = [{"model": model, "api_key": "none", "mock_response": f"from {model}"} for model in models]
+    return litellm.Router(
+        model_list=[{"model_name": "smart", "litellm_params": one} for one in parameters], plugins=[bandit], **options
+    )
+
+
+async def books(service: RunningService, router_id: str, **wanted: float) -> dict[str, Any]:
+    """Wait until a router's books say this."""
+    await service.until(lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}")
+    return service.lambda_of(router_id)
+
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+async def test_plain_streamed_and_cached_calls_are_billed(service: RunningService, bandit: ParetoBandit) -> None:
+    name = "test_plain_streamed_and_cached_calls_are_billed"
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    answer = await router.acompletion("smart", HELLO, metadata={"pb_request_id": "mine", "session_id": "s"})
+    spent = answer._hidden_params["response_cost"]
+    assert (await books(service, name, settled=1))["spend_usd"] == pytest.approx(spent)
+    async for _ in await router.acompletion("smart", HELLO, stream=True):
+        pass
+    after = await books(service, name, settled=2)
+    assert after["spend_usd"] > spent
+    litellm.cache = litellm.Cache(type="local")
+    try:
+        for _ in range(2):
+            await router.acompletion("smart", [{"role": "user", "content": "again"}], caching=True)
+            await asyncio.sleep(0.2)
+    finally:
+        litellm.cache = None
+    cached = await books(service, name, settled=4)
+    assert cached["spend_usd"] == pytest.approx(after["spend_usd"] + spent, rel=0.5)
+    await bandit.reward("mine", 0.9, source="judge")
+    await books(service, name, rewards_applied=1)
+
+
+async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(service: RunningService, bandit: ParetoBandit) -> None:
+    name = "test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds"
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2, allowed_fails=100)
+    for one in router.model_list:
+        one["litellm_params"]["mock_response"] = None
+    broken = asyncio.Event()
+
+    async def answer(**call: Any) -> Any:
+        if not broken.is_set():
+            broken.set()
+            raise litellm.InternalServerError("boom", llm_provider="openai", model=call["model"])
+        return await real(**{**call, "mock_response": "at last"})
+
+    real, litellm.acompletion = litellm.acompletion, answer
+    try:
+        said = await router.acompletion("smart", HELLO)
+    finally:
+        litellm.acompletion = real
+    assert said.choices[0].message.content == "at last"
+    await books(service, name, settled=1, decided=1)
+    (record,) = (await service.engine(name)).records.values()
+    assert record.called != record.model
+
+
+async def test_when_the_service_is_away_calls_go_on(bandit: ParetoBandit) -> None:
+    away = {"bootstrap": "127.0.0.1:9", "connect_timeout": 0.1, "timeout": 0.05, "delivery_timeout": 0.2}
+    for fallback in ("gpt-4o", None):
+        alone = ParetoBandit("chat", fallback=fallback, **away)
+        litellm.callbacks = [alone]
+        said = await smart(alone, "openai/gpt-4o-mini", "openai/gpt-4o").acompletion("smart", HELLO)
+        assert said.choices[0].message.content in {"from openai/gpt-4o", None if fallback else "from openai/gpt-4o-mini"}
+        await alone.close()
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "a"),
+        ([{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "c"}]}], "c"),
+        ([{"role": "system", "content": "d"}, {"role": "user", "content": None}], "d\n"),
+        ([], ""),
+    ],
+)
+async def test_the_last_user_message_decides(messages: list[dict[str, Any]], text: str) -> None:
+    assert last_user_message(messages) == text
+
+
+async def test_the_proxy_finds_the_plugin_by_its_name() -> None:
+    from litellm.proxy.types_utils.utils import get_instance_fn
+    from litellm.types.router import RoutingPlugin
+
+    found = get_instance_fn("paretobandit_client.litellm_proxy.bandit")
+    assert isinstance(found, ParetoBandit) and isinstance(found, RoutingPlugin)
+
+
+def declared_by(script: Path) -> dict[str, Any]:
+    """Return what a script of `pbstream` commands declares."""
+    models, document = {}, {"router_id": "example"}
+    for line in script.read_text().splitlines():
+        words = shlex.split(line, comments=True)
+        options = dict(itertools.pairwise(words))
+        if "models" in words:
+            prices = {"input_price_per_m": "--input-price", "output_price_per_m": "--output-price"}
+            models[options["add"]] = {field: float(options[option]) for field, option in prices.items()}
+        if "--dimensions" in options:
+            document["dimensions"] = int(options["--dimensions"])
+        if "budget" in words:
+            document["budget_usd_per_request"] = float(options["set"])
+    return {**document, "models": models}
+
+
+async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_worker_is_killed(service: RunningService) -> None:
+    await service.send("routers", declared_by(EXAMPLE.with_name("declare.sh")))
+    environment = {
+        **os.environ,
+        "PB_BOOTSTRAP": service.settings.bootstrap,
+        "PB_PREFIX": service.settings.prefix,
+        "PB_ROUTER": "example",
+        "PB_TIMEOUT": "3",
+        "PYTHONWARNINGS": "ignore",
+    }
+    command = [sys.executable, str(EXAMPLE), "--calls", "240"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    app = await asyncio.create_subprocess_exec(*command, env=environment, cwd=ROOT, **streams)
+    try:
+        ended = asyncio.create_task(app.communicate())
+        await service.until(lambda: ended.done() or service.lambda_of("example").get("settled", 0) > 100, "half of the calls")
+        service.workers[-1].kill()
+        await service.ready(service.worker(instance="one"))
+        said, complained = await asyncio.wait_for(ended, PATIENCE)
+    finally:
+        if app.returncode is None:
+            app.kill()
+    assert app.returncode == 0, complained.decode()
+    summary = json.loads(said.splitlines()[-1])
+    assert summary["calls"] == 240
+    end = await books(service, "example", decided=240, settled=240, rewards_applied=240)
+    assert end["spend_usd"] <= 1.1 * 240 * BUDGET and end["unmatched_cost_usd"] == 0.0
+    second = summary["second half"]
+    assert max(second, key=second.get) == "openai/medium", summary
