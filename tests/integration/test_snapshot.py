@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from streams.settings import Settings
-from tests.integration.test_cli import CONTEXT, add_two, done, done_json, run, settings, worker  # noqa: F401
+from tests.integration.commands import CONTEXT, add_two, done, done_json, run
 
 CONTEXTS = ("[0.9, 0.4, 1.0]", "[-0.7, 0.1, 1.0]", "[0.0, -0.9, 1.0]")
 SAME = ("model", "propensity", "candidates", "lambda_t", "expected_cost_usd")
 
 
 @pytest.fixture(scope="module")
-def original(worker: Settings) -> Settings:  # noqa: F811
+def original(worker: Settings) -> Settings:
     """Return a service with a router that has seen some traffic."""
     add_two(worker, "original")
     done(worker, "budget", "set", "0.002", router="original")

@@ -15,7 +15,7 @@ from streams.broker.wire import free_ports
 from streams.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from tests.integration.test_cli import add_two, done, done_json, run
+from tests.integration.commands import add_two, done, done_json, run
 from tests.integration.test_snapshot import CONTEXTS, SAME
 
 TRAFFIC = 12
