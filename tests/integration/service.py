@@ -67,7 +67,9 @@ def reward(router_id: str, request_id: str, value: float, **changed: Any) -> dic
 class Worker:
     """One worker process and its log."""
 
-    def __init__(self, settings: Settings, log: Path, environment: Mapping[str, str], module: str = MODULE) -> None:
+    def __init__(
+        self, settings: Settings, log: Path, environment: Mapping[str, str], module: str = MODULE, *, source: Path = ROOT
+    ) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))}
         # Where nothing may be written beside the sources, each start would compile the service anew: an installed one never does.
         kept.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
@@ -76,7 +78,7 @@ class Worker:
         self.log = log
         self.started = time.monotonic()
         command = [sys.executable, "-m", *module.split()]
-        self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=ROOT)
+        self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=source)
 
     @property
     def running(self) -> bool:
@@ -147,11 +149,11 @@ class RunningService:
         await self.producer.stop()
         await self.consumer.stop()
 
-    def worker(self, *, instance: str | None = None, module: str = MODULE, **environment: str) -> Worker:
-        """Start a worker; keyword arguments are environment variables."""
+    def worker(self, *, instance: str | None = None, module: str = MODULE, source: Path = ROOT, **environment: str) -> Worker:
+        """Start a worker of the program in `source`; keyword arguments are environment variables."""
         own = {"PB_INSTANCE_ID": instance} if instance else {}
         log = self._folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(self.settings, log, {**self.environment, **own, **environment}, module)
+        worker = Worker(self.settings, log, {**self.environment, **own, **environment}, module, source=source)
         self.workers.append(worker)
         return worker
 

@@ -1,0 +1,135 @@
+"""A rolling upgrade from an older commit of this repository, and the way back, on a real broker, with events all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tarfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.shard import Shard
+from router_state import invariants
+from tests.integration.service import ROOT, RunningService, Worker, cost, request, reward, router, running_service
+
+OLDER = ROOT / "tests" / "fixtures" / "worker-3c2b25d.tar.xz"
+"""Made with `tools/bundle_worker 3c2b25d`: a clone need not have the commit."""
+HOMES = {f"home-{number}": ("paper", "live")[number % 2] for number in range(6)}
+STEP = 12
+"""Requests of each router in each phase."""
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """Unpack the program of the older commit."""
+    folder = tmp_path / "older"
+    with tarfile.open(OLDER) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
+async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    async with running_service(kafka, tmp_path) as running:
+        yield running
+
+
+class Traffic:
+    """Requests, and of the earlier ones bills and rewards, so that every phase settles what another version decided."""
+
+    def __init__(self, service: RunningService) -> None:
+        self.service = service
+        self.rng = np.random.default_rng(7)
+        self.sent: list[tuple[str, str]] = []
+        self.billed: dict[tuple[str, str], float] = {}
+        self.judged: set[tuple[str, str]] = set()
+
+    async def phase(self) -> None:
+        """Send a phase's events, and wait until each request has its answer."""
+        before = [at for at in self.sent if at not in self.billed]
+        for number in range(STEP):
+            for home in HOMES:
+                request_id = f"{home}-{len(self.sent)}"
+                await self.service.post("requests", request(home, request_id, seed=number))
+                self.sent.append((home, request_id))
+        for home, request_id in before:
+            amount = float(self.rng.lognormal(-8, 1))
+            await self.service.post("costs", cost(home, request_id, amount))
+            await self.service.post("rewards", reward(home, request_id, round(float(self.rng.random()), 3)))
+            self.billed[home, request_id] = amount
+            self.judged.add((home, request_id))
+        await self.service.producer.flush()
+        await self.service.until(
+            lambda: {route["request_id"] for route in self.service.routes()} >= {r for _, r in self.sent}, "answers"
+        )
+
+    async def settled(self) -> None:
+        """Wait until every bill and every reward is in."""
+        for home in HOMES:
+            mine = sum(at[0] == home for at in self.billed)
+            done = {"settled": mine, "rewards_applied": mine}
+            await self.service.until(lambda h=home, d=done: d.items() <= self.service.lambda_of(h).items(), f"the bills of {home}")
+
+
+async def ends(service: RunningService, worker: Worker) -> None:
+    worker.terminate()
+    await service.until(lambda: not worker.running, "the end of a worker", poll=False)
+
+
+async def test_workers_of_two_versions_replace_each_other_and_go_back(service: RunningService, older: Path) -> None:
+    def old() -> Worker:
+        return service.worker(source=older)
+
+    def new() -> Worker:
+        return service.worker()
+
+    traffic = Traffic(service)
+    running = await service.ready(old())
+    for home, profile in HOMES.items():
+        await service.send("routers", router(home, profile=profile))
+    await traffic.phase()
+    await traffic.phase()
+    for start in (new, old, new):  # up, back, and up again
+        successor = await joined(service, start)
+        await traffic.phase()  # both, side by side
+        await ends(service, running)
+        await traffic.phase()
+        running = successor
+    await traffic.settled()
+    check(service, traffic)
+    for partition in (await service.partitions()).values():
+        shard = Shard(partition)
+        for home in shard:
+            engine = shard.engine(home)
+            assert engine is not None, shard.unreadable
+            invariants.check(engine.state, engine.records)
+
+
+async def joined(service: RunningService, start: Callable[[], Worker]) -> Worker:
+    """Start a worker, and wait until it has partitions of its own."""
+    worker = await service.ready(start())
+    await service.until(lambda: worker.partitions, "partitions of the new worker", poll=False)
+    await asyncio.sleep(0)
+    return worker
+
+
+def check(service: RunningService, traffic: Traffic) -> None:
+    """Check that each request has one decision, that they are numbered without gaps, and that the money is right."""
+    assert not service.dead_letters()
+    decided: dict[str, dict[str, Any]] = {}
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for route in service.routes():
+        first = decided.setdefault(route["request_id"], route)
+        assert {name: first[name] for name in ("model", "seq", "lambda_t", "decided_at")}.items() <= route.items()
+        numbers[route["router_id"]].add(route["seq"])
+    assert decided.keys() == {request_id for _, request_id in traffic.sent}
+    for home in HOMES:
+        mine = [request_id for at, request_id in traffic.sent if at == home]
+        assert numbers[home] == set(range(1, len(mine) + 1))
+        spent = sum(amount for (at, _), amount in traffic.billed.items() if at == home)
+        assert math.isclose(service.lambda_of(home)["spend_usd"], spent, rel_tol=1e-9)
