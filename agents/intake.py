@@ -23,10 +23,11 @@ class WrongPartition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[E]):
-    """One source event, decoded."""
+    """One source event, decoded; with an `error` only whose event it is could be read, and what is wrong with it."""
 
     message: Any
     event: E
+    error: MalformedEvent | None = None
 
 
 @dataclass(slots=True)
@@ -38,26 +39,45 @@ class Intake(Generic[E]):
     refused: list[tuple[Any, Exception]]
 
 
-def take_in(messages: Iterable[Any], schema: type[E], *, partition_of: Callable[[str], int], max_bytes: int) -> Intake[E]:
+def take_in(
+    messages: Iterable[Any],
+    schema: type[E],
+    *,
+    partition_of: Callable[[str], int],
+    max_bytes: int,
+    name: Callable[[Any], E | None] = lambda message: None,
+) -> Intake[E]:
     """Sort a batch of source messages.
 
     Args:
         messages: with topic, partition, offset, key, value and headers.
         partition_of: the partition of a router.
         max_bytes: the largest value that can be kept while it waits.
+        name: reads of a message that can't be decoded whose event it is, if that is of use.
     """
     intake: Intake[E] = Intake([], [], [])
     for message in messages:
         try:
-            event = decode_keyed(schema, key=message.key, value=message.value)
-            check_size(message, max_bytes)
-            if is_at_home(message, event.router_id, partition_of=partition_of):
-                intake.taken.append(Taken(message, event))
+            taken = _decoded(message, schema, max_bytes, name)
+            if is_at_home(message, taken.event.router_id, partition_of=partition_of):
+                intake.taken.append(taken)
             else:
-                intake.strays.append((message, event.router_id))
+                intake.strays.append((message, taken.event.router_id))
         except (MalformedEvent, WrongPartition) as error:
             intake.refused.append((message, error))
     return intake
+
+
+def _decoded(message: Any, schema: type[E], max_bytes: int, name: Callable[[Any], E | None]) -> Taken[E]:
+    try:
+        event = decode_keyed(schema, key=message.key, value=message.value)
+        check_size(message, max_bytes)
+    except MalformedEvent as error:
+        named = name(message)
+        if named is None:
+            raise
+        return Taken(message, named, error)
+    return Taken(message, event)
 
 
 def check_size(message: Any, max_bytes: int) -> None:

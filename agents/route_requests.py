@@ -21,32 +21,33 @@ from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
-from schemas.requests import RequestSubmitted
+from schemas.event import MalformedEvent, decode_keyed
+from schemas.requests import RequestNamed, RequestSubmitted
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its context: None where it needs none, or why the encoder has none for it."""
+    """A request with its context: None where it needs none, or why it has none: its body, or the encoder."""
 
     message: Any
     event: RequestSubmitted
-    x: Vector | EncoderUnavailable | None
+    x: Vector | EncoderUnavailable | MalformedEvent | None
     parked: Parked | None = None
 
 
 async def route_requests(source: Source, service: Service) -> None:
     """Decide which model answers each request.
 
-    Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its context to `router_states`,
-    then `pb.routes`. The same request_id gets the same decision again, `repeat` true; an event that is delivered again after
-    a crash gets exactly the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a wait,
-    `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`, `no_affordable_model`, `cap_reached`,
-    `too_many_in_flight`.
+    Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its context to
+    `router_states`, then `pb.routes`. The same request_id gets the same decision again, whatever its body, `repeat` true;
+    an event that is delivered again after a crash gets exactly the answer it had. Dead letters: everything of
+    `RequestSubmitted`, `unknown_router` after a wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`,
+    `no_allowed_model`, `no_affordable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
-        prepared = await prepare([Prepared(t.message, t.event, None) for t in batch.taken], service)
+        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room, name=_named)
+        prepared = await prepare([Prepared(t.message, t.event, t.error) for t in batch.taken], service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for request in await prepare(prepared, service):  # again: a router may have been declared meanwhile
@@ -68,6 +69,15 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
         request if request.x is not None else replace(request, x=encoded.get(i, _given(request.event)))
         for i, request in enumerate(requests)
     ]
+
+
+def _named(message: Any) -> RequestSubmitted | None:
+    """Return of a request that can't be decoded whose it is, if that can be read: it may be one that has its answer."""
+    try:
+        named = decode_keyed(RequestNamed, key=message.key, value=message.value)
+    except MalformedEvent:
+        return None
+    return RequestSubmitted.model_construct(router_id=named.router_id, request_id=named.request_id)
 
 
 def _given(event: RequestSubmitted) -> Vector | None:
@@ -97,6 +107,9 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         _answered(request, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
+        return
+    if isinstance(request.x, MalformedEvent):
+        service.refuse_later(_parked(request, service, request.x), request.x, answers)
         return
     if engine is None and event.router_id not in shard.unreadable:
         _wait_for_router(request, service, answers)
@@ -139,7 +152,7 @@ def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     if engine.state.in_flight >= service.limits.in_flight_per_router:
         raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
-    if isinstance(request.x, EncoderUnavailable):
+    if isinstance(request.x, EncoderUnavailable | MalformedEvent):
         raise request.x
     if request.x is not None:
         return request.x

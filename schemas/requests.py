@@ -33,6 +33,12 @@ AllowedModels = Annotated[
 _CONTEXT = [0.25] * 25 + [1.0]
 
 
+class RequestNamed(Event):
+    """Whose request it is, whatever else its body holds: one that has its answer gets that again."""
+
+    request_id: RequestId
+
+
 class RequestSubmitted(Event):
     """Ask for a decision; `context` wins over `prompt`, and the encoder is skipped."""
 
@@ -74,14 +80,6 @@ class RequestSubmitted(Event):
     metadata: JsonObject | None = optional()
     session_id: Label | None = optional("The conversation that the request belongs to")
 
-    @field_validator("prompt")
-    @classmethod
-    def _prompt_fits(cls, prompt: str | None) -> str | None:
-        # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.
-        if prompt is not None and 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode()) > MAX_PROMPT_BYTES:
-            raise refuse(Reason.PROMPT_TOO_LARGE, "is over 1 MiB of UTF-8")
-        return prompt
-
     @field_validator("context")
     @classmethod
     def _bias_is_one(cls, context: tuple[float, ...] | None) -> tuple[float, ...] | None:
@@ -103,4 +101,7 @@ class RequestSubmitted(Event):
                 raise refuse(Reason.MISSING_PROMPT, "neither prompt nor context")
             if not self.prompt or self.prompt.isspace():
                 raise refuse(Reason.EMPTY_PROMPT, "the prompt is empty")
+            # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.
+            if 4 * len(self.prompt) > MAX_PROMPT_BYTES and len(self.prompt.encode()) > MAX_PROMPT_BYTES:
+                raise refuse(Reason.PROMPT_TOO_LARGE, "the prompt is over 1 MiB of UTF-8")
         return self
