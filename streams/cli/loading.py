@@ -26,6 +26,8 @@ COMMANDS = {
     "explain": ("explain", "Say why a request went to its model, and what it cost and earned."),
     "watch": ("watch", "Watch a router live."),
     "dlq": ("dlq", "Look at the events that were refused, and send some again."),
+    "top": ("top", "Watch all routers live."),
+    "doctor": ("doctor", "Look at everything that a service stands on, and say what to do."),
     "replay": ("replay", "Replay history: verify it, or ask what would have happened if."),
     "tune": ("tune", "Choose α and γ from a router's own history."),
     "audit": ("audit", "Check every promise of a service on its topics."),

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from schemas import RouterDeclared
+from schemas import LambdaUpdated, RouterDeclared
 from streams.console.bus import open_bus
-from streams.console.declarations import TOPICS, Declared, put_in_force, read_router
+from streams.console.declarations import TOPICS, Declared, Document, put_in_force, read_router, write_router
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console as screen
 from streams.console.output import print_json, table
-from streams.console.router_file import as_yaml, changes, read_file, shown
+from streams.console.router_file import as_yaml, changes, faults, put, read_file, shown, value_of
 from streams.console.session import Session, json_option, pass_session, run, timeout_option, valid_router
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -93,6 +93,47 @@ def apply(session: Session, file: Path, dry_run: bool, based_on: int | None, tim
 
     before, found, offset = run(write())
     _show(found, before, document["router_id"], as_json, offset=offset)
+
+
+@click.command("set")
+@click.argument("router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID")
+@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@timeout_option
+@json_option
+@pass_session
+def set_fields(session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool) -> None:
+    """Change fields of a declaration; dots lead into it, and an empty value takes a field away.
+
+    \b
+      pbstream routers set acme.chat alpha=0.05 gamma=0.999
+      pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
+    """
+    parsed = [_field(one) for one in fields]
+
+    def edit(document: Document) -> Document:
+        changed: Document = json.loads(json.dumps(document))
+        for path, value in parsed:
+            put(changed, path, value)
+        if found := faults(changed):
+            raise Failure("\n".join(["that would be no router:", *(f"  {fault}" for fault in found)]))
+        return changed
+
+    async def write() -> LambdaUpdated:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            return await write_router(bus, router_id, edit, seconds=timeout)
+
+    state = run(write())
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}.")
+
+
+def _field(text: str) -> tuple[list[str], Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise click.BadParameter(f"{text!r} is no FIELD=VALUE, as alpha=0.05", param_hint="FIELD=VALUE")
+    return path.split("."), value_of(value)
 
 
 @click.command()

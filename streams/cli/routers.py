@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
-from streams.cli.router_files import apply, diff, schema, show
+from streams.cli.router_files import apply, diff, schema, set_fields, show
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, repeats
 from streams.console.failures import NoRouter
@@ -26,7 +26,7 @@ def routers() -> None:
     """
 
 
-for command in (show, diff, apply, schema):
+for command in (show, diff, apply, set_fields, schema):
     routers.add_command(command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,9 @@ from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of,
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option
+
+LEAST_REWARDS = 50
+"""Below that many rewards chance alone decides which setting looks best."""
 
 
 @click.command()
@@ -43,7 +47,7 @@ def tune(
         if priors:
             _tune_priors(cases, profile, options["gamma"], as_json)
         else:
-            _tune_knobs(cases, profile, options["t_adapt"], as_json)
+            _tune_knobs(cases, router_id, profile, options["t_adapt"], as_json)
         for line in cases.account.lines():
             click.echo(f"Left out: {line}", err=as_json)
 
@@ -61,31 +65,54 @@ class _Cases:
         self.account = Account()
         read = Cases(happened(history, router_id, self.account), contexts=contexts_of(session, stack), account=self.account)
         self.kept = stack.enter_context(CaseFile())
-        self.found = survey(self.kept.keep(read), Scenario())
+        self.rewards = 0
+        self.found = survey(self.kept.keep(self._counted(read)), Scenario())
         self.read_prior = prior_reader_of(session)
         if not self.found.requests:
             raise no_request(history, router_id, WHOLE)
+        if self.rewards < LEAST_REWARDS:
+            raise Failure(
+                f"{self.found.requests:,} requests of router {router_id!r}, {self.rewards:,} with a reward, can't tell settings "
+                f"apart: tune takes {LEAST_REWARDS} rewards at least, and better thousands."
+            )
+
+    def _counted(self, cases: Iterable[Any]) -> Iterator[Any]:
+        """Count the rewards that pass by."""
+        for case in cases:
+            self.rewards += getattr(case, "reward", None) is not None
+            yield case
 
 
-def _tune_knobs(cases: _Cases, profile: str, t_adapt: float, as_json: bool) -> None:
+def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_json: bool) -> None:
     from streams.simulate.tune import tune as search
 
     settings = search(cases.kept, cases.found, read_prior=cases.read_prior, profile=profile, t_adapt=t_adapt)
     if as_json:
         print_json([asdict(setting) for setting in settings])
         return
-    shown = table(
-        "alpha", "gamma", "n_eff", "reward", "in failure", "÷ budget", "", title=f"t_adapt {t_adapt:g}, profile {profile}"
-    )
+    columns = ("alpha", "gamma", "n_eff", "reward", "± to the best", "in failure", "÷ budget", "")
+    shown = table(*columns, title=f"t_adapt {t_adapt:g}, profile {profile}")
     for s in settings:
         ratio = "–" if s.cost_over_budget is None else f"{s.cost_over_budget:.3f}"
         what = "knee" if s.knee else "front" if s.on_front else ""
         shown.add_row(
-            f"{s.alpha:g}", f"{s.gamma:g}", f"{s.n_eff:,.0f}", f"{s.reward:.4f}", f"{s.reward_in_failure:.4f}", ratio, what
+            f"{s.alpha:g}",
+            f"{s.gamma:g}",
+            f"{s.n_eff:,.0f}",
+            f"{s.reward:.4f}",
+            "–" if s.doubt is None else f"{s.doubt:.4f}",
+            f"{s.reward_in_failure:.4f}",
+            ratio,
+            what,
         )
     console().print(shown)
-    knee = next(s for s in settings if s.knee)
-    click.echo(f"Declare: alpha {knee.alpha:g}, gamma {knee.gamma:g}, t_adapt {t_adapt:g}.")
+    best, knee = max(settings, key=lambda s: s.reward), next(s for s in settings if s.knee)
+    alike = [s for s in settings if s is best or s.doubt is None or best.reward - s.reward <= s.doubt]
+    click.echo(f"{len(alike)} of {len(settings)} settings can't be told from the best in reward, over {cases.rewards:,} rewards.")
+    if len(alike) == len(settings):
+        click.echo("This history gives no reason to change anything; the knee only says what would lose least in a failure.")
+    click.echo("The knee in force:")
+    click.echo(f"  pbstream routers set {router_id} alpha={knee.alpha:g} gamma={knee.gamma:g} t_adapt={t_adapt:g}")
 
 
 def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> None:

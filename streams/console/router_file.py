@@ -110,6 +110,28 @@ def _leaves(document: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, An
             yield f"{at}{name}", value
 
 
+def value_of(text: str) -> Any:
+    """Return what a value means that is written as in a file; nothing for an empty one."""
+    return yaml.load(text, Loader=_Loader) if text else None
+
+
+def put(document: Document, path: list[str], value: Any) -> None:
+    """Change a field, where its path leads; None takes it away, and what is left empty with it."""
+    *inner, name = path
+    if not inner:
+        if value is None:
+            document.pop(name, None)
+        else:
+            document[name] = value
+        return
+    part = document.setdefault(inner[0], {})
+    if not isinstance(part, dict):
+        raise Failure(f"{inner[0]} has no fields")
+    put(part, [*inner[1:], name], value)
+    if not part:
+        del document[inner[0]]
+
+
 def shown(value: Any) -> str:
     """Write a value in a line."""
     if value is None:

@@ -7,7 +7,9 @@ pairs that nothing beats in both, the knee is the one farthest from the line bet
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from router_state.config import n_eff_of
 from streams.history.happened import Declared
@@ -15,16 +17,22 @@ from streams.history.rerun import ReadPrior
 from streams.simulate.cases import Case
 from streams.simulate.scenario import Policy, Quality, Scenario
 from streams.simulate.study import Survey, run
+from streams.simulate.track import Track
 
 FAILED = 0.5
 AT_ONCE = 10
+LEAST_STRETCHES, MOST_STRETCHES = 8, 40
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One pair of knobs and what it earned; `n_eff` is what `t_adapt` makes of it."""
+    """One pair of knobs and what it earned; `n_eff` is what `t_adapt` makes of it.
+
+    `doubt`: half of the 95 % interval of what `reward` is below the best one, over stretches of the history in pairs; None where
+    there are too few stretches, or it is the best.
+    """
 
     alpha: float
     gamma: float
@@ -32,6 +40,7 @@ class Setting:
     reward: float
     reward_in_failure: float
     cost_over_budget: float | None
+    doubt: float | None = None
     on_front: bool = False
     knee: bool = False
 
@@ -54,10 +63,11 @@ def tune(
         t_adapt: requests after which new evidence outweighs a prior; sets n_eff for each γ.
     """
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
-    settings = []
+    found_ones: list[tuple[Setting, Track]] = []
     for at in range(0, len(pairs), AT_ONCE):
-        settings += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
-    return mark(settings)
+        found_ones += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
+    best, of_best = max(found_ones, key=lambda one: one[0].reward)
+    return mark([s if s is best else replace(s, doubt=doubt(track, of_best)) for s, track in found_ones])
 
 
 def _search(
@@ -67,7 +77,7 @@ def _search(
     *,
     profile: str,
     read_prior: ReadPrior,
-) -> list[Setting]:
+) -> list[tuple[Setting, Track]]:
     """Simulate some pairs of α and γ, each with its n_eff, on the history as it was and with a failure."""
     policies = [
         {"name": f"{alpha:g}/{gamma:g}", "profile": profile, "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff}}
@@ -79,11 +89,31 @@ def _search(
     fails = Quality(kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%")
     failing = plain.model_copy(update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)})
     failed = run(kept, found, failing, read_prior=read_prior, compare=False)
-    settings = []
+    found_ones = []
     for (alpha, gamma, n_eff), policy in zip(pairs, failing.policies, strict=True):
-        total, last = as_was.runs[policy.name].track.total, failed.runs[policy.name].track.phases[-1]
-        settings.append(Setting(alpha, gamma, n_eff, total.mean_reward or 0.0, last.mean_reward or 0.0, total.cost_over_budget))
-    return settings
+        track, last = as_was.runs[policy.name].track, failed.runs[policy.name].track.phases[-1]
+        total = track.total
+        rewards = total.mean_reward or 0.0, last.mean_reward or 0.0
+        found_ones.append((Setting(alpha, gamma, n_eff, *rewards, total.cost_over_budget), track))
+    return found_ones
+
+
+def doubt(track: Track, best: Track) -> float | None:
+    """Return half of the 95 % interval of the difference between two mean rewards, from the same stretches of the history."""
+    stretches = _stretches(track, best)
+    if len(stretches) < LEAST_STRETCHES:
+        return None
+    differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
+    return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
+
+
+def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
+    """Return per stretch how much more reward one earned than the other, and over how many rewards."""
+    size = -(-len(track.buckets) // MOST_STRETCHES)
+    pairs = list(zip(track.buckets, best.buckets, strict=False))
+    parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
+    sums = [(sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part)) for part in parts]
+    return [(difference, count) for difference, count in sums if count]
 
 
 def mark(settings: Sequence[Setting]) -> list[Setting]:
@@ -96,7 +126,7 @@ def mark(settings: Sequence[Setting]) -> list[Setting]:
 
 
 def _marked(s: Setting, *, on_front: bool, knee: bool) -> Setting:
-    return Setting(s.alpha, s.gamma, s.n_eff, s.reward, s.reward_in_failure, s.cost_over_budget, on_front, knee)
+    return replace(s, on_front=on_front, knee=knee)
 
 
 def _beats(a: Setting, b: Setting) -> bool:

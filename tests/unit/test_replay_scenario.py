@@ -23,7 +23,8 @@ from streams.simulate.estimators import OffPolicy
 from streams.simulate.figures import figures, phases_csv, series_csv
 from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 from streams.simulate.study import Study, Survey, study, survey
-from streams.simulate.tune import tune
+from streams.simulate.track import Track
+from streams.simulate.tune import doubt, tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
 
 MODELS = ("small", "middle", "large")
@@ -281,3 +282,22 @@ def test_weights_that_do_not_average_one_support_nothing() -> None:
     assert judged(0.25).supported
     for logged in (0.2, 0.5):
         assert not judged(logged).supported and "instead of 1" in judged(logged).verdict()
+
+
+def _track(rewards: list[float]) -> Track:
+    track = Track("one", [])
+    for index, reward in enumerate(rewards):
+        track.observe(index, model="m", reward=reward, cost_usd=None, budget_usd=None, lambda_t=0.0, modelled=False)
+    track.finish()
+    return track
+
+
+def test_the_doubt_of_a_difference_covers_what_chance_makes_of_it() -> None:
+    rng = np.random.default_rng(3)
+    quality = rng.random(4000)
+    best, same, worse = (_track((quality + rng.normal(-drop, 0.2, 4000)).tolist()) for drop in (0.0, 0.0, 0.1))
+    apart = (best.total.mean_reward or 0.0) - (worse.total.mean_reward or 0.0)
+    half = doubt(worse, best)
+    assert half is not None and half < apart
+    assert abs((best.total.mean_reward or 0.0) - (same.total.mean_reward or 0.0)) < 2 * (doubt(same, best) or 0.0)
+    assert doubt(_track([0.1, 0.2]), _track([0.3, 0.4])) is None

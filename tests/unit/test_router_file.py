@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from schemas import RouterDeclared, decode
 from streams.console.failures import Failure
-from streams.console.router_file import as_yaml, changes, faults, read_file, shown
+from streams.console.router_file import as_yaml, changes, faults, put, read_file, shown, value_of
 
 MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 1e-5}
 ROUTER = {"router_id": "acme.chat", "models": {"small": MODEL}, "budget_usd_per_request": 6.62e-4}
@@ -85,3 +85,27 @@ def test_what_changes_is_named_leaf_by_leaf() -> None:
 def test_faults_agree_with_what_a_worker_refuses() -> None:
     assert faults(ROUTER) == []
     assert decode(RouterDeclared, orjson.dumps(ROUTER)).router_id == "acme.chat"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "after"),
+    [
+        ("alpha", "0.05", {"alpha": 0.05}),
+        ("alpha", "5e-2", {"alpha": 0.05}),
+        ("budget_usd_per_request", "", {"budget_usd_per_request": None}),
+        ("caps.day.usd", "60", {"caps": {"day": {"usd": 60}}}),
+        ("profile", "paper", {"profile": "paper"}),
+    ],
+)
+def test_a_field_is_put_where_its_path_leads(path: str, text: str, after: dict[str, Any]) -> None:
+    document = orjson.loads(orjson.dumps(ROUTER))
+    put(document, path.split("."), value_of(text))
+    assert document == {name: value for name, value in {**ROUTER, **after}.items() if value is not None}
+
+
+def test_what_is_left_empty_goes() -> None:
+    document: dict[str, Any] = {"router_id": "r", "caps": {"day": {"usd": 1}}}
+    put(document, ["caps", "day", "usd"], None)
+    assert document == {"router_id": "r"}
+    with pytest.raises(Failure, match="router_id has no fields"):
+        put(document, ["router_id", "x"], 1)

@@ -1,0 +1,205 @@
+"""Look at everything that a service stands on: what was found, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Any, Literal
+
+from aiokafka import codec
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from streams.console.bus import open_bus
+from streams.log.reaching import refusal
+from streams.log.rights_check import missing_rights
+from streams.log.topics import TopicsNotReady, check_topics
+from streams.settings import Settings, group_of
+
+Verdict = Literal["fine", "look", "wrong"]
+AHEAD = timedelta(seconds=5)
+WITHIN = 3.0
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until `remedy` is done."""
+
+    what: str
+    verdict: Verdict
+    found: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return it for programs."""
+        return asdict(self)
+
+
+async def examine(settings: Settings) -> AsyncIterator[Finding]:
+    """Yield findings, one after the other; without a broker the rest can't be looked at."""
+    yield Finding("versions", "fine", f"pbstream {version('paretobandit-streams')}, Python {platform.python_version()}")
+    yield _codecs()
+    yield _encoder(settings)
+    yield await _redis(settings)
+    try:
+        problems = await check_topics(settings)
+    except (TopicsNotReady, KafkaConnectionError, OSError):
+        found = await refusal(settings) or f"nothing answers at {settings.bootstrap}"
+        yield Finding("broker", "wrong", found, "pbstream broker, or set PB_BOOTSTRAP")
+        return
+    yield Finding("broker", "fine", f"answers at {settings.bootstrap}")
+    for problem in problems:
+        found, _, remedy = problem.partition(": ")
+        yield Finding("topics", "wrong", found, remedy)
+    if not problems:
+        yield Finding("topics", "fine", f"all there, {settings.partitions} partitions, prefix {settings.prefix}")
+    yield await _rights(settings)
+    yield await _group(settings)
+    yield await _worker(settings)
+    if not problems:
+        async for finding in _routers(settings):
+            yield finding
+
+
+def _codecs() -> Finding:
+    names = ("gzip", "snappy", "lz4", "zstd")
+    missing = [name for name in names if not getattr(codec, f"has_{name}")()]
+    if missing:
+        return Finding("codecs", "wrong", f"cannot read {', '.join(missing)}", "pip install cramjam")
+    return Finding("codecs", "fine", f"reads {', '.join(names)}")
+
+
+def _encoder(settings: Settings) -> Finding:
+    from streams.encoder.load import backend_of, dimensions_of
+
+    if settings.encoder_backend == "none":
+        return Finding("encoder", "look", "none: contexts only, prompts are refused", "unset PB_ENCODER_BACKEND to take prompts")
+    try:
+        backend, dimensions = backend_of(settings), dimensions_of(settings)
+    except Exception as error:
+        return Finding("encoder", "wrong", f"{type(error).__name__}: {error}", "look at PB_ENCODER_PATH and PB_PROJECTION_PATH")
+    return Finding("encoder", "fine", f"{backend}: prompts become {dimensions} numbers")
+
+
+async def _redis(settings: Settings) -> Finding:
+    if settings.redis_url is None:
+        return Finding("Redis", "fine", "not used: contexts are in the changelog")
+    from streams.log.rights_check import MissingRights
+    from streams.state.contexts import connect
+    from streams.state.redis_rights import require_redis
+
+    client = connect(settings.redis_url.get_secret_value())
+    where = f"{client.connection_pool.connection_kwargs.get('host', 'its socket')}"
+    try:
+        await require_redis(settings)
+        await asyncio.wait_for(client.mget([f"{settings.prefix}context:doctor"]), WITHIN)
+    except MissingRights as error:
+        return Finding("Redis", "wrong", str(error), "grant it, or mend PB_REDIS_URL")
+    except Exception as error:
+        return Finding("Redis", "wrong", f"{where} does not answer ({type(error).__name__})", "start it, or mend PB_REDIS_URL")
+    finally:
+        await client.aclose()
+    return Finding("Redis", "fine", f"{where} answers")
+
+
+async def _rights(settings: Settings) -> Finding:
+    if settings.sasl_username is None and settings.ssl_certfile is None:
+        return Finding("rights", "look", "no login: whoever reaches the broker may do everything", "docs/operating.md, Rights")
+    missing = await missing_rights(settings, "operator")
+    if missing:
+        return Finding(
+            "rights", "wrong", f"lacks {', '.join(map(str, missing[:SHOWN]))}", "pbstream topics acls --role operator --check"
+        )
+    return Finding("rights", "fine", f"{settings.sasl_username or 'the certificate'} has those of an operator")
+
+
+async def _group(settings: Settings) -> Finding:
+    usual = group_of(settings.prefix)
+    admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream-doctor")
+    try:
+        await admin.start()
+        described = await admin.describe_consumer_groups([settings.app_id])
+        members = len(described[0].groups[0][5])
+    except (KafkaError, LookupError):
+        members = 0
+    finally:
+        await admin.close()
+    if settings.app_id != usual:
+        found = f"{settings.app_id}, {members} workers; the prefix alone would give {usual}"
+        return Finding("group", "look", found, "the same PB_APP_ID for all workers and commands")
+    if not members:
+        return Finding("group", "wrong", f"{settings.app_id}: no worker", "pbstream worker")
+    return Finding("group", "fine", f"{settings.app_id}, {members} workers")
+
+
+async def _worker(settings: Settings) -> Finding:
+    address = f"http://127.0.0.1:{settings.web_port}/readyz"
+
+    def ask() -> str:
+        with urllib.request.urlopen(address, timeout=WITHIN) as answer:
+            return str(answer.read(200).decode(errors="replace")).strip()
+
+    try:
+        return Finding("worker here", "fine", f"{address}: {await asyncio.to_thread(ask)}")
+    except urllib.error.HTTPError as error:
+        return Finding(
+            "worker here", "wrong", f"{address}: {error.read(200).decode(errors='replace').strip()}", "its log says more"
+        )
+    except OSError:
+        return Finding("worker here", "look", f"none answers at {address}", "pbstream worker, if one is to run on this machine")
+
+
+async def _routers(settings: Settings) -> AsyncIterator[Finding]:
+    from streams.encoder.load import dimensions_of
+
+    states: dict[str, LambdaUpdated | None] = {}
+    declared: dict[str, RouterDeclared | None] = {}
+    async with open_bus(settings, "lambda", "routers") as bus:
+        async for record in bus.backwards("lambda", None):
+            states.setdefault(_key(record), _state(record.value))
+        async for record in bus.backwards("routers", None):
+            try:
+                router_id, router = decode_router(key=record.key, value=record.value)
+            except MalformedEvent:
+                continue
+            declared.setdefault(router_id, router)
+    routers = {router_id: router for router_id, router in declared.items() if router is not None}
+    untaken = [router_id for router_id in routers if states.get(router_id) is None]
+    yield Finding("routers", "look" if untaken else "fine", _count(routers, untaken), "a worker takes them up" if untaken else "")
+    ahead = [state for state in states.values() if state is not None and state.observed_at > datetime.now(UTC) + AHEAD]
+    if ahead:
+        late = max(state.observed_at for state in ahead) - datetime.now(UTC)
+        yield Finding("clocks", "wrong", f"a worker's clock is {late.total_seconds():.0f} s ahead of this machine's", "NTP")
+    else:
+        yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
+    if settings.encoder_backend != "none" and routers:
+        here = dimensions_of(settings)
+        others = [router_id for router_id, router in routers.items() if router.dimensions != here]
+        if others:
+            found = f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as {', '.join(others[:SHOWN])}"
+            yield Finding("prompts", "look", found, "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH")
+        else:
+            yield Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
+
+
+def _count(routers: dict[str, Any], untaken: list[str]) -> str:
+    return f"{len(routers)} declared" + (f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else "")
+
+
+def _key(record: Any) -> str:
+    return (record.key or b"").decode(errors="replace")
+
+
+def _state(value: bytes | None) -> LambdaUpdated | None:
+    try:
+        return None if value is None else decode(LambdaUpdated, value)
+    except MalformedEvent:
+        return None
