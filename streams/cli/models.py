@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from schemas import LambdaUpdated
+from streams.cli.models_import import import_models
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, Document, Edit, read_router, write_router
 from streams.console.failures import Failure, NoRouter
@@ -251,3 +252,6 @@ def _report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:
         print_json(state)
     else:
         click.echo(f"{sentence} In force at offset {state.config_offset}.")
+
+
+models.add_command(import_models)

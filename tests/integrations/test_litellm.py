@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from click.testing import CliRunner
 
+from streams.cli import main
 from tests.integration.service import PATIENCE, RunningService, running_service
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
@@ -197,3 +199,32 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
     assert end["spend_usd"] <= 1.1 * 240 * BUDGET and end["unmatched_cost_usd"] == 0.0
     second = summary["second half"]
     assert max(second, key=second.get) == "openai/medium", summary
+
+
+async def test_prices_are_imported_and_doubtful_ones_left(service: RunningService) -> None:
+    hand = {"input_price_per_m": 0.1, "output_price_per_m": 0.5}
+    declared = {"gpt-4o-mini": hand, "gpt-4o": {"input_price_per_m": 0.001, "output_price_per_m": 1.0}}
+    await service.send("routers", {"router_id": "priced", "models": declared, "dimensions": 2})
+    await service.send("requests", {"router_id": "priced", "request_id": "r", "context": CONTEXT})
+    await service.send("costs", {"router_id": "priced", "request_id": "r", "input_tokens": 1000, "output_tokens": 100})
+    await books(service, "priced", settled=1)
+    environment = {"PB_BOOTSTRAP": service.settings.bootstrap, "PB_PREFIX": service.settings.prefix, "PB_PARTITIONS": "4"}
+
+    async def imported(*words: str) -> str:
+        command = ["models", "import", "--litellm", "--router", "priced", *words]
+        ran = await asyncio.to_thread(lambda: CliRunner().invoke(main, command, env=environment))
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+    shown = await imported("--dry-run", "--only", "gpt-4o*mini")
+    assert "by hand" in shown and "Nothing was changed" in shown
+    assert "jumps from" in await imported()
+    await imported("--accept", "gpt-4o", "--only", "gpt-4.1")
+    await imported("--accept", "gpt-4o")
+    (last,) = [
+        log[-1] for log in (await service.log_of(service.settings.topic("routers"))).values() if log and log[-1].key == b"priced"
+    ]
+    models = json.loads(last.value)["models"]
+    assert {name: models["gpt-4o-mini"][name] for name in hand} == hand
+    assert models["gpt-4o"]["input_price_per_m"] == 2.5
+    assert models["gpt-4.1"]["expected_cost_usd"] == pytest.approx((1000 * 2.0 + 100 * 8.0) / 1e6)

@@ -1,0 +1,124 @@
+"""`pbstream models import`: prices from a list that others keep."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
+from streams.console.bus import Bus, open_bus
+from streams.console.declarations import TOPICS, Document, read_router, write_router
+from streams.console.failures import Failure, NoRouter
+from streams.console.output import console, table
+from streams.console.session import Session, pass_session, router_option, run, timeout_option
+from streams.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
+
+BILLS = 5000
+"""Newest bills that say how many tokens a request takes."""
+
+
+@click.command("import")
+@click.option("--litellm", is_flag=True, required=True, help="From the list that LiteLLM's wheel brings.")
+@click.option(
+    "--only", metavar="PATTERN", help="These models of the list, such as 'gpt-4o*', new ones too; default: the portfolio's."
+)
+@click.option("--accept", multiple=True, metavar="MODEL", help="Take this model's prices, whatever is doubtful about them.")
+@click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
+@router_option
+@timeout_option
+@pass_session
+def import_models(
+    session: Session, litellm: bool, only: str | None, accept: tuple[str, ...], dry_run: bool, router_id: str, timeout: float
+) -> None:
+    """Take list prices over from LiteLLM, those that can be trusted.
+
+    A price that jumps by more than a factor of ten, a price of 0, a deprecated model and one that is not in the list are asked
+    about; where nobody can be asked they stay as they are. What was priced by hand stays so. New models get an expected cost from
+    the tokens that bills have reported so far.
+
+    \b
+      pbstream models import --litellm --dry-run
+      pbstream models import --litellm --only "gpt-4o*"
+      pbstream models import --litellm --accept gpt-4o
+    """
+    try:
+        prices = read_list()
+    except NoPriceList as error:
+        raise Failure(str(error)) from error
+    run(_import(session, prices, only=only, accept=accept, dry_run=dry_run, router_id=router_id, seconds=timeout))
+
+
+async def _import(
+    session: Session, prices: Any, *, only: str | None, accept: Any, dry_run: bool, router_id: str, seconds: float
+) -> None:
+    async with open_bus(session.settings, *TOPICS, "costs") as bus:
+        declared = await read_router(bus, router_id)
+        if declared is None:
+            raise NoRouter(router_id)
+        changes = plan(prices, declared.document["models"], only=only, today=datetime.now(UTC).date())
+        if not changes:
+            raise Failure("no model to import: name some with --only PATTERN.")
+        taken = [change for change in changes if _is_taken(change, accept, ask=not dry_run and sys.stdin.isatty())]
+        _show(changes, taken)
+        if dry_run or not taken:
+            click.echo("Nothing was changed.")
+            return
+        tokens = await _tokens(bus, router_id)
+        state: LambdaUpdated = await write_router(bus, router_id, lambda found: _edited(found, taken, tokens), seconds=seconds)
+        click.echo(f"{len(taken)} models are priced by LiteLLM's list now (configuration {state.config_offset}).")
+
+
+def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
+    if change.listed is None or not change.changes:
+        return False
+    if change.name in accept or (change.doubt is None and not change.kept):
+        return True
+    why = change.doubt or "was priced by hand"
+    return ask and click.confirm(f"{change.name} {why}. Take the list's prices?", default=False)
+
+
+def _show(changes: list[Change], taken: list[Change]) -> None:
+    shown = table("model", "in, $/M", "out, $/M", "")
+    for change in changes:
+        cells = []
+        for field in ("input_price_per_m", "output_price_per_m"):
+            was = None if change.before is None else change.before[field]
+            now = was if change.listed is None else change.listed.prices[field]
+            cells.append(f"{now:g}" if was in (None, now) else f"{was:g} → {now:g}")
+        remark = change.doubt or ("priced by hand" if change.kept else "" if change.changes else "as it is")
+        if change.changes and change not in taken:
+            remark += ": not taken (--accept)"
+        shown.add_row(change.name, *cells, remark)
+    console().print(shown)
+
+
+def _edited(document: Document, taken: list[Change], tokens: tuple[float, float] | None) -> Document:
+    models = dict(document["models"])
+    for change in taken:
+        assert change.listed is not None
+        prices = change.listed.prices
+        models[change.name] = {**models.get(change.name, _new(prices, tokens)), **prices, IMPORTED: prices}
+    return {**document, "models": models}
+
+
+def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:
+    if tokens is None:
+        return {}
+    cost = (tokens[0] * prices["input_price_per_m"] + tokens[1] * prices["output_price_per_m"]) / 1e6
+    return {"expected_cost_usd": cost}
+
+
+async def _tokens(bus: Bus, router_id: str) -> tuple[float, float] | None:
+    """Return how many tokens requests took on average, in and out, as far as bills say."""
+    count, into, out = 0, 0, 0
+    async for record in bus.backwards("costs", router_id, limit=BILLS):
+        try:
+            bill = decode(CostReported, record.value)
+        except MalformedEvent:
+            continue
+        if bill.router_id == router_id and bill.input_tokens is not None and bill.output_tokens is not None:
+            count, into, out = count + 1, into + bill.input_tokens, out + bill.output_tokens
+    return (into / count, out / count) if count else None

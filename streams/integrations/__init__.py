@@ -1,0 +1,1 @@
+"""What others say of models, bills and labels, as declarations and events of this service."""
