@@ -37,7 +37,7 @@ svg {{ width: 100%; height: auto; }}
 </head>
 <body>
 <h1>{title}</h1>
-<p><strong>{result}</strong></p>
+<p><strong>{result}</strong> {why}</p>
 <p>{summary}</p>
 {table}
 {plot}
@@ -116,6 +116,28 @@ class Report:
         )
 
     @property
+    def why(self) -> str | None:
+        """Return what its choice between the two models that it called most was worth; None where it called one alone."""
+        most = Counter(outcome.decision.model for outcome in self.play.outcomes).most_common(2)
+        if len(most) < 2:
+            return None
+        names = [model for model, _ in most]
+        columns = [self.scenario.models.index(model) for model in names]
+        means = {model: float(self.scenario.costs[:, k].mean()) for model, k in zip(names, columns, strict=True)}
+        cheap, dear = sorted(names, key=means.__getitem__)
+        gains = [self._gain(of=called, by=dear, over=cheap) for called in (cheap, dear)]
+        return (
+            f"Why: on the prompts that it gave to {short(dear)}, that earned {gains[1]:+.3f} against {short(cheap)}; "
+            f"on those that it gave to {short(cheap)}, {short(dear)} would have earned {gains[0]:+.3f}."
+        )
+
+    def _gain(self, *, of: str, by: str, over: str) -> float:
+        """Return how much more one model earns than another, on average over the prompts that went to model `of`."""
+        rows = [outcome.position for outcome in self.play.outcomes if outcome.decision.model == of]
+        rewards, models = self.scenario.rewards, self.scenario.models
+        return float((rewards[rows, models.index(by)] - rewards[rows, models.index(over)]).mean())
+
+    @property
     def summary(self) -> str:
         """Return how it went, in two sentences."""
         play, state = self.play, self.play.state
@@ -141,6 +163,7 @@ class Report:
             "seed": self.seed,
             "in_flight": self.in_flight,
             "result": self.result,
+            "why": self.why,
             "budget_usd_per_request": self.scenario.budget_usd,
             "cost_per_budget": self.cost_per_budget,
             "mean_reward": ours.reward,
@@ -171,6 +194,7 @@ class Report:
         return PAGE.format(
             title=html.escape(self.title),
             result=html.escape(self.result or ""),
+            why=html.escape(self.why or ""),
             summary=html.escape(self.summary),
             table=f"<table><tr>{head}</tr>{rows}</table>",
             plot=inline_svg(series, title=""),

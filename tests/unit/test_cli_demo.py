@@ -321,6 +321,20 @@ def test_the_result_is_told_in_money_beside_the_best_fixed_mix() -> None:
     assert "best fixed mix within the budget" in {row[0] for row in report.rows()}
 
 
+def test_the_report_says_why_by_what_each_choice_was_worth() -> None:
+    of = scenario(100)
+    of.rewards[:, 0], of.rewards[:, 1] = 0.5, np.where(np.arange(100) < 40, 0.9, 0.55)
+    play = played(of)
+    outcomes = [
+        replace(one, decision=one.decision.model_copy(update={"model": MODELS[int(one.position < 40)]})) for one in play.outcomes
+    ]
+    report = Report(of, replace(play, outcomes=outcomes), "live", "none")
+    there = "on the prompts that it gave to middle, that earned +0.400 against small; "
+    elsewhere = "on those that it gave to small, middle would have earned +0.050."
+    assert report.why is not None and report.why.endswith(there + elsewhere)
+    assert Report(of, play, "live", "none").why is None
+
+
 def test_without_a_model_that_was_there_all_along_there_is_no_such_sentence() -> None:
     of = scenario(30)
     absent = replace(of, available=np.zeros_like(of.available))
