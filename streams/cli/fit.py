@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from streams.cli.fit_compared import compare
 from streams.cli.fit_explained import explain as explain_fit
 from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
 from streams.console.failures import Failure
@@ -24,6 +25,7 @@ from streams.console.session import Session, json_option, pass_session, router_o
 @click.option("--components", type=click.IntRange(1), default=25, show_default=True, help="k; contexts have k + 1 numbers.")
 @click.option("--ridge", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="λ_0 of the priors.")
 @click.option("--explain", is_flag=True, help="Say what the priors are worth, as tables and as FOLDER/worth.png.")
+@click.option("--compare-encoders", is_flag=True, help="First say what each encoder is worth on these prompts.")
 @json_option
 @pass_session
 def fit(
@@ -36,6 +38,7 @@ def fit(
     components: int,
     ridge: float,
     explain: bool,
+    compare_encoders: bool,
     as_json: bool,
 ) -> None:
     """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
@@ -64,14 +67,18 @@ def fit(
         raise click.UsageError("--from-history takes FOLDER alone." if from_history else "Give JUDGEMENTS and FOLDER.")
     if export is not None and not from_history:
         raise click.UsageError("--from says which history: give --from-history as well.")
+    if compare_encoders and from_history:
+        raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
     folder = paths[-1]
+    compared = compare(paths[0], components=components, quiet=as_json) if compare_encoders else None
     if from_history:
         summary = _fit_history(session, export, router_id, folder, ridge)
     else:
         summary = _fit_file(session, paths[0], folder, components, ridge)
     worth = worth_of(summary.observed) if explain else None
     if as_json:
-        print_json({**_figures(summary, folder), **({} if worth is None else {"worth": worth_as_json(worth)})})
+        more = {} if worth is None else {"worth": worth_as_json(worth)}
+        print_json({**_figures(summary, folder), **more, **({} if compared is None else {"encoders": compared})})
     else:
         _show(summary, folder, from_history=from_history)
     if worth is not None:

@@ -57,7 +57,20 @@ def fit(
     Raises:
         UnusableJudgements: bad lines, or fewer prompts than `components` + 1.
     """
-    judged = read_judgements(judgements)
+    observed, projection, kept = observe(read_judgements(judgements), sentences, components=components, console=console)
+    summary = fit_observed(observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept)
+    projection.save(out_dir)
+    return summary
+
+
+def observe(
+    judged: Sequence[JudgedPrompt], sentences: SentenceEncoder, *, components: int, console: Console | None = None
+) -> tuple[Observations, Projection, float]:
+    """Encode prompts and fit a projection to them; return what is known in its coordinates, it, and the variance that it keeps.
+
+    Raises:
+        UnusableJudgements: there are fewer prompts than `components` + 1.
+    """
     if not 1 <= components < min(len(judged), sentences.width):
         raise UnusableJudgements(
             f"{components} components need more than {components} prompts (there are {len(judged)}) "
@@ -65,11 +78,7 @@ def fit(
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
     projection, kept = Projection.fit(embeddings, components)
-    summary = fit_observed(
-        _observations(judged, projection.project(embeddings)), out_dir, projection=projection.checksum, ridge=ridge, kept=kept
-    )
-    projection.save(out_dir)
-    return summary
+    return _observations(judged, projection.project(embeddings)), projection, kept
 
 
 def fit_observed(

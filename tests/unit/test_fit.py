@@ -11,11 +11,13 @@ from rich.console import Console
 
 from agents.wire import config_of
 from schemas import ReferencedPrior, RouterDeclared, decode
+from streams.encoder.errors import EncoderError
 from streams.encoder.projection import Projection
-from streams.encoder.sentences import Progress
+from streams.encoder.sentences import Backend, Progress, Reading, SentenceEncoder
 from streams.files.array_folder import Array
+from streams.warm_start.compare import compare_encoders, within_chance
 from streams.warm_start.fit import fit
-from streams.warm_start.judgements import UnusableJudgements, read_judgements
+from streams.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
 from streams.warm_start.priors import cost_prior_for_wire, fields_for_wire, load_priors
 from streams.warm_start.references import prior_reader
 
@@ -33,6 +35,9 @@ class HashedSentences:
             progress(len(prompts))
         embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
         return embeddings
+
+    def reading(self, prompt: str) -> Reading:
+        return Reading(1, 1)
 
 
 def write_lines(path: Path, rows: Sequence[Any]) -> Path:
@@ -189,3 +194,37 @@ async def test_a_declaration_that_names_the_folder_gets_rewards_and_costs_of_it(
     assert small.prior is not None and small.prior.A is not None and small.cost_prior is not None
     assert billed.prior is None and billed.cost_prior is not None
     assert (small.cost_prior.mean_usd, billed.cost_prior.mean_usd) == pytest.approx((1e-4, 2e-3))
+
+
+class TellingSentences(HashedSentences):
+    """Embeds a prompt by the number in it, on which its rewards depend."""
+
+    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
+        embeddings = super().embed(prompts, progress=progress)
+        embeddings[:, 0] = [3.0 * (int(prompt.split()[1]) % 2) for prompt in prompts]
+        return embeddings
+
+
+def test_the_encoder_that_tells_prompts_apart_is_worth_more(console: Console) -> None:
+    def load(backend: Backend) -> SentenceEncoder:
+        if backend == "reference":
+            raise EncoderError("not installed")
+        return TellingSentences() if backend == "static" else HashedSentences()
+
+    costs = {"small": 1e-5, "large": 1e-3}
+    rows = [JudgedPrompt(f"prompt {n}", {"small": float(n % 2), "large": float(1 - n % 2)}, costs) for n in range(120)]
+    telling, hashed, missing = compare_encoders(rows, load, components=4, console=console)
+    assert (telling.encoder, hashed.encoder, missing.encoder) == ("static", "onnx", "reference")
+    assert telling.routed is not None and hashed.routed is not None and hashed.mix is not None
+    assert telling.routed > hashed.routed + 0.1
+    assert (telling.reward_error or 1.0) < 0.1
+    assert (hashed.reward_error or 0.0) > 0.4
+    assert (missing.problem, missing.routed) == ("not installed", None)
+    assert within_chance([hashed], 120) == pytest.approx(2 * 2**0.5 * (hashed.reward_error or 0) / 120**0.5)
+
+
+def test_rewards_alone_compare_encoders_without_a_frontier(console: Console) -> None:
+    rows = [JudgedPrompt(f"prompt {n}", {"small": n / 60}, {}) for n in range(60)]
+    for worth in compare_encoders(rows, lambda backend: HashedSentences(), components=4, console=console):
+        assert (worth.routed, worth.cost_error) == (None, None)
+        assert worth.reward_error is not None
