@@ -20,7 +20,7 @@ def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str,
     worths = list(compare_encoders(judged, lambda backend: load_sentences(backend=backend), components=components))
     if not quiet:
         columns = ("PB_ENCODER_BACKEND", "ms a prompt", "reward error", "cost error, factor", "routing, all budgets", "fixed mix")
-        shown = table(*columns, title=f"Encoders, on prompts of {len(judged):,} held out in turn")
+        shown = table(*columns, title=f"Encoders, on {len(judged):,} prompts, each held out in turn")
         for worth in worths:
             if worth.problem is not None:
                 shown.add_row(worth.encoder, *["–"] * 5)

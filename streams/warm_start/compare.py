@@ -18,6 +18,7 @@ from streams.warm_start.judgements import JudgedPrompt
 from streams.warm_start.worth import worth_of
 
 ENCODERS: tuple[Backend, ...] = get_args(Backend)
+_TIMED = 64  # prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,11 @@ def compare_encoders(
         except EncoderError as error:
             yield EncoderWorth(encoder, problem=str(error))
             continue
-        sentences.embed([judged[0].prompt])  # what is loaded on the first call is not the prompts' time
-        began = time.perf_counter()
-        observed = observe(judged, sentences, components=components, console=console)[0]
-        seconds = time.perf_counter() - began
-        worth = worth_of(observed)
+        ms_per_prompt = _time(sentences, [row.prompt for row in judged[:_TIMED]])
+        worth = worth_of(observe(judged, sentences, components=components, console=console)[0])
         yield EncoderWorth(
             encoder,
-            1e3 * seconds / len(judged),
+            ms_per_prompt,
             _mean([model.reward_error for model in worth.models]),
             _mean([model.cost_error for model in worth.models]),
             _mean([bought.routed for bought in worth.frontier]),
@@ -80,9 +78,16 @@ def compare_encoders(
 
 
 def within_chance(worths: Sequence[EncoderWorth], prompts: int) -> float | None:
-    """Return how much reward two encoders may differ by chance alone: two standard errors of choices that have nothing in common."""
+    """Return by how much reward encoders may differ by chance: two standard errors of choices with nothing in common."""
     errors = [worth.reward_error for worth in worths if worth.reward_error is not None]
     return 2.0 * math.sqrt(2.0) * fmean(errors) / math.sqrt(prompts) if errors else None
+
+
+def _time(sentences: SentenceEncoder, prompts: Sequence[str]) -> float:
+    sentences.embed(prompts[:1])  # what is loaded on the first call is not the prompts' time
+    began = time.perf_counter()
+    sentences.embed(prompts)
+    return 1e3 * (time.perf_counter() - began) / len(prompts)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
