@@ -57,6 +57,7 @@ class Settings(BaseSettings):
     commit_interval: float = Field(0.5, gt=0.0, le=60.0, examples=["0.5"])
     batch_size: int = Field(512, ge=1, le=10_000, examples=["512"])
     source_buffer_bytes: int = Field(2 * 2**20, ge=2**16, examples=["2097152"])
+    output_compression: Literal["none", "gzip", "lz4", "zstd"] = Field("none", examples=["lz4"])
     changelog_batch_bytes: int = Field(16 * 2**20, ge=2**20, le=90 * 2**20, examples=["16777216"])
 
     # Contexts: how long a request can still be paid and rewarded, and where its context waits for that.

@@ -96,14 +96,6 @@ class RecordBatches:
         delivered = await self._send(batch, self._changelog, partition)
         return int(delivered.offset)
 
-    async def send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
-    ) -> Awaitable[Any]:
-        """Hand one record to the producer; what is returned holds its delivery."""
-        await self._may_write()
-        delivery: Awaitable[Any] = await self.producer.send(topic, value, key, partition, headers=headers)
-        return delivery
-
     async def send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> None:
         """Deliver one record of any size, compressed; what the topic still refuses is sent without its value."""
         await self.producer.partitions_for(topic)

@@ -20,6 +20,7 @@ from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
 from streams.faust.membership import membership_error
+from streams.faust.outgoing import Outgoing
 from streams.faust.recovery import TableManager
 from streams.faust.sources import Source, Sources
 from streams.faust.transport import Transport
@@ -119,7 +120,8 @@ class App(faust.App):  # type: ignore[misc]
         self.encoder: PromptEncoder | None = None
         self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
         self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
-        self._send: Produce = self._batches.send
+        outgoing = Outgoing(lambda: self._batches.producer, may_write=self.lease.held, codec=settings.output_compression)
+        self._send: Produce = outgoing.send
         if settings.cloud_events_source is not None:
             self._send = as_cloud_events(self._send, prefix=settings.prefix, source=settings.cloud_events_source)
         self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)

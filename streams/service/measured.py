@@ -31,9 +31,8 @@ class MeasuredSource:
         async for messages in taken if self._spans is None else self._spans.batches(self._topic, taken):
             yield messages
             now = time.time()
-            for message in messages:
-                sent = message.timestamp
-                self._metrics.finished(self._topic, now - sent / 1000 if sent else 0.0)
+            sent = [message.timestamp for message in messages]
+            self._metrics.finished(self._topic, [now - at / 1000 if at else 0.0 for at in sent])
 
 
 def measured(encode: Encode, metrics: Metrics) -> Encode:

@@ -5,7 +5,7 @@ counted is at 0 from the start, so that its first increase is seen.
 """
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -84,10 +84,12 @@ class Metrics:
         if amount:
             self.outcomes.labels(outcome=what).inc(amount)
 
-    def finished(self, topic: str, waited: float) -> None:
-        """Count an event that is finished; `waited` seconds after its record's time."""
-        self.events.labels(topic=topic).inc()
-        self.event_seconds.labels(topic=topic).observe(max(0.0, waited))
+    def finished(self, topic: str, waited: Sequence[float]) -> None:
+        """Count events of a topic that are finished, so many seconds after their records' times."""
+        self.events.labels(topic=topic).inc(len(waited))
+        observe = self.event_seconds.labels(topic=topic).observe
+        for seconds in waited:
+            observe(max(0.0, seconds))
 
     def _describe_process(self) -> None:
         build = Gauge(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from streams.faust.changelog import RecordBatches
+from streams.faust.outgoing import Outgoing
 from streams.service.app import build_app
 from streams.service.lease import Lease, MembershipLost
 from streams.settings import Settings
@@ -123,9 +124,10 @@ async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Leas
     producer = Producer()
     app = SimpleNamespace(producer=SimpleNamespace(_ensure_producer=lambda: producer))
     batches = RecordBatches(app, "changelog", 10_000, may_write=lease.held)
+    outgoing = Outgoing(lambda: producer, may_write=lease.held, codec="none")
 
     async def say() -> None:
-        await (await batches.send("routes", b"{}", b"home"))
+        await (await outgoing.send("routes", b"{}", b"home"))
 
     async def everything() -> list[type[Exception] | None]:
         found: list[type[Exception] | None] = []

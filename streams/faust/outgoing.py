@@ -1,0 +1,84 @@
+"""Send what agents say as one record batch a partition, instead of a future and a queue entry a record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch
+
+CODECS = {
+    "none": 0,
+    "gzip": DefaultRecordBatch.CODEC_GZIP,
+    "lz4": DefaultRecordBatch.CODEC_LZ4,
+    "zstd": DefaultRecordBatch.CODEC_ZSTD,
+}
+#: Bytes of records in one batch, before compression: half of what a topic takes by default.
+BATCH_BYTES = 512 * 1024
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that go out together, and the task that delivers them."""
+
+    builder: BatchBuilder
+    delivery: asyncio.Task[Any]
+
+
+class Outgoing:
+    """Collect records until their sender waits for their delivery; a partition's batches go out in order.
+
+    While one batch is on its way, the next one of its partition fills: the more there is to say, the larger batches are.
+
+    Args:
+        producer: gives aiokafka's producer, started.
+        may_write: returns while this worker is a member of its group, waits where that is not known, and raises when it is none.
+        codec: a name of `CODECS`.
+    """
+
+    def __init__(self, producer: Callable[[], Any], *, may_write: Callable[[], Awaitable[None]], codec: str) -> None:
+        self._producer = producer
+        self._may_write = may_write
+        self._codec = CODECS[codec]
+        self._filling: dict[tuple[str, int], Batch] = {}
+        self._in_order: dict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
+    ) -> Awaitable[Any]:
+        """Add one record to its partition's batch; what is returned holds the batch's delivery."""
+        await self._may_write()
+        producer = self._producer()
+        if partition is None:
+            await producer.partitions_for(topic)
+            partition = producer._partition(topic, None, None, None, key, None)
+        tp = (topic, partition)
+        batch = self._filling.get(tp) or self._begin(tp)
+        record = {"timestamp": None, "key": key, "value": value, "headers": list(headers or ())}
+        if batch.builder.append(**record) is None:  # it is full
+            batch = self._begin(tp)
+            batch.builder.append(**record)
+        return batch.delivery
+
+    def _begin(self, tp: tuple[str, int]) -> Batch:
+        builder = BatchBuilder(BATCH_BYTES, self._codec)
+        self._filling[tp] = batch = Batch(builder, asyncio.create_task(self._deliver(tp, builder)))
+        return batch
+
+    async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> Any:
+        async with self._in_order[tp]:
+            if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
+                del self._filling[tp]
+            builder.close()
+            await self._may_write()
+            delivery = await self._producer().send_batch(builder, tp[0], partition=tp[1])
+        return await delivery
