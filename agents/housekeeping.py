@@ -84,6 +84,8 @@ async def sweep(service: Service, cursor: dict[int, int]) -> None:
     Bounded for each shard, so that the batch fits into one record batch and is soon over.
     """
     now = service.clock()
+    if service.memory.look(service.states.size):
+        _warn_of_memory(service)
     async with service.batch():
         for number, shard in service.shards.items():
             router_ids = list(shard)
@@ -110,11 +112,28 @@ def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *,
             case "forgotten":
                 event = Aged(now - limits.context_ttl, left)
             case _:
-                event = Crowded(limits.requests_per_router, left)
+                event = Crowded(_may_stay(shard, router_id, service), left)
         moved = len(shard.apply(router_id, event, now=now).records)
         service.count(what, moved)
         left -= moved
     return limit - left
+
+
+def _may_stay(shard: Shard, router_id: str, service: Service) -> int:
+    remembered, most = shard.remembers(router_id), service.limits.requests_per_router
+    return min(service.memory.keep(remembered), remembered if most is None else most)
+
+
+def _warn_of_memory(service: Service) -> None:
+    """Say that requests will soon be forgotten before their time, to the router that has the most of them."""
+    part, now = service.memory.part, service.clock()
+    counts = {router_id: shard.remembers(router_id) for shard in service.shards.values() for router_id in shard}
+    log.warning("remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are forgotten early", 100 * part)
+    if counts:
+        router_id = max(counts, key=counts.__getitem__)
+        evidence = {"requests": counts[router_id], "of_all": sum(counts.values()), "limit_bytes": service.limits.memory_bytes}
+        alert = Alert("memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence)
+        service.alerts.append((router_id, alert))
 
 
 async def publish(service: Service) -> None:

@@ -17,6 +17,7 @@ from agents.answers import Answers
 from agents.boundary import Outbox, fatal
 from agents.contexts import Contexts, Encode
 from agents.dead_letters import DeadLetters
+from agents.memory import Memory
 from agents.parking import Parked
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refused
@@ -35,6 +36,9 @@ class States(Protocol):
     def writing(self) -> AbstractAsyncContextManager[Any]: ...
 
     def partition(self, number: int) -> Table: ...
+
+    @property
+    def size(self) -> int: ...
 
 
 class Source(Protocol):
@@ -58,7 +62,8 @@ class Limits:
     models_per_router: int = 64
     routers_per_worker: int = 10_000
     in_flight_per_router: int = 100_000
-    requests_per_router: int = 100_000
+    requests_per_router: int | None = None
+    memory_bytes: int | None = None
     parked_events: int = 10_000
     orphan_wait: float = 60.0
     unknown_router_wait: float = 2.0
@@ -106,6 +111,7 @@ class Service:
     hold: Callable[[frozenset[int]], None]
     limits: Limits = field(default_factory=Limits)
     shards: dict[int, Shard] = field(default_factory=dict)
+    memory: Memory = field(init=False)
     unpublished: set[tuple[int, str]] = field(default_factory=set)
     publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     unbooked: dict[tuple[int, str], list[Unbooked]] = field(default_factory=dict)
@@ -114,6 +120,9 @@ class Service:
     undelivered: list[Parked] = field(default_factory=list)
     held: frozenset[int] = frozenset()
     _delivered: list[Parked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.memory = Memory(self.limits.memory_bytes)
 
     def shard(self, partition: int) -> Shard:
         """Return the routers of an owned partition; they were unpacked when it was recovered."""

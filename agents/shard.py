@@ -102,6 +102,10 @@ class Shard:
         """Tell whether a request has its decision."""
         return request_id in self._request_ids.get(router_id, ())
 
+    def remembers(self, router_id: str) -> int:
+        """Return how many requests of a router are remembered."""
+        return len(self._request_ids.get(router_id, ()))
+
     def engine(self, router_id: str) -> Engine | None:
         """Return a declared router's engine, unpacked on first use."""
         engine = self._engines.get(router_id)

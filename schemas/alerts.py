@@ -24,6 +24,7 @@ class AlertKind(StrEnum):
     RECOVERED = "recovered"
     CAP_REACHED = "cap_reached"
     BUDGET_UNREACHABLE = "budget_unreachable"
+    MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
 
 

@@ -95,7 +95,8 @@ class Settings(BaseSettings):
     models_per_router: int = Field(64, ge=1, examples=["64"])
     routers_per_worker: int = Field(10_000, ge=1, examples=["10000"])
     in_flight_per_router: int = Field(100_000, ge=1, examples=["100000"])
-    requests_per_router: int = Field(100_000, ge=1, examples=["100000"])
+    requests_per_router: int | None = Field(None, ge=1, examples=["100000"])
+    memory_bytes: int | None = Field(None, ge=2**20, examples=["4294967296"])
     parked_events: int = Field(10_000, ge=0, examples=["10000"])
 
     # Waits, seconds

@@ -152,6 +152,11 @@ class TracedStates:
         self._spans = spans
         self.partition = states.partition
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes all records take in memory, about."""
+        return self._states.size
+
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Any]:
         """Be the only writer."""

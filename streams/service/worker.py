@@ -22,6 +22,7 @@ from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredSource, measured
+from streams.service.memory import usual_memory
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
 from streams.warm_start.references import prior_reader
@@ -104,8 +105,14 @@ def build_service(app: App) -> Service:
         read_again=lambda partition, offsets: app.probe.values_at(TP(settings.topic("requests"), partition), offsets),
         requests_end=requests_end(app),
         hold=holder(app),
-        limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+        limits=limits_of(settings),
     )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the bounds of one worker."""
+    given = {name: getattr(settings, name) for name in Limits.__slots__}
+    return Limits(**given | {"memory_bytes": settings.memory_bytes or usual_memory()})
 
 
 def _redis_contexts(app: App) -> Contexts | None:

@@ -9,6 +9,9 @@ FENCE = b"\x00"
 #: Header of each record: the epoch of the owner that wrote it, in decimal digits.
 EPOCH = "epoch"
 
+#: What a record takes in memory beside its key and value: two objects, its place in the table, and its share of an index.
+RECORD_BYTES = 200
+
 Changes = Mapping[bytes, bytes | None]
 
 
@@ -47,6 +50,8 @@ class Partition:
     writable: bool = False
     #: Keys whose last record on the log is a stale owner's.
     repairs: set[bytes] = field(default_factory=set)
+    #: Bytes that the records take in memory, about.
+    size: int = 0
     #: First bytes of keys that are on the log only: another store holds them.
     log_only: bytes = b""
 
@@ -59,12 +64,12 @@ class Partition:
         self._may_change(key)
         self.dirty[key] = value
         if key[:1] not in self.log_only:
-            self.records[key] = value
+            self._keep(key, value)
 
     def delete(self, key: bytes) -> None:
         """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
         self._may_change(key)
-        if self.records.pop(key, None) is not None or key[:1] in self.log_only:
+        if self._drop(key) or key[:1] in self.log_only:
             self.dirty[key] = None
 
     def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
@@ -86,9 +91,20 @@ class Partition:
         if key == FENCE:
             return
         if value is None:
-            self.records.pop(key, None)
+            self._drop(key)
         else:
-            self.records[key] = value
+            self._keep(key, value)
+
+    def _keep(self, key: bytes, value: bytes) -> None:
+        before = self.records.get(key)
+        self.size += len(value) + (len(key) + RECORD_BYTES if before is None else -len(before))
+        self.records[key] = value
+
+    def _drop(self, key: bytes) -> bool:
+        before = self.records.pop(key, None)
+        if before is not None:
+            self.size -= len(key) + len(before) + RECORD_BYTES
+        return before is not None
 
     def _may_change(self, key: bytes) -> None:
         if not self.owned:

@@ -61,6 +61,11 @@ class States:
         """Return the partitions that this worker has, recovered or not."""
         return frozenset(self._partitions)
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes all records take in memory, about."""
+        return sum(partition.size for partition in self._partitions.values())
+
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
 
