@@ -70,9 +70,12 @@ def _write(found: Any, path: Path) -> None:
 
 
 def _show(found: Any, report: Path | None) -> None:
+    from streams.simulate.answer import answer
     from streams.simulate.describe import short
     from streams.simulate.figures import models_of, phase_labels
 
+    for line in answer(found):
+        click.echo(line)
     models = models_of(found)
     guessed = ("guessed",) if found.survey.without_outcomes else ()
     columns = ("phase", "policy", "requests", "reward", "$/request", "÷ budget", *guessed, *map(short, models))
@@ -89,10 +92,14 @@ def _show(found: Any, report: Path | None) -> None:
                 guesses = (f"{bucket.modelled / bucket.requests:.0%}",) if guessed else ()
                 shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *guesses, *shares)
     console().print(shown)
+    verdicts: dict[str, list[str]] = {}
     for name, run in found.runs.items():
         if run.reward.weight.n:
             values = "; ".join(f"{key} {value}" for key, value in run.reward.estimates().items())
-            click.echo(f"{name}: reward by history's own evidence: {values}. {run.reward.verdict()}.")
+            told = f": {values}" if values else ""
+            verdicts.setdefault(run.reward.verdict(), []).append(f"{name}{told}")
+    for verdict, policies in verdicts.items():
+        click.echo(f"Reward by history's own evidence, {'; '.join(policies)}. {verdict}.")
     for line in found.account.lines():
         click.echo(f"Left out: {line}")
     rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-COLOURS = ("#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#bf3989", "#0a7ea4", "#57606a", "#e16f24", "#4d7c0f")
-WIDTH, HEIGHT = 960, 230
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 26, 26
+COLOURS = tuple(f"var(--line-{number})" for number in range(10))
+"""As the style sheet has them, for light and for dark."""
+WIDTH, HEIGHT = 960, 250
+LEFT, RIGHT, TOP, BOTTOM = 84, 14, 30, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A vertical rule with a label, or an alert's tick at the bottom."""
+    """A vertical rule with a label, and the number by which the text speaks of it; or an alert's tick at the bottom."""
 
     x: float
     label: str
-    colour: str = "#57606a"
+    colour: str = "var(--quiet)"
     tick: bool = False
+    number: int | None = None
 
 
 class Axes:
@@ -73,6 +75,10 @@ def chart(
         y = axes.y(level)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="level"/>')
     parts += [_path(axes, line) for line in lines]
+    cut = [value for value in values if value > axes.y_max * (1.0 + 1e-9)]
+    if cut:
+        said = f"{len(cut)} point{'s' if len(cut) > 1 else ''} above the scale, up to {cut[-1]:.3g}"
+        parts.append(f'<text x="{WIDTH - RIGHT}" y="15" class="cut" text-anchor="end">{said}</text>')
     return "".join([*parts, "</svg>"])
 
 
@@ -84,16 +90,17 @@ def _path(axes: Axes, line: Line) -> str:
             continue
         commands.append(f"{pen}{axes.x(x):.1f} {axes.y(y):.1f}")
         pen = "L"
-    drawn = f'<path d="{"".join(commands)}" fill="none" stroke="{line.colour}" stroke-width="1.6">'
+    drawn = f'<path d="{"".join(commands)}" fill="none" style="stroke:{line.colour}" stroke-width="1.8">'
     return f"{drawn}<title>{escape(line.name)}</title></path>"
 
 
 def _rule(axes: Axes, rule: Rule) -> str:
     x, top = axes.x(rule.x), HEIGHT - BOTTOM - 8 if rule.tick else TOP
     kind = "alert" if rule.tick else "mark"
+    named = "" if rule.number is None else f'<text x="{x + 4:.1f}" y="{TOP + 12}" class="number">{rule.number}</text>'
     return (
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{HEIGHT - BOTTOM}" class="{kind}" stroke="{rule.colour}">'
-        f"<title>{escape(rule.label)}</title></line>"
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{HEIGHT - BOTTOM}" class="{kind}" style="stroke:{rule.colour}">'
+        f"<title>{escape(rule.label)}</title></line>{named}"
     )
 
 

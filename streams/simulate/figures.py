@@ -6,6 +6,7 @@ import csv
 import io
 from typing import Any
 
+from streams.simulate.answer import answer
 from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
@@ -29,6 +30,7 @@ def figures(study: Study) -> dict[str, Any]:
     starts = [0, *next(iter(study.runs.values())).track.boundaries]
     labels = phase_labels(study)
     return {
+        "answer": answer(study),
         "scenario": study.scenario.model_dump(mode="json", exclude_defaults=True),
         "requests": study.survey.requests,
         "without_outcomes": study.survey.without_outcomes,

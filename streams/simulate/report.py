@@ -7,12 +7,14 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
+from streams.simulate.answer import answer
 from streams.simulate.charts import COLOURS, Line, Rule, chart
 from streams.simulate.describe import short
 from streams.simulate.figures import models_of, phase_labels
 from streams.simulate.study import Study
 from streams.simulate.track import Bucket, Track
 
+POINTS, LEAST_REQUESTS = 40, 20
 STYLE = Path(__file__).with_name("report.css")
 
 
@@ -25,6 +27,7 @@ def render(study: Study) -> str:
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
             f"<title>Replay: {title}</title><style>{STYLE.read_text(encoding='utf-8')}</style></head><body>",
             f"<h1>{title}</h1>",
+            *_answer(study),
             *_notes(study),
             _legend(colours),
             *_charts(study, colours),
@@ -38,10 +41,17 @@ def render(study: Study) -> str:
     )
 
 
+def _answer(study: Study) -> list[str]:
+    result, *others, over = answer(study) if len(study.runs) else [""]
+    rest = f"<ul>{''.join(f'<li>{escape(other)}</li>' for other in others)}</ul>" if others else ""
+    return [f'<p class="answer">{escape(result)}</p>{rest}<p class="note">{escape(over)}</p>']
+
+
 def _notes(study: Study) -> list[str]:
     survey = study.survey
     notes = [
-        f"{survey.requests:,} requests, {len(study.runs)} policies. Cost and reward are those of the calls that each policy made."
+        f"{len(study.runs)} policies. Cost and reward are those of the calls that each policy made. "
+        f"Each point of a line is the mean of {_binned(study):,} requests."
     ]
     if survey.without_outcomes:
         notes.append(
@@ -57,14 +67,14 @@ def _legend(colours: dict[str, str]) -> str:
 
 
 def _charts(study: Study, colours: dict[str, str]) -> list[str]:
-    rules = [Rule(mark.index, mark.label) for mark in study.world.marks]
+    rules = [Rule(mark.index, mark.label, number=at) for at, mark in enumerate(study.world.marks, 1)]
     ticks = [
         Rule(index, f"{name}: {kind} {direction} {short(model or '')}", colours[name], tick=True)
         for name, run in study.runs.items()
         for index, kind, model, direction in run.track.alerts
     ]
     n = study.survey.requests
-    marks = "; ".join(f"{mark.index:,}: {mark.label}" for mark in study.world.marks)
+    marks = "; ".join(f"{at} at request {mark.index:,}: {mark.label}" for at, mark in enumerate(study.world.marks, 1))
     drawn = ["<h2>Over the requests</h2>", f'<p class="note">{escape(marks)}</p>' if marks else ""]
 
     def lines(value: Callable[[Bucket], float | None]) -> list[Line]:
@@ -85,8 +95,8 @@ def _share(model: str, bucket: Bucket) -> float:
 
 
 def _points(track: Track, value: Callable[[Bucket], float | None]) -> list[tuple[float, float | None]]:
-    """Return one point per at least 2 % of the buckets, so that single requests do not hide the line."""
-    group = max(1, len(track.buckets) // 100)
+    """Return a point per stretch of requests, so that single ones do not hide the line."""
+    group = _group(track)
     points: list[tuple[float, float | None]] = []
     for at in range(0, len(track.buckets), group):
         bucket = Bucket()
@@ -95,6 +105,16 @@ def _points(track: Track, value: Callable[[Bucket], float | None]) -> list[tuple
         middle = (at + min(group, len(track.buckets) - at) / 2) * track.width
         points.append((middle, value(bucket) if bucket.requests else None))
     return points
+
+
+def _group(track: Track) -> int:
+    """Return how many buckets a point stands for: a fortieth of the history, and twenty requests at least."""
+    return max(1, -(-len(track.buckets) // POINTS), -(-LEAST_REQUESTS // track.width))
+
+
+def _binned(study: Study) -> int:
+    track = next(iter(study.runs.values())).track
+    return min(_group(track) * track.width, study.survey.requests)
 
 
 def _phases(study: Study) -> str:

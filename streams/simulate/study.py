@@ -29,10 +29,12 @@ class NoRequest(Exception):
 
 @dataclass(slots=True)
 class Survey:
-    """What a first reading of a history finds."""
+    """What a first reading of a history finds; `first` and `last` decision in seconds since the epoch."""
 
     requests: int = 0
     without_outcomes: int = 0
+    first: float | None = None
+    last: float | None = None
     models: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
     index_of: dict[datetime, int] = field(default_factory=dict)
@@ -62,6 +64,8 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
         while times and case.at >= times[0].timestamp():
             found.index_of[times.pop(0)] = case.index
         found.requests += 1
+        found.first = case.at if found.first is None else min(found.first, case.at)
+        found.last = case.at if found.last is None else max(found.last, case.at)
         found.models.add(case.model)
         if case.outcomes:
             found.models.update(case.outcomes)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from router_state.config import n_eff_of
 from streams.history.happened import Declared
 from streams.history.rerun import ReadPrior
+from streams.simulate.answer import doubt
 from streams.simulate.cases import Case
 from streams.simulate.scenario import Policy, Quality, Scenario
 from streams.simulate.study import Survey, run
@@ -21,7 +20,6 @@ from streams.simulate.track import Track
 
 FAILED = 0.5
 AT_ONCE = 10
-LEAST_STRETCHES, MOST_STRETCHES = 8, 40
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 
@@ -96,24 +94,6 @@ def _search(
         rewards = total.mean_reward or 0.0, last.mean_reward or 0.0
         found_ones.append((Setting(alpha, gamma, n_eff, *rewards, total.cost_over_budget), track))
     return found_ones
-
-
-def doubt(track: Track, best: Track) -> float | None:
-    """Return half of the 95 % interval of the difference between two mean rewards, from the same stretches of the history."""
-    stretches = _stretches(track, best)
-    if len(stretches) < LEAST_STRETCHES:
-        return None
-    differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
-    return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
-
-
-def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
-    """Return per stretch how much more reward one earned than the other, and over how many rewards."""
-    size = -(-len(track.buckets) // MOST_STRETCHES)
-    pairs = list(zip(track.buckets, best.buckets, strict=False))
-    parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
-    sums = [(sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part)) for part in parts]
-    return [(difference, count) for difference, count in sums if count]
 
 
 def mark(settings: Sequence[Setting]) -> list[Setting]:

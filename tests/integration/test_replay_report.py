@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,52 @@ def test_a_browser_draws_every_line_and_asks_for_nothing_else(report: Path, brow
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"]
     assert urls == [report.as_uri()]
+
+
+def test_the_answer_comes_first_and_events_are_numbered_in_the_charts(report: Path, browser: Chrome) -> None:
+    browser.get(report.as_uri())
+    answer = browser.find_element("css selector", "h1 + .answer").text
+    assert re.match(r"(live|middle|paper) earned 0\.\d{3} per request, at \$", answer)
+    others = [item.text for item in browser.find_elements("css selector", ".answer + ul li")]
+    assert len(others) == 2 and all("±" in other for other in others)
+    page = browser.find_element("css selector", "body").text
+    assert "Over 1,500 requests" in page and "pbstream" in page
+    assert "1 at request" in page
+    first = browser.find_element("css selector", "svg.chart")
+    assert [number.text for number in first.find_elements("css selector", "text.number")] == ["1", "2"]
+    (points,) = re.findall(r"mean of (\d+) requests", page)
+    assert int(points) >= 20
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_lines_have_contrast_in_light_and_in_dark(report: Path, browser: Chrome, scheme: str) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.get(report.as_uri())
+    style = "return getComputedStyle(arguments[0])[arguments[1]]"
+    paper = _luminance(browser.execute_script(style, browser.find_element("css selector", "body"), "backgroundColor"))
+    assert (paper > 0.5) == (scheme == "light")
+    looked_at = (("p.note", "color", 4.5), ("svg .tick", "fill", 4.5), ("svg path", "stroke", 3.0), ("td", "color", 4.5))
+    for selector, kind, least in looked_at:
+        for element in browser.find_elements("css selector", selector)[:5]:
+            shown = _luminance(browser.execute_script(style, element, kind))
+            assert (max(shown, paper) + 0.05) / (min(shown, paper) + 0.05) >= least, (selector, scheme)
+
+
+def test_on_a_telephone_nothing_is_cut_off_at_the_side(report: Path, browser: Chrome) -> None:
+    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    browser.get(report.as_uri())
+    assert browser.execute_script("return window.innerWidth") == 390
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    sizes = "return [...document.querySelectorAll('svg .tick, svg .title')].map(one => one.getBoundingClientRect().height)"
+    assert min(size for size in browser.execute_script(sizes) if size) >= 9
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_json_and_csv_hold_the_numbers_of_the_page(report: Path, browser: Chrome) -> None:

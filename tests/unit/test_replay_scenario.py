@@ -17,6 +17,7 @@ from streams.history.merge import Merge
 from streams.history.records import JsonlHistory
 from streams.history.rerun import Rerun
 from streams.history.verify import Verdict, verify
+from streams.simulate.answer import doubt
 from streams.simulate.case_file import CaseFile
 from streams.simulate.cases import Cases
 from streams.simulate.estimators import OffPolicy
@@ -24,7 +25,7 @@ from streams.simulate.figures import figures, phases_csv, series_csv
 from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 from streams.simulate.study import Study, Survey, study, survey
 from streams.simulate.track import Track
-from streams.simulate.tune import doubt, tune
+from streams.simulate.tune import tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
 
 MODELS = ("small", "middle", "large")
