@@ -60,9 +60,9 @@ class Service:
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
     ports = free_ports(3)
-    names = ("PB_KAFKA_PORT", "PB_WEB_PORT_1", "PB_WEB_PORT_2")
+    names = ("PARETOBANDIT_KAFKA_PORT", "PARETOBANDIT_WEB_PORT_1", "PARETOBANDIT_WEB_PORT_2")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
-    environment |= dict(zip(names, map(str, ports), strict=True)) | {"PB_IMAGE": "paretobandit-streams:test"}
+    environment |= dict(zip(names, map(str, ports), strict=True)) | {"PARETOBANDIT_IMAGE": "paretobandit-streams:test"}
     running = Service(f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment)
     try:
         running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")

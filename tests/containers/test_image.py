@@ -65,4 +65,10 @@ def test_a_worker_is_the_default_and_its_health_is_asked_for(image: str) -> None
     shown = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=True)
     config = json.loads(shown.stdout)[0]["Config"]
     assert (config["Entrypoint"], config["Cmd"]) == (["pbstream"], ["worker"])
-    assert "/readyz" in " ".join(config["Healthcheck"]["Test"])
+    assert config["Healthcheck"]["Test"] == ["CMD", "ready"]
+    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+
+
+def test_its_health_is_asked_for_without_python_and_is_bad_without_a_worker(inside: str) -> None:
+    assert run(inside, "ready").returncode == 1
+    assert "python" not in run(inside, "cat", "/usr/local/bin/ready").stdout
