@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,18 @@ class Choice(NamedTuple):
     k: int
     reason: str
     propensity: float
+
+
+class Explored(NamedTuple):
+    """The arm that a pull or a probe drew (−1: none), why, with what probability each was drawn, and none."""
+
+    k: int
+    reason: str
+    chances: Mapping[int, float]
+    passed: float
+
+
+UNEXPLORED = Explored(-1, "ucb", {}, 1.0)
 
 
 def choose(
@@ -58,32 +71,34 @@ def choose(
         tied = [k for k in tied if candidates.expected_cost_usd[k] == cheapest]
     k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
     if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms[k].pulls_left == 0)):
-        chosen, passed = _explore(arms, candidates, eligible=eligible, k=k, rng=rng, allowance=allowance)
-        if chosen is not None:
-            return chosen
+        explored = _explore(arms, candidates, eligible=eligible, k=k, rng=rng, allowance=allowance)
     else:
-        passed = 1.0
-    epsilon = knobs.epsilon
-    if epsilon <= 0.0:
-        return Choice(k, "onboarding" if arms[k].pulls_left > 0 else "ucb", passed / len(tied))
-    reason = "ucb"
-    if rng.random() < epsilon:
+        explored = UNEXPLORED
+    epsilon, reason = knobs.epsilon, explored.reason
+    if explored.k >= 0:
+        k = explored.k
+    elif epsilon > 0.0 and rng.random() < epsilon:
         k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
+    elif epsilon <= 0.0 and arms[k].pulls_left > 0:
+        reason = "onboarding"
     greedy = (1.0 - epsilon) / len(tied) if k in tied else 0.0
-    return Choice(k, reason, passed * (greedy + epsilon / len(eligible)))
+    # Several ways lead to an arm; its propensity is the sum over them, whichever it came by.
+    propensity = explored.chances.get(k, 0.0) + explored.passed * (greedy + epsilon / len(eligible))
+    return Choice(k, reason, min(propensity, 1.0))
 
 
 def _explore(
     arms: Arms, candidates: Candidates, *, eligible: list[int], k: int, rng: np.random.Generator, allowance: Allowance
-) -> tuple[Choice | None, float]:
-    """Draw a pull or a probe; return it, or None and the probability that there was none.
+) -> Explored:
+    """Draw a pull or a probe.
 
     Probability loss/gap (inverse-gap weighting, Abe and Long 1999): what one draw costs on average, quality and dollars taken
     together, is the same for every arm, so dear ones are drawn as rarely as the budget asks. A newcomer counts as good as the best.
     """
     mean = candidates.mean
     best, passed, hopeful = max(map(candidates.score, eligible)), 1.0, max(mean[j] for j in eligible)
-    newcomers = arms[k].pulls_left == 0
+    newcomers, drawn, why = arms[k].pulls_left == 0, -1, "ucb"
+    chances: dict[int, float] = {}
     for j in eligible:
         if j == k:
             continue
@@ -102,7 +117,8 @@ def _explore(
             continue
         gap = best - score
         chance = most if gap * most <= loss else loss / gap
-        if rng.random() < chance:
-            return Choice(j, reason, passed * chance), passed
+        chances[j] = passed * chance
         passed *= 1.0 - chance
-    return None, passed
+        if drawn < 0 and rng.random() < chance:
+            drawn, why = j, reason
+    return Explored(drawn, why, chances, passed)

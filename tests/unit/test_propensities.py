@@ -1,0 +1,43 @@
+"""The logged propensity of a model is how often it is drawn, whichever way it came by: what off-policy estimates rest on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from router_state import choosing
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.engine import Engine
+
+DRAWS = 20_000
+X = np.array([0.3, -0.2, 1.0])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("pulls", [0, 20])
+def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
+    models = {
+        name: ModelConfig(Price(price, price), onboarding_pulls=pulls * (name != "a"))
+        for name, price in zip("abc", (1, 2, 3), strict=True)
+    }
+    knobs = knobs_for("live", {"epsilon": epsilon})
+    engine = Engine.start(RouterConfig(models, None, 3, "live", knobs))
+    for i in range(30):
+        record = engine.decide(str(i), X, now=float(i))
+        engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
+    candidates = engine.decide("asked", X, now=30.0).candidates
+    assert candidates is not None
+    rng = np.random.default_rng(0)
+    drawn: Counter[int] = Counter()
+    logged: dict[int, float] = {}
+    for _ in range(DRAWS):
+        choice = choosing.choose(engine.state.arms, candidates, knobs=knobs, rng=rng)
+        drawn[choice.k] += 1
+        assert logged.setdefault(choice.k, choice.propensity) == choice.propensity
+    for k, count in drawn.items():
+        deviation = np.sqrt(logged[k] * (1.0 - logged[k]) / DRAWS)
+        assert count / DRAWS == pytest.approx(logged[k], abs=5.0 * deviation + 1e-12)
+    if epsilon > 0.0:
+        assert len(drawn) == 3
