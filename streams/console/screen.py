@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from streams.console.alerts import sentence
 from streams.console.board import Board
 from streams.console.output import usd
 
@@ -26,9 +28,7 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
         progress.add_column(justify="right", no_wrap=True)
         progress.add_row(ProgressBar(total=total, completed=board.decided), f"{board.decided:,} of {total:,} decided")
         rows.append(progress)
-    numbers = Table.grid(padding=(0, 4))
-    numbers.add_row(_flow(board, now), _money(board))
-    rows += [numbers, _models(board)]
+    rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
         reasons = ", ".join(f"{reason} {count}" for reason, count in board.dead_letters.most_common())
@@ -73,12 +73,7 @@ def as_json(board: Board, *, now: float) -> dict[str, Any]:
 
 def alert_lines(board: Board) -> list[str]:
     """Return the last alerts, a sentence each."""
-    lines = []
-    for alert in board.alerts:
-        whom = f" {alert.model}" if alert.model else ""
-        what = f" {alert.signal} {alert.direction}" if alert.signal else ""
-        lines.append(f"{alert.observed_at:%H:%M:%S} {alert.kind.value}{whom}{what}, size {alert.size:+.3g}")
-    return lines
+    return [f"{alert.observed_at:%H:%M:%S} {sentence(alert)}." for alert in board.alerts]
 
 
 def _flow(board: Board, now: float) -> RenderableType:
@@ -110,7 +105,7 @@ def _money(board: Board) -> RenderableType:
 def _models(board: Board) -> RenderableType:
     grid = _grid("Models (share of the last 500)")
     for at, (model, share) in enumerate(board.shares.items()):
-        bar = Text("█" * max(1, round(share * 40)), style=COLOURS[at % len(COLOURS)])
+        bar = Text("█" * max(1, round(share * 24)), style=COLOURS[at % len(COLOURS)])
         grid.add_row(_short(model), Text.assemble(bar, f" {share:.0%}"))
     return grid
 

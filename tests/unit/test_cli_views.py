@@ -6,6 +6,7 @@ import io
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from schemas import (
@@ -20,6 +21,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from streams.console import screen
+from streams.console.alerts import sentence
 from streams.console.board import Board
 from streams.console.decision import explain_decision
 
@@ -161,11 +163,11 @@ def test_the_drawing_shows_every_number_of_the_board() -> None:
         "75%",
         "25%",
         "orphan_cost 1",
-        "drift large reward down",
+        "large: quality fell by 0.31",
     ):
         assert part in shown
     assert "orphan_cost 1" in shown
-    assert "drift large reward down" in shown
+    assert "large: quality fell by 0.31" in shown
 
 
 def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
@@ -205,3 +207,40 @@ def test_a_repeat_without_candidates_is_explained_without_a_table() -> None:
     shown = text(explain_decision(decision(1, candidates=None, repeat=True)))
     assert "with the first one" in shown
     assert "answered again" in shown
+
+
+def alert(kind: str, **fields: Any) -> AlertRaised:
+    known = {"model": "large", "direction": "up", "size": 1.0, "evidence": {}, **fields}
+    return AlertRaised(router_id="r", kind=AlertKind(kind), since=NOON, observed_at=NOON, **known)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (alert("drift", signal="reward", size=0.2, evidence={"rewards": 41}), "large: quality rose by 0.20, seen in 41 rewards"),
+        (
+            alert("drift", signal="cost", evidence={"factor": 2.24, "bills": 7}),
+            "large: a call costs 2.2 times what it did, seen in 7 bills",
+        ),
+        (alert("drift", signal="cost", direction="down"), "large: cost fell"),
+        (alert("recovered", signal="reward"), "large: as good as before again"),
+        (
+            alert("cap_reached", model=None, evidence={"cap_usd": 5.0, "seconds": 3600.0}),
+            "a cap in dollars is used up ($5 an hour)",
+        ),
+        (alert("budget_unreachable", size=1.3, evidence={"cheapest_usd": 0.002}), "costs 1.3 times the budget ($0.002 a request)"),
+    ],
+)
+def test_an_alert_is_a_sentence(raised: AlertRaised, said: str) -> None:
+    assert said in sentence(raised)
+
+
+def test_a_board_fits_a_narrow_terminal() -> None:
+    shown = text(screen.draw(busy_board(), now=2.0), width=70)
+    assert "budget/request" in shown
+    assert "…" not in shown
+
+
+def test_every_kind_of_alert_has_a_sentence() -> None:
+    for kind in AlertKind:
+        assert len(sentence(alert(kind.value, evidence={"needed_usd": 0.5}))) > 10
