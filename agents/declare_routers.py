@@ -11,6 +11,7 @@ from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.messages import headers_of
 from agents.parking import Parked
+from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
 from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
 from agents.route_requests import route_waiting
@@ -62,7 +63,7 @@ async def declare_routers(source: Source, service: Service) -> None:
         await service.clear()
         for portion in portions(declarations, lambda d: service.room + 1 if d.declared is None else d.weight, room=service.room):
             async with service.batch():
-                declared += [(d.message.partition, d.router_id) for d in portion if _apply(d, service, answers)]
+                declared += [(d.message.partition, d.router_id) for d in portion if _put_in_force(d, service, answers)]
                 overtaken += _overtaken(answers, service)
                 service.reached(messages if portion[-1] is declarations[-1] else [d.message for d in portion])
             await service.clear()  # a router that comes again finds nothing of the one before
@@ -115,8 +116,13 @@ async def _priors(declared: RouterDeclared | None, service: Service) -> dict[str
     }
 
 
-def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
+def _put_in_force(declaration: Declaration, service: Service, answers: Answers) -> bool:
     """Put one declaration in force and tell whether it was."""
+    with on_behalf_of(declaration.message):
+        return _apply(declaration, service, answers)
+
+
+def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):

@@ -10,6 +10,7 @@ from agents.answers import Answers
 from agents.contexts import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
+from agents.poison import on_behalf_of
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service, Source
 from agents.shard import Shard
@@ -36,7 +37,8 @@ async def book_all(source: Source, schema: type[CostReported] | type[RewardObser
             for message, _ in batch.refused:
                 service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
             for taken in batch.taken:
-                book(taken, service, answers, x=contexts.get((taken.event.router_id, taken.event.request_id)))
+                with on_behalf_of(taken.message):
+                    book(taken, service, answers, x=contexts.get((taken.event.router_id, taken.event.request_id)))
             service.reached(messages)
         await service.answer(answers)
 

@@ -8,19 +8,16 @@ from agents import feedback
 from agents.answers import Answers
 from agents.in_force import repeat
 from agents.parking import Parked
+from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
 from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import alert_raised, lambda_updated
 from router_state.alert import Alert
-from router_state.events import Aged, Crowded, Event, Waited
 from schemas.event import encode
 
 log = logging.getLogger(__name__)
-
-ROUTERS_PER_SWEEP = 200
-REQUESTS_PER_SWEEP = 10_000
 
 
 async def resume(service: Service) -> None:
@@ -44,15 +41,20 @@ async def hold_back(service: Service) -> None:
 
 async def end_waits(service: Service) -> None:
     """Refuse the parked events whose time is up and of which nothing will come."""
-    hopeless = [parked for shard in service.shards.values() for parked in _hopeless(shard, service)]
-    for portion in portions(hopeless, lambda parked: len(parked.value or b""), room=service.room):
+
+    async def step(portion: list[Parked]) -> None:
         answers = Answers()
         async with service.batch():
             for parked in portion:
                 shard = service.shards.get(parked.partition)
                 if shard is not None and shard.parking.is_waiting(parked) and not _is_being_answered(parked, shard):
-                    feedback.give_up(shard, parked, service, answers)
+                    with on_behalf_of(parked):
+                        feedback.give_up(shard, parked, service, answers)
         await service.answer(answers)
+
+    hopeless = [parked for shard in service.shards.values() for parked in _hopeless(shard, service)]
+    for portion in portions(hopeless, lambda parked: len(parked.value or b""), room=service.room):
+        await try_alone(portion, step, service.give_up)
 
 
 def _hopeless(shard: Shard, service: Service) -> list[Parked]:
@@ -76,64 +78,6 @@ def _hopeless(shard: Shard, service: Service) -> list[Parked]:
 def _is_being_answered(parked: Parked, shard: Shard) -> bool:
     """Tell whether an event is a request whose router is known by now."""
     return parked.request_id is None and parked.router_id in shard
-
-
-async def sweep(service: Service, cursor: dict[int, int]) -> None:
-    """Expire commitments and forget old requests of the next few routers; `cursor` remembers where each shard's turn is.
-
-    Bounded for each shard, so that the batch fits into one record batch and is soon over.
-    """
-    now = service.clock()
-    if service.memory.look(service.states.size):
-        _warn_of_memory(service)
-    async with service.batch():
-        for number, shard in service.shards.items():
-            router_ids = list(shard)
-            start = cursor.get(number, 0) if cursor.get(number, 0) < len(router_ids) else 0
-            left = REQUESTS_PER_SWEEP
-            for router_id in router_ids[start : start + ROUTERS_PER_SWEEP]:
-                left -= _sweep_router(shard, router_id, now, service, limit=left)
-                start += 1
-                if left <= 0:
-                    break
-            cursor[number] = start
-
-
-def _sweep_router(shard: Shard, router_id: str, now: float, service: Service, *, limit: int) -> int:
-    """Expire and forget, at most `limit` requests; return how many that were."""
-    if shard.engine(router_id) is None:  # set aside
-        return 0
-    limits, left = service.limits, limit
-    for what in ("expired", "forgotten", "forgotten_early"):
-        event: Event
-        match what:
-            case "expired":
-                event = Waited(left)
-            case "forgotten":
-                event = Aged(now - limits.context_ttl, left)
-            case _:
-                event = Crowded(_may_stay(shard, router_id, service), left)
-        moved = len(shard.apply(router_id, event, now=now).records)
-        service.count(what, moved)
-        left -= moved
-    return limit - left
-
-
-def _may_stay(shard: Shard, router_id: str, service: Service) -> int:
-    remembered, most = shard.remembers(router_id), service.limits.requests_per_router
-    return min(service.memory.keep(remembered), remembered if most is None else most)
-
-
-def _warn_of_memory(service: Service) -> None:
-    """Say that requests will soon be forgotten before their time, to the router that has the most of them."""
-    part, now = service.memory.part, service.clock()
-    counts = {router_id: shard.remembers(router_id) for shard in service.shards.values() for router_id in shard}
-    log.warning("remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are forgotten early", 100 * part)
-    if counts:
-        router_id = max(counts, key=counts.__getitem__)
-        evidence = {"requests": counts[router_id], "of_all": sum(counts.values()), "limit_bytes": service.limits.memory_bytes}
-        alert = Alert("memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence)
-        service.alerts.append((router_id, alert))
 
 
 async def publish(service: Service) -> None:

@@ -14,6 +14,12 @@ class Refusal(Exception):
     retriable = False
 
 
+class InternalError(Refusal):
+    """The worker failed on one event; the batch was rolled back, and the event may be tried again."""
+
+    reason = Reason.INTERNAL_ERROR
+
+
 class UnknownRouter(Refusal):
     """No router of this id was declared in time."""
 

@@ -13,6 +13,7 @@ from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.messages import trace_of_message
 from agents.parking import Parked
+from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
 from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
 from agents.service import Service, Source
@@ -51,7 +52,8 @@ async def route_requests(source: Source, service: Service) -> None:
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for request in await prepare(prepared, service):  # again: a router may have been declared meanwhile
-                decide(request, service, answers)
+                with on_behalf_of(request.message):
+                    decide(request, service, answers)
             service.reached(messages)
         await service.answer(answers)
 
@@ -181,13 +183,18 @@ def _parked(request: Prepared, service: Service, error: Any) -> Parked:
 
 async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
     """Answer the requests that waited for routers which are declared now."""
-    waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
-    for portion in portions(waiting, lambda parked: 1, room=service.limits.batch_size):
+
+    async def step(portion: list[Parked]) -> None:
         batch = take_in(portion, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
         prepared = await prepare([Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service)
         answers = Answers()
         async with service.batch():
             for request in await prepare(prepared, service):
                 if service.shard(request.message.partition).parking.is_waiting(request.message):
-                    decide(request, service, answers)
+                    with on_behalf_of(request.message):
+                        decide(request, service, answers)
         await service.answer(answers)
+
+    waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
+    for portion in portions(waiting, lambda parked: 1, room=service.limits.batch_size):
+        await try_alone(portion, step, service.give_up)

@@ -19,8 +19,9 @@ from agents.contexts import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.memory import Memory
 from agents.parking import Parked
+from agents.poison import try_alone
 from agents.portions import arm_bytes, portions
-from agents.refusals import Refused
+from agents.refusals import InternalError, Refused
 from agents.requests import Table
 from agents.shard import Shard
 from router_state.config import Prior
@@ -39,6 +40,8 @@ class States(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    def roll_back(self) -> None: ...
 
 
 class Source(Protocol):
@@ -177,15 +180,29 @@ class Service:
             for parked in delivered:
                 if parked.partition in self.shards:
                     self.shards[parked.partition].unpark(parked)
-            yield
-            for number, shard in self.shards.items():
-                for router_id, changes in shard.write().items():
-                    self.unpublished.add((number, router_id))
-                    self.alerts += [(router_id, alert) for alert in changes.alerts]
+            try:
+                yield
+                for number, shard in self.shards.items():
+                    for router_id, changes in shard.write().items():
+                        self.unpublished.add((number, router_id))
+                        self.alerts += [(router_id, alert) for alert in changes.alerts]
+            except InternalError:
+                self._roll_back()
+                raise
             contexts = [item for shard in self.shards.values() for item in shard.take_contexts()]
             if self.contexts is not None and contexts:
                 await self.contexts.put(contexts)
             await self.commit()
+
+    def _roll_back(self) -> None:
+        """Go on from what is durable, as after a crash: an event has failed, and nobody knows what it has moved."""
+        self.states.roll_back()
+        for number, before in list(self.shards.items()):
+            self.shards[number] = shard = Shard(self.states.partition(number))
+            shard.take_over(before)
+            self.undelivered += [parked for parked in shard.parking if parked.refused]
+        self._delivered = []
+        self.interrupted = True
 
     async def clear(self) -> None:
         """Delete what routers that are gone have left, as much at once as a record batch holds; a crash is gone on from."""
@@ -271,4 +288,18 @@ class Service:
         with fatal():
             async for messages in source.batches():
                 for portion in portions(messages, self._weight, room=self.room):
-                    await step(portion)
+                    await try_alone(portion, step, self._give_up)
+
+    async def _give_up(self, message: Any, error: InternalError) -> None:
+        """Refuse a message on which this worker fails."""
+        router_id, private = (message.key or b"").decode(errors="replace"), message.topic == self.topic["requests"]
+        await self.give_up(Parked.of(message, error, router_id=router_id, private=private), error)
+
+    async def give_up(self, parked: Parked, error: InternalError) -> None:
+        """Refuse an event on which this worker fails; its offset is contained from then on."""
+        answers = Answers()
+        async with self.batch():
+            self.refuse_later(parked, error, answers)
+            self.shards[parked.partition].reached(parked.topic, parked.offset)
+        self.count("internal_error")
+        await self.answer(answers)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import zlib
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import orjson
 
@@ -32,6 +34,8 @@ class ForeignState(Exception):
     retriable = False
 
 
+WARM_AT_ONCE = 500
+"""Requests of a router that are unpacked before others of the event loop have their turn: some milliseconds."""
 DAMAGE = (
     RouterStateError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error,
 )  # fmt: skip
@@ -55,6 +59,7 @@ class Shard:
         self._engines: dict[str, Engine] = {}
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
+        self._outlines: dict[str, list[snapshot.Outline]] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
@@ -88,6 +93,14 @@ class Shard:
         """Raise ForeignState where it contains events of other topics than these."""
         if foreign := sorted(self.watermarks.keys() - set(topics)):
             raise ForeignState(f"partition {self.number} of the changelog has the state of {', '.join(foreign)}: look at PB_APP_ID")
+
+    def take_over(self, before: Shard) -> None:
+        """Take over what the table does not hold from the shard that was indexed before: requests that wait."""
+        held = {(parked.topic, parked.offset): parked.value for parked in before.parking}
+        for parked in self.parking:
+            if parked.value is None and (value := held.get((parked.topic, parked.offset))) is not None:
+                self.parking.add(replace(parked, value=value))
+        self.requests_seen_at = before.requests_seen_at
 
     def contains(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
@@ -243,16 +256,51 @@ class Shard:
             topic, _, offset = part.rpartition("/")
             return Parked.lost(topic, self.number, int(offset), router_id=router_id, why=f"{type(error).__name__}: {error}")
 
+    def is_warm(self, router_id: str) -> bool:
+        """Tell whether a router is unpacked, or soon would be."""
+        return router_id in self._engines or len(self._request_ids.get(router_id, ())) < WARM_AT_ONCE
+
+    async def warm(self, router_id: str) -> None:
+        """Unpack a router without holding the event loop for long: one that remembers 100,000 requests takes a second."""
+        if self.is_warm(router_id):
+            return
+        found: list[snapshot.Outline] = []
+        try:
+            for number, request_id in enumerate(list(self._request_ids[router_id])):
+                found.append(self._outline(router_id, request_id))
+                if number % WARM_AT_ONCE == WARM_AT_ONCE - 1:
+                    await asyncio.sleep(0)
+                    if router_id in self._engines or router_id not in self._request_ids:
+                        return  # somebody needed it at once, or let it go
+        except DAMAGE:
+            return  # `engine` says so
+        self._outlines[router_id] = found
+        try:
+            self.engine(router_id)
+        finally:
+            self._outlines.pop(router_id, None)
+
+    def _outline(self, router_id: str, request_id: str) -> snapshot.Outline:
+        return snapshot.outline(request_id, self.table.get(keys.key(keys.REQUEST, router_id, request_id)) or b"")
+
     def _unpack(self, router_id: str) -> Engine:
-        requests = Requests(self.table, router_id, self._request_ids[router_id])
-        ordered = sorted(((request_id, requests[request_id]) for request_id in requests), key=lambda item: item[1].seq)
-        self._request_ids[router_id].clear()
-        self._request_ids[router_id].update(dict.fromkeys(request_id for request_id, _ in ordered))
+        request_ids = self._request_ids[router_id]
+        outlines = self._outlines.get(router_id)
+        if outlines is None:  # what was outlined before can't have changed: nothing moves requests but an engine
+            outlines = [self._outline(router_id, request_id) for request_id in request_ids]
+        outlines.sort(key=lambda outline: outline.seq)
         state = snapshot.unpack(
             lambda name: self.table.get(_key_of(router_id, name)) or b"",
-            {request_id: r.decided_at for request_id, r in ordered if r.bill is None and not r.expired},
+            {outline.request_id: outline.decided_at for outline in outlines if outline.is_awaited},
         )
-        return Engine(state, requests)
+        request_ids.clear()
+        request_ids.update(dict.fromkeys(outline.request_id for outline in outlines))
+        return Engine(state, Requests(self.table, router_id, request_ids))
+
+    def size_of(self, router_id: str, changes: Changes) -> int:
+        """Return about how many bytes the records of these changes take in a batch of the changelog."""
+        keyed = ((keys.key(keys.REQUEST, router_id, name), record) for name, record in changes.records.items())
+        return sum(2 * (len(at) + TOMBSTONE_BYTES) + len((record and self.table.get(at)) or b"") for at, record in keyed)
 
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}

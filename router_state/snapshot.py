@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from msgspec import structs
@@ -228,6 +228,24 @@ def pack_record(record: RequestRecord) -> bytes:
             default=structs.astuple,
         )
     )
+
+
+class Outline(NamedTuple):
+    """What a router's books need of a request."""
+
+    request_id: str
+    seq: int
+    decided_at: float
+    is_awaited: bool
+
+
+def outline(request_id: str, data: bytes) -> Outline:
+    """Return what the books need of a packed request, without unpacking the rest. Raises CorruptSnapshot."""
+    with reading("request"):
+        fields = loads(data)
+        bill, _, expired = fields[len(RECORD_SCALARS) + 2 : len(RECORD_SCALARS) + 5]
+        seq, decided_at = fields[RECORD_SCALARS.index("seq")], fields[RECORD_SCALARS.index("decided_at")]
+        return Outline(request_id, seq, decided_at, bill is None and not expired)
 
 
 def unpack_record(data: bytes) -> RequestRecord:

@@ -15,6 +15,7 @@ from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
 from agents.service import Limits, Service
+from agents.sweep import Sweep
 from streams.log.partitioner import partition_of
 from streams.service.worker import TOPICS
 from streams.settings import Settings
@@ -107,7 +108,7 @@ class MemoryWorker:
         """Do what the timers do."""
         await housekeeping.resume(self.service)
         await housekeeping.end_waits(self.service)
-        await housekeeping.sweep(self.service, {})
+        await Sweep(self.service).round()
         await housekeeping.publish(self.service)
 
     def table(self, number: int) -> dict[bytes, bytes]:

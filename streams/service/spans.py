@@ -151,6 +151,7 @@ class TracedStates:
         self._states = states
         self._spans = spans
         self.partition = states.partition
+        self.roll_back = states.roll_back
 
     @property
     def size(self) -> int:

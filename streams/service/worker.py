@@ -18,6 +18,7 @@ from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
 from agents.route_requests import route_requests
 from agents.service import Limits, Service, Source
+from agents.sweep import Sweep
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
@@ -178,13 +179,13 @@ def _register(app: App, service: Service) -> None:
     for name, agent in SOURCES.items():
         source = MeasuredSource(app.source(name), topic=name, metrics=app.metrics, spans=app.spans)
         app.task(_fed(agent, source, service))
-    cursor: dict[int, int] = {}
+    sweep = Sweep(service)
     for seconds, duty in (
         (PUBLISH_EVERY, lambda: housekeeping.publish(service)),
         (HOLD_BACK_EVERY, lambda: housekeeping.hold_back(service)),
         (END_WAITS_EVERY, lambda: housekeeping.resume(service)),
         (END_WAITS_EVERY, lambda: housekeeping.end_waits(service)),
-        (SWEEP_EVERY, lambda: housekeeping.sweep(service, cursor)),
+        (SWEEP_EVERY, sweep.round),
     ):
         app.timer(seconds)(_fatal(app, duty))
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.boundary import BoundaryError
+
 #: Written by a new owner before it acts; no other key may start with this byte.
 FENCE = b"\x00"
 
@@ -15,7 +17,7 @@ RECORD_BYTES = 200
 Changes = Mapping[bytes, bytes | None]
 
 
-class TableError(Exception):
+class TableError(BoundaryError):
     """Base of the table's errors; all of them end the process, a restart recovers from the log."""
 
     reason = "table"
@@ -54,6 +56,8 @@ class Partition:
     size: int = 0
     #: First bytes of keys that are on the log only: another store holds them.
     log_only: bytes = b""
+    #: What the records were before the batch being written, None of those that were not there.
+    _before: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def get(self, key: bytes) -> bytes | None:
         """Return a record's value, or None."""
@@ -64,13 +68,29 @@ class Partition:
         self._may_change(key)
         self.dirty[key] = value
         if key[:1] not in self.log_only:
+            self._before.setdefault(key, self.records.get(key))
             self._keep(key, value)
 
     def delete(self, key: bytes) -> None:
         """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
         self._may_change(key)
+        before = self.records.get(key)
         if self._drop(key) or key[:1] in self.log_only:
+            self._before.setdefault(key, before)
             self.dirty[key] = None
+
+    def settle(self) -> None:
+        """Note that the batch is on the log."""
+        self.dirty, self._before = {}, {}
+
+    def roll_back(self) -> None:
+        """Have the records again as they were before the batch."""
+        for key, value in self._before.items():
+            if value is None:
+                self._drop(key)
+            else:
+                self._keep(key, value)
+        self.settle()
 
     def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         """Return all records under a prefix; reads every key, so only for when a partition was recovered."""

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from agents.refusals import InternalError
 from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost, TableError
 
 Publish = Callable[[int, Changes, int], Awaitable[int]]
@@ -98,10 +99,17 @@ class States:
                 if any(partition.dirty for partition in self):
                     raise NotWriting("changes were left without a commit")
             except BaseException as error:
-                self._broken = error
+                # What was rolled back left nothing behind; whoever may try again.
+                if not isinstance(error, InternalError) or any(partition.dirty for partition in self):
+                    self._broken = error
                 raise
             finally:
                 self._open(False)
+
+    def roll_back(self) -> None:
+        """Have everything again as it was before the batch being written."""
+        for partition in self:
+            partition.roll_back()
 
     async def commit(self) -> Committed:
         """Write each changed partition as one record batch, and return when all are on the log.
@@ -115,7 +123,7 @@ class States:
         await asyncio.gather(*(self._write(partition, partition.dirty, partition.epoch) for partition in changed))
         records = sum(len(partition.dirty) for partition in changed)
         for partition in changed:
-            partition.dirty = {}
+            partition.settle()
         return Committed(len(changed), records, size)
 
     def recovers_from(self, number: int) -> int:

@@ -1,0 +1,69 @@
+"""An event on which the worker fails: it has three lives, then it is refused, and all others go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from agents.boundary import BoundaryError
+from agents.refusals import InternalError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LIVES = 3
+"""Times that an event is tried alone: a defect that depends on more than the event has a chance to pass."""
+
+
+@contextmanager
+def on_behalf_of(source: Any) -> Iterator[None]:
+    """Say of what escapes that it is this event's: it concerns no other one. What ends the process still does.
+
+    Args:
+        source: a message or a parked event, with topic, partition and offset; or what is moved in words.
+
+    Raises:
+        InternalError: quotes nothing of the event.
+    """
+    try:
+        yield
+    except (BoundaryError, InternalError):
+        raise
+    except Exception as error:
+        where = source if isinstance(source, str) else f"{source.topic}-{source.partition}@{source.offset}"
+        log.exception("failed on %s", where)
+        raise InternalError(f"{type(error).__name__} in the worker; its log has the trace") from error
+
+
+async def try_alone(
+    items: Sequence[T], step: Callable[[list[T]], Awaitable[None]], give_up: Callable[[T, InternalError], Awaitable[None]]
+) -> None:
+    """Do a step for all items together; where that fails for one of them, for each alone, and give those up that fail again.
+
+    Args:
+        step: raises InternalError when it has failed; then it has changed nothing.
+        give_up: called with an item that has failed as often as it has lives.
+    """
+    try:
+        await step(list(items))
+    except InternalError as error:
+        for item in items:
+            await _alone(item, step, give_up, error)
+
+
+async def _alone(
+    item: T,
+    step: Callable[[list[T]], Awaitable[None]],
+    give_up: Callable[[T, InternalError], Awaitable[None]],
+    error: InternalError,
+) -> None:
+    for _ in range(LIVES):
+        try:
+            await step([item])
+            return
+        except InternalError as again:
+            error = again
+    await give_up(item, error)

@@ -1,0 +1,130 @@
+"""Go round the routers: expire commitments, forget old requests; in portions that are small in bytes and soon over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.poison import on_behalf_of
+from agents.refusals import InternalError
+from agents.service import Service
+from agents.shard import Shard
+from router_state.alert import Alert
+from router_state.events import Aged, Crowded, Event, Waited
+
+log = logging.getLogger(__name__)
+
+ROUTERS_PER_ROUND = 200
+"""Routers of a partition whose turn comes in one round."""
+REQUESTS_PER_ROUND = 10_000
+"""Requests of a router that one round moves at most."""
+REQUESTS_AT_ONCE = 100
+"""Requests that are moved between two looks at the clock; with 64 models a record of them takes 5 kB and some 50 µs."""
+SECONDS_AT_ONCE = 0.01
+"""Of the event loop that a portion takes before it is written and all others go on."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A router's turn: how many requests it may still move, and how many the router may keep, once that is known."""
+
+    number: int
+    router_id: str
+    left: int = REQUESTS_PER_ROUND
+    keep: int | None = None
+
+
+class Sweep:
+    """Remembers where each partition's turn is.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, service: Service, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._service = service
+        self._clock = clock
+        self._cursor: dict[int, int] = {}
+
+    async def round(self) -> None:
+        """Sweep the next few routers of each partition."""
+        if self._service.memory.look(self._service.states.size):
+            self._warn_of_memory()
+        turns = deque(turn for number in list(self._service.shards) for turn in self._turns(number))
+        while turns:
+            shard = self._service.shards.get(turns[0].number)
+            if shard is not None:
+                await shard.warm(turns[0].router_id)
+            try:
+                async with self._service.batch():
+                    self._portion(turns)
+            except InternalError:
+                turns.popleft()  # it was logged; all others go on, and its turn comes again
+            await asyncio.sleep(0)
+
+    def _turns(self, number: int) -> list[_Turn]:
+        router_ids = list(self._service.shards[number])
+        start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
+        self._cursor[number] = start + ROUTERS_PER_ROUND
+        return [_Turn(number, router_id) for router_id in router_ids[start : start + ROUTERS_PER_ROUND]]
+
+    def _portion(self, turns: deque[_Turn]) -> None:
+        """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its turn."""
+        started, room, first = self._clock(), self._service.room // 4, True
+        while turns and room > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
+            turn = turns[0]
+            shard = self._service.shards.get(turn.number)
+            if shard is not None and not first and not shard.is_warm(turn.router_id):
+                return
+            limit = min(turn.left, REQUESTS_AT_ONCE)
+            moved, size = (0, 0) if shard is None else self._step(shard, turn, limit=limit)
+            room, first = room - size, False
+            turn.left -= moved
+            if moved < limit or turn.left <= 0:
+                turns.popleft()
+
+    def _step(self, shard: Shard, turn: _Turn, *, limit: int) -> tuple[int, int]:
+        """Expire and forget at most `limit` requests of a router; return how many, and about how many bytes that writes."""
+        router_id, left, size = turn.router_id, limit, 0
+        if shard.engine(router_id) is None:  # dropped, or set aside
+            return 0, 0
+        now = self._service.clock()
+        with on_behalf_of(f"the sweep of router {router_id}"):
+            for what in ("expired", "forgotten", "forgotten_early"):
+                changes = shard.apply(router_id, self._event(what, shard, turn, limit=left), now=now)
+                size += shard.size_of(router_id, changes)
+                self._service.count(what, len(changes.records))
+                left -= len(changes.records)
+        return limit - left, size
+
+    def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int) -> Event:
+        limits = self._service.limits
+        match what:
+            case "expired":
+                return Waited(limit)
+            case "forgotten":
+                return Aged(self._service.clock() - limits.context_ttl, limit)
+            case _:
+                if turn.keep is None:  # once a turn: its share of what the last look at the memory has found too much
+                    remembered, most = shard.remembers(turn.router_id), limits.requests_per_router
+                    turn.keep = min(self._service.memory.keep(remembered), remembered if most is None else most)
+                return Crowded(turn.keep, limit)
+
+    def _warn_of_memory(self) -> None:
+        """Say that requests will soon be forgotten before their time, to the router that has the most of them."""
+        service = self._service
+        part, now = service.memory.part, service.clock()
+        counts = {router_id: shard.remembers(router_id) for shard in service.shards.values() for router_id in shard}
+        log.warning(
+            "remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are forgotten early", 100 * part
+        )
+        if counts:
+            router_id = max(counts, key=counts.__getitem__)
+            limit_bytes = service.limits.memory_bytes
+            evidence = {"requests": counts[router_id], "of_all": sum(counts.values()), "limit_bytes": limit_bytes}
+            alert = Alert("memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence)
+            service.alerts.append((router_id, alert))

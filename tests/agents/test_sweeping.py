@@ -1,0 +1,88 @@
+"""A sweep is small in bytes and holds nobody up, however many requests expire at once and however many models there are."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from agents import keys
+from agents.sweep import REQUESTS_AT_ONCE, Sweep
+from router_state import snapshot
+from streams.settings import Settings
+from tests.agents.test_crashes import CONTEXT, HOME, Log
+from tests.agents.test_letting_routers_go import Dying
+from tests.audit_world import router
+
+SETTINGS = Settings(prefix="pb.", app_id="sweep", partitions=1, changelog_batch_bytes=2**20)
+MANY = 3_000
+MODELS = {f"model-{k:02}": {"input_price_per_m": 0.1 + k, "output_price_per_m": 0.2 + k, "onboarding_pulls": 0} for k in range(64)}
+
+
+async def crowded(requests: int) -> Dying:
+    """Return a worker whose one router of 64 models awaits this many bills."""
+    worker, log = Dying(SETTINGS), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router(HOME, models=MODELS))])
+    await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    record = snapshot.unpack_record(worker.table(0)[keys.key(keys.REQUEST, HOME, "r")])
+    for start in range(1, requests, 100):
+        async with worker.states.writing():
+            for number in range(start, min(start + 100, requests)):
+                record.seq = number + 1
+                worker.states.partition(0).put(keys.key(keys.REQUEST, HOME, f"r-{number:05}"), snapshot.pack_record(record))
+            await worker.states.commit()
+    after = Dying(SETTINGS)
+    await after.start(worker)
+    after.clock.now += 3600.0
+    return after
+
+
+class Slow:
+    """A clock by which each look has taken long."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.02
+        return self.now
+
+
+async def test_requests_that_expire_at_once_are_written_in_batches_that_fit() -> None:
+    worker = await crowded(MANY)
+    worker.sizes.clear()
+    await Sweep(worker.service).round()
+    engine = worker.service.shards[0].engine(HOME)
+    assert engine is not None and (engine.state.expired, engine.state.in_flight) == (MANY, 0)
+    assert sum(worker.sizes) > SETTINGS.changelog_batch_bytes > max(worker.sizes)
+
+
+async def test_others_have_their_turn_while_a_sweep_goes_on() -> None:
+    worker = await crowded(MANY)
+    written = len(worker.sizes)
+    sweeping = asyncio.create_task(Sweep(worker.service, clock=Slow()).round())
+    turns, moved = 0, [0]
+    while not sweeping.done():
+        await asyncio.sleep(0)
+        turns += 1
+        engine = worker.service.shards[0]._engines.get(HOME)
+        moved.append(0 if engine is None else engine.state.expired)
+    assert moved[-1] == MANY
+    assert max(later - before for before, later in pairwise(moved)) <= REQUESTS_AT_ONCE
+    assert len(worker.sizes) - written >= MANY // REQUESTS_AT_ONCE
+
+
+@pytest.mark.parametrize("interferes", [False, True])
+async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: bool) -> None:
+    worker = await crowded(MANY)
+    shard = worker.service.shards[0]
+    warming = asyncio.create_task(shard.warm(HOME))
+    await asyncio.sleep(0)
+    assert HOME not in shard._engines and not warming.done()
+    if interferes:
+        assert shard.engine(HOME) is not None
+    await warming
+    engine = shard.engine(HOME)
+    assert engine is not None
+    assert (engine.state.in_flight, next(iter(engine.records)), len(engine.records)) == (MANY, "r", MANY)
