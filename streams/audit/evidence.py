@@ -18,6 +18,7 @@ from streams.history.records import Record
 from streams.state.partition import EPOCH, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
+INGEST = "ingest"
 OMITTED = "pb.value_omitted"
 
 
@@ -55,6 +56,8 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
                 letter = DeadLetter.from_headers((name, value.encode()) for name, value in record.headers.items())
             except MalformedEvent as error:
                 findings.violation(Kind.MALFORMED, where, str(error))
+                continue
+            if letter.stage == INGEST:  # of a topic that is not the service's
                 continue
             place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
             omitted = OMITTED in record.headers

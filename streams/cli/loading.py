@@ -17,6 +17,8 @@ COMMANDS = {
     "topics": ("topics", "Create the service's topics, or check them."),
     "worker": ("service", "Run one worker until SIGTERM or Ctrl-C."),
     "gateway": ("gateway", "Answer HTTP: decisions, bills and rewards under /v1/routers/ID."),
+    "convert": ("ingest", "Show which events somebody else's payload makes."),
+    "ingest": ("ingest", "Write the bills and labels of somebody else's topic to this service's."),
     "models": ("models", "Add, reprice, remove and list the models of a router."),
     "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
     "routers": ("routers", "Show, compare and declare whole routers, or let one go."),
@@ -37,7 +39,7 @@ COMMANDS = {
     "completion": ("completion", "Print what lets a shell complete these commands."),
 }
 """By name: the module under `streams.cli`, and what the command does. In the order of a first use."""
-STAYING = {"worker", "gateway", "broker"}
+STAYING = {"worker", "gateway", "broker", "ingest"}
 
 
 class Loading(dict[str, click.Command]):

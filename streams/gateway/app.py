@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import FastAPI, Path, Query, Request, Security
@@ -29,6 +29,7 @@ from streams.settings import Settings
 JSON = "application/json"
 RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 Timeout = Annotated[float | None, Query(gt=0, description="Seconds to wait for a decision, up to the gateway's own limit")]
+Form = Literal["otel", "litellm", "langfuse", "cloudevents"]
 Fallback = Annotated[str | None, Query(min_length=1, max_length=200, description="The model to answer with when none comes")]
 
 
@@ -52,6 +53,7 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
         app.add_exception_handler(kind, handler)
     _add_decisions(app, door)
     _add_reports(app, door)
+    _add_ingest(app, door)
     _add_health(app, door)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     return app
@@ -118,6 +120,18 @@ def _add_reports(app: FastAPI, door: Door) -> None:
         bodies, _ = await door.events(request, router_id)
         await door.deliver(events.rewards(router_id, bodies))
         return _accepted(len(bodies))
+
+
+def _add_ingest(app: FastAPI, door: Door) -> None:
+    guarded: dict[str, Any] = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
+
+    @app.post("/v1/routers/{router_id}/ingest/{form}", **guarded, **documented.reports("Foreign"))
+    async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
+        """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a whole or not at all."""
+        reports = events.foreign(router_id, form, await door.body(request, router_id), dict(request.headers))
+        door.admit_reports(request, router_id, reports)
+        await door.deliver(reports)
+        return _accepted(len(reports))
 
 
 def _add_health(app: FastAPI, door: Door) -> None:

@@ -23,7 +23,7 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, 
         Problem: it is too large, too slow, no JSON, or neither an object nor an array of some objects.
     """
     try:
-        found = orjson.loads(await _read(request, bounds))
+        found = orjson.loads(await read_body(request, bounds))
     except orjson.JSONDecodeError as error:
         raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
     events = found if isinstance(found, list) else [found]
@@ -34,7 +34,8 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, 
     return events, isinstance(found, list)
 
 
-async def _read(request: Request, bounds: Bounds) -> bytes:
+async def read_body(request: Request, bounds: Bounds) -> bytes:
+    """Return a request's body. Raises Problem: it is too large or too slow."""
     too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
     declared = request.headers.get("content-length", "0")
     if not declared.isdigit() or int(declared) > bounds.body_bytes:

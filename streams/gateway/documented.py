@@ -72,6 +72,7 @@ def components() -> dict[str, Any]:
         "Decision": _of(RouteDecided),
         "Router": _of(LambdaUpdated),
         "Fallback": FALLBACK,
+        "Foreign": {"type": "object", "description": "A payload of the form that the path names; an array or a line each as well"},
         "Accepted": ACCEPTED,
         "Problem": PROBLEM,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from starlette.requests import Request
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.events import Ask, Cost, Reward
 from paretobandit_client.kafka import KafkaLink
-from streams.gateway.bodies import read_events
+from streams.gateway.bodies import read_body, read_events
 from streams.gateway.books import Books
 from streams.gateway.keys import ANYONE, Keys
 from streams.gateway.limits import Allowance, Bounds, Recent
@@ -82,6 +83,17 @@ class Door:
         self.admit(request, router_id, count=len(found) - 1)
         return found, is_batch
 
+    async def body(self, request: Request, router_id: str) -> bytes:
+        """Return the body of a request from someone who may send it. Raises Problem."""
+        self.admit(request, router_id)
+        return await read_body(request, self._bounds)
+
+    def admit_reports(self, request: Request, router_id: str, reports: list[Cost | Reward]) -> None:
+        """Check every router that reports are of, and take them from the caller's allowance. Raises Problem."""
+        for named in {report.router_id for report in reports} - {router_id}:
+            self.admit(request, named, count=0)
+        self.admit(request, router_id, count=max(0, len(reports) - 1))
+
     async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
         """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises Problem."""
         try:
@@ -97,7 +109,7 @@ class Door:
         # The first answer is kept, with every candidate; of what was asked again the answer says so.
         return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
 
-    async def deliver(self, reports: list[Cost] | list[Reward]) -> None:
+    async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
         """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
         try:
             await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in reports))

@@ -11,6 +11,8 @@ from paretobandit_client.events import Ask, Cost, Reward
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
 from streams.gateway.problems import Problem
+from streams.integrations.convert import convert, finder_of
+from streams.integrations.found import Defaults, Unconvertible
 
 E = TypeVar("E", bound=Event)
 
@@ -35,34 +37,51 @@ def asks(router_id: str, bodies: list[dict[str, Any]]) -> list[Ask]:
 
 def costs(router_id: str, bodies: list[dict[str, Any]]) -> list[Cost]:
     """Return bills. Raises Problem."""
-    return [
-        Cost(
-            router_id=router_id,
-            request_id=event.request_id,
-            cost_usd=event.cost_usd,
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
-            model=event.model,
-            revision=event.revision,
-        )
-        for event in _checked(CostReported, router_id, bodies)
-    ]
+    return [_cost(event) for event in _checked(CostReported, router_id, bodies)]
 
 
 def rewards(router_id: str, bodies: list[dict[str, Any]]) -> list[Reward]:
     """Return rewards. Raises Problem."""
-    return [
-        Reward(
-            router_id=router_id,
-            request_id=event.request_id,
-            reward=event.reward,
-            source=event.source,
-            model=event.model,
-            revision=event.revision,
-            observed_at=event.observed_at,
-        )
-        for event in _checked(RewardObserved, router_id, bodies)
-    ]
+    return [_reward(event) for event in _checked(RewardObserved, router_id, bodies)]
+
+
+def _cost(event: CostReported) -> Cost:
+    return Cost(
+        router_id=event.router_id,
+        request_id=event.request_id,
+        cost_usd=event.cost_usd,
+        input_tokens=event.input_tokens,
+        output_tokens=event.output_tokens,
+        model=event.model,
+        revision=event.revision,
+    )
+
+
+def _reward(event: RewardObserved) -> Reward:
+    return Reward(
+        router_id=event.router_id,
+        request_id=event.request_id,
+        reward=event.reward,
+        source=event.source,
+        model=event.model,
+        revision=event.revision,
+        observed_at=event.observed_at,
+    )
+
+
+def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> list[Cost | Reward]:
+    """Return the bills and rewards of a payload of another form. Raises Problem."""
+    try:
+        found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
+    except (Unconvertible, MalformedEvent) as error:
+        raise Problem(error.reason.value, str(error)) from None
+    reports: list[Cost | Reward] = []
+    for _, event in found:
+        if isinstance(event, CostReported):
+            reports.append(_cost(event))
+        elif isinstance(event, RewardObserved):
+            reports.append(_reward(event))
+    return reports
 
 
 def _checked(schema: type[E], router_id: str, bodies: list[dict[str, Any]]) -> list[E]:

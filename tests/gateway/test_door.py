@@ -110,6 +110,24 @@ async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gatew
         assert await asyncio.to_thread(second.process.wait) == 0, second.tail()
 
 
+async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> None:
+    await gateway.service.send("routers", router("foreign"))
+    async with gateway.client() as client:
+        await client.post("/v1/routers/foreign/decisions", json={"context": CONTEXT, "request_id": "r"})
+        logged = {"call_type": "acompletion", "status": "success", "litellm_call_id": "r", "response_cost": 0.003}
+        score = {"traceId": "r", "value": 0.5, "source": "EVAL"}
+        for form, body in (("litellm", [logged]), ("langfuse", score)):
+            taken = await client.post(f"/v1/routers/foreign/ingest/{form}", json=body)
+            assert (taken.status_code, taken.json()) == (202, {"accepted": 1})
+        headers = {"ce-specversion": "1.0", "ce-type": "paretobandit.rewards.v1", "ce-source": "/x", "ce-id": "1"}
+        event = {"request_id": "r", "reward": 1, "source": "human"}
+        assert (await client.post("/v1/routers/foreign/ingest/cloudevents", json=event, headers=headers)).status_code == 202
+        refused = await client.post("/v1/routers/foreign/ingest/langfuse", json={"traceId": "r", "value": "good"})
+        assert (refused.status_code, refused.json()["reason"]) == (422, "invalid_field")
+        assert (await client.post("/v1/routers/foreign/ingest/other", json={})).status_code == 422
+    assert (await gateway.settled("foreign", settled=1, rewards_applied=1))["spend_usd"] == 0.003
+
+
 async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:
     await gateway.service.send("routers", router("strict"))
     async with gateway.client() as client:

@@ -147,6 +147,7 @@ async def test_the_description_is_complete(calls: httpx.AsyncClient) -> None:
         "/decisions/{request_id}",
         "/costs",
         "/rewards",
+        "/ingest/{form}",
     }
     schemas = described["components"]["schemas"]
     named = {part.split('"')[0] for part in json.dumps(described).split('"#/components/schemas/')[1:]}

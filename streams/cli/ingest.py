@@ -1,0 +1,106 @@
+"""`pbstream convert` and `pbstream ingest`: bills and labels that others have already."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from streams.console.failures import Failure
+from streams.console.session import Session, pass_session, router_option, run
+
+if TYPE_CHECKING:
+    from streams.integrations.convert import Finder
+
+FORMS = ("otel", "litellm", "langfuse", "cloudevents")
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say how payloads are read."""
+    for option in (
+        router_option,
+        click.option("--source", default="judge", show_default=True, help="Who judged, where a payload does not say."),
+        click.option("--mapping", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file of JSONPaths."),
+        click.option("--from", "form", type=click.Choice(FORMS), help="The form of the payloads."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("convert")
+@click.argument("file", type=click.File("rb"), default="-")
+@options
+def convert(file: IO[bytes], form: str | None, mapping: Path | None, source: str, router_id: str) -> None:
+    """Show which events a payload makes: a line of JSON each, with the topic; nothing is sent.
+
+    A payload is a JSON document, an array, or a line of JSON each. --from names its form: OpenTelemetry traces and logs (OTLP as
+    JSON), LiteLLM's standard logging payload, Langfuse scores, CloudEvents; --mapping reads anything else.
+
+    \b
+      pbstream convert --from langfuse scores.json
+      pbstream convert --mapping thumbs.yaml feedback.ndjson --router chat
+    """
+    from schemas import MalformedEvent, encode
+    from streams.integrations.convert import convert as converted
+    from streams.integrations.found import Unconvertible
+
+    try:
+        events = converted(file.read(), _finder(form, mapping, router_id=router_id, source=source))
+    except (Unconvertible, MalformedEvent) as error:
+        raise Failure(f"{getattr(file, 'name', 'the payload')} cannot be mapped: {error.reason}: {error}") from error
+    for topic, event in events:
+        click.echo(f'{{"topic":"{topic}","value":{encode(event).decode()}}}')
+    if not events:
+        click.echo("It says nothing of costs or rewards.", err=True)
+
+
+@click.command("ingest")
+@click.argument("topic")
+@options
+@click.option("--group", default="paretobandit-ingest", show_default=True, help="The consumer group, which remembers the place.")
+@pass_session
+def ingest(session: Session, topic: str, form: str | None, mapping: Path | None, source: str, router_id: str, group: str) -> None:
+    """Read payloads from a Kafka topic, and write their bills and rewards to pb.costs and pb.rewards, until Ctrl-C.
+
+    What cannot be mapped goes to pb.dlq with its bytes. Over HTTP the gateway takes the same payloads:
+    POST /v1/routers/ID/ingest/FORM.
+
+    \b
+      pbstream ingest otlp_spans --from otel --router chat
+    """
+    from streams.integrations.ingest import Ingest
+
+    work = Ingest(session.settings, _finder(form, mapping, router_id=router_id, source=source), topic=topic, group=group)
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        await work.run(stop)
+
+    click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
+    run(until_stopped())
+    done = work.done
+    click.echo(f"{done.records} records read, {done.events} events written, {done.refused} records refused.", err=True)
+
+
+def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: str) -> Finder:
+    from streams.integrations.convert import finder_of
+    from streams.integrations.found import Defaults
+    from streams.integrations.mapping import BadMapping, read_mapping
+
+    if (form is None) == (mapping is None):
+        raise click.UsageError("name the form with --from, or a mapping file with --mapping")
+    defaults = Defaults(router_id, source)
+    if form is not None:
+        return finder_of(form, defaults)
+    assert mapping is not None
+    try:
+        read = read_mapping(mapping)
+    except BadMapping as error:
+        raise click.BadParameter(str(error), param_hint="--mapping") from error
+    return lambda document, headers: read.found_in(document, defaults)

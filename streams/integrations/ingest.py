@@ -1,0 +1,75 @@
+"""Read foreign payloads from a Kafka topic, and write what they say of costs and rewards as events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from schemas import MalformedEvent, encode
+from schemas.dlq import DeadLetter
+from streams.integrations.convert import Finder, convert
+from streams.integrations.found import Unconvertible
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+STAGE = "ingest"
+LARGEST_BYTES = 16 * 2**20
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What was done: records read, events written, records refused."""
+
+    records: int = 0
+    events: int = 0
+    refused: int = 0
+
+
+class Ingest:
+    """Bring one topic's payloads over. Offsets are committed once Kafka has what came of them: nothing is lost, and events
+    that are written again after a crash count once. What cannot be mapped goes to the dead letter topic with its bytes."""
+
+    def __init__(self, settings: Settings, finder: Finder, *, topic: str, group: str) -> None:
+        self._settings = settings
+        self._finder = finder
+        self._topic = topic
+        self._group = group
+        self.done = Ingested()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read until told to stop."""
+        auth = self._settings.kafka_auth()
+        options = {"group_id": self._group, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        async with (
+            AIOKafkaProducer(**auth, acks="all", enable_idempotence=True, max_request_size=2 * LARGEST_BYTES) as producer,
+            AIOKafkaConsumer(self._topic, **auth, **options, max_partition_fetch_bytes=LARGEST_BYTES) as consumer,
+        ):
+            while not stop.is_set():
+                batches = await consumer.getmany(timeout_ms=200)
+                for record in (record for records in batches.values() for record in records):
+                    await self._take(record, producer)
+                if batches:
+                    await producer.flush()
+                    await consumer.commit()
+
+    async def _take(self, record: Any, producer: AIOKafkaProducer) -> None:
+        self.done.records += 1
+        headers = {name: value.decode(errors="replace") for name, value in record.headers if value is not None}
+        try:
+            events = convert(record.value, self._finder, headers=headers)
+        except (Unconvertible, MalformedEvent) as error:
+            self.done.refused += 1
+            await producer.send(self._settings.topic("dlq"), record.value, key=record.key, headers=_letter(record, error))
+            return
+        for name, event in events:
+            self.done.events += 1
+            await producer.send(self._settings.topic(name), encode(event), key=event.router_id.encode())
+
+
+def _letter(record: Any, error: Exception) -> list[tuple[str, bytes]]:
+    letter = DeadLetter.of(error, topic=record.topic, partition=record.partition, offset=record.offset, stage=STAGE)
+    return letter.headers()

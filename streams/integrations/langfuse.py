@@ -1,0 +1,37 @@
+"""Langfuse scores: numeric ones in [0, 1] and boolean ones; others need a mapping file.
+
+A request is found by `metadata.pb_request_id`, else by the trace: give the trace the request's id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas import Reason
+from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
+
+SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
+"""Who judged, by Langfuse's `source`; what came over its API is whoever the defaults name."""
+
+
+def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
+    """Return the reward that a score is, or those of a page of scores (`data`)."""
+    scores = document["data"] if isinstance(document.get("data"), list) else [document]
+    return [_reward(score, defaults) for score in scores]
+
+
+def _reward(score: dict[str, Any], defaults: Defaults) -> Found:
+    if "value" not in score:
+        raise Unconvertible("value: is missing; this is no score", Reason.MISSING_FIELD)
+    if score.get("dataType", "NUMERIC") not in ("NUMERIC", "BOOLEAN"):
+        raise Unconvertible("dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a mapping file")
+    metadata = score.get("metadata") or {}
+    at = score.get("timestamp")
+    fields = {
+        "router_id": metadata.get("pb_router_id", defaults.router_id),
+        "request_id": metadata.get("pb_request_id") or score.get("traceId"),
+        "reward": number(score["value"], "value"),
+        "source": SOURCES.get(str(score.get("source")), defaults.source),
+        "observed_at": rfc3339(at, "timestamp") if at else None,
+    }
+    return Found("rewards", fields)

@@ -1,0 +1,76 @@
+"""OpenTelemetry, OTLP as JSON: usage of GenAI spans, and evaluation results as span events or log records.
+
+Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event `gen_ai.evaluation.result` with
+`gen_ai.evaluation.score.value`. A request is found by the attribute `pb.request_id`, which the application sets, else by
+`gen_ai.response.id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from schemas import Reason
+from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
+
+EVALUATED = "gen_ai.evaluation.result"
+KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
+
+
+def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
+    """Return the bills and rewards of an export request of traces or of logs."""
+    found = []
+    for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
+        attributes = _attributes(span)
+        if "gen_ai.usage.input_tokens" in attributes or "gen_ai.usage.output_tokens" in attributes:
+            found.append(_bill(attributes, defaults))
+        for event in span.get("events", []):
+            if event.get("name") == EVALUATED:
+                found.append(_reward({**attributes, **_attributes(event)}, event.get("timeUnixNano"), defaults))
+    for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
+        attributes = _attributes(record)
+        if EVALUATED in (record.get("eventName"), attributes.get("event.name")):
+            found.append(_reward(attributes, record.get("timeUnixNano"), defaults))
+    return found
+
+
+def _records(document: dict[str, Any], outer: str, middle: str, inner: str) -> Iterator[dict[str, Any]]:
+    for resource in document.get(outer, []):
+        for scope in resource.get(middle, []):
+            yield from scope.get(inner, [])
+
+
+def _attributes(record: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for attribute in record.get("attributes", []):
+        value = attribute.get("value", {})
+        for name, kind in KINDS:
+            if name in value:
+                found[attribute["key"]] = kind(value[name])
+    return found
+
+
+def _bill(attributes: dict[str, Any], defaults: Defaults) -> Found:
+    tokens = {name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
+    return Found("costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")})
+
+
+def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
+    score = attributes.get("gen_ai.evaluation.score.value")
+    if score is None:
+        raise Unconvertible("gen_ai.evaluation.score.value: is missing", Reason.MISSING_FIELD)
+    return Found(
+        "rewards",
+        {
+            **_ids(attributes, defaults),
+            "reward": number(score, "gen_ai.evaluation.score.value"),
+            "source": attributes.get("pb.source", defaults.source),
+            "model": attributes.get("pb.model"),
+            "observed_at": rfc3339(at, "timeUnixNano") if at else None,
+        },
+    )
+
+
+def _ids(attributes: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
+    request_id = attributes.get("pb.request_id") or attributes.get("gen_ai.response.id")
+    return {"router_id": attributes.get("pb.router_id", defaults.router_id), "request_id": request_id}
