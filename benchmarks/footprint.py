@@ -11,13 +11,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import orjson
 import psutil
 
-from benchmarks.data import load_rows, wheel_projection
+from benchmarks.data import load_rows
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream import PARTITIONS, declarations, process, produce, requests, stamps, worker_environment
 from streams.broker.choose import choose_broker
@@ -64,17 +62,12 @@ async def serve_prompts(bootstrap: str, *, prompts: int) -> float:
     events = [
         (home.encode(), orjson.dumps({"router_id": home, "request_id": f"r{i}", "prompt": text})) for i, text in enumerate(texts)
     ]
-    with TemporaryDirectory() as folder, process(["-m", "streams.cli", "worker"], with_encoder(settings, Path(folder))) as child:
+    encoding = worker_environment(settings) | {"PB_ENCODER_BACKEND": "static"}
+    with process(["-m", "streams.cli", "worker"], encoding) as child:
         await produce(bootstrap, settings.topic("routers"), declarations(1))
         await produce(bootstrap, settings.topic("requests"), events)
         await stamps(bootstrap, settings.topic("routes"), len(events))
         return float(psutil.Process(child.pid).memory_info().rss / 1e6)
-
-
-def with_encoder(settings: Settings, folder: Path) -> dict[str, str]:
-    """Return the variables of a worker that encodes prompts itself, into 26 numbers."""
-    wheel_projection().save(folder)
-    return worker_environment(settings) | {"PB_ENCODER_BACKEND": "onnx", "PB_PROJECTION_PATH": str(folder)}
 
 
 async def compare(bootstrap: str, counts: list[int], *, events: int, prompts: int) -> None:

@@ -16,6 +16,8 @@ import numpy as np
 from benchmarks.arena import Array, Episode
 from benchmarks.data import Benchmark, load_benchmark, wheel_priors
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
+from streams.encoder.sentences import Backend
+from streams.warm_start.priors import Priors
 
 PHASE = 608
 BUDGETS = (2.9e-5, 8.3e-5, 2.3e-4, 6.62e-4, 1.87e-3, 5.3e-3, 1.5e-2)
@@ -24,9 +26,9 @@ LLAMA, MISTRAL, GEMINI = range(3)
 
 
 @lru_cache
-def prompts(split: str, folder: Path | None = None) -> Benchmark:
+def prompts(split: str, folder: Path | None = None, encoder: Backend = "onnx") -> Benchmark:
     """Return one split of the benchmark, loaded once."""
-    return load_benchmark("val" if split == "val" else "test", folder=folder)
+    return load_benchmark("val" if split == "val" else "test", folder=folder, encoder=encoder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +45,23 @@ class Draw:
         return len(self.contexts)
 
 
-def draw(seed: int, *, offset: int, phases: bool = False, held_out: bool = True, folder: Path | None = None) -> Draw:
+def draw(
+    seed: int,
+    *,
+    offset: int,
+    phases: bool = False,
+    held_out: bool = True,
+    folder: Path | None = None,
+    encoder: Backend = "onnx",
+) -> Draw:
     """Return the prompts of a seed.
 
     Args:
         offset: of the seed, the paper's per experiment.
         phases: three of 608 held-out prompts, the third the first one's in another order; else all of them once.
     """
-    val = prompts("val", folder)
-    test = prompts("test", folder) if held_out else val
+    val = prompts("val", folder, encoder)
+    test = prompts("test", folder, encoder) if held_out else val
     rng = np.random.default_rng(offset + seed)
     if held_out:
         warm = rng.permutation(len(val))
@@ -76,10 +86,15 @@ def draw(seed: int, *, offset: int, phases: bool = False, held_out: bool = True,
 
 
 def declaration(
-    benchmark: Benchmark, budget: float | None, *, prices: Mapping[str, Price] | None = None, without: str | None = None
+    benchmark: Benchmark,
+    budget: float | None,
+    *,
+    prices: Mapping[str, Price] | None = None,
+    without: str | None = None,
+    priors: Priors | None = None,
 ) -> RouterConfig:
-    """Return the benchmark's portfolio with the shipped priors, some list prices replaced, a model left out."""
-    priors = wheel_priors()
+    """Return the benchmark's portfolio with the shipped priors or these, some list prices replaced, a model left out."""
+    priors = wheel_priors() if priors is None else priors
     known = {name: Prior(A=priors.A[k], b=priors.b[k]) for k, name in enumerate(priors.models)}
     models = {
         name: ModelConfig(
