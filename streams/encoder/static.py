@@ -14,8 +14,6 @@ from streams.encoder.words import Words
 from streams.files.array_folder import Array
 
 SHIPPED = Path(__file__).with_name("minilm")
-# Rows of the table that are copied at a time: a prompt of 1 MiB may have half a million tokens.
-_ROWS = 8_192
 
 
 class StaticEncoder:
@@ -52,10 +50,9 @@ class StaticEncoder:
         return Reading(tokens, tokens)
 
     def _embed_one(self, prompt: str) -> Array:
-        ids = np.array(self._words.token_ids(prompt), dtype=np.intp)
         total = np.zeros(self.width, dtype=np.int64)
-        for start in range(0, len(ids), _ROWS):
-            total += self._values[ids[start : start + _ROWS]].sum(axis=0, dtype=np.int32)
+        for ids in self._words.batches(prompt):
+            total += self._values[np.array(ids, dtype=np.intp)].sum(axis=0, dtype=np.int64)
         # The length takes the number of tokens out again, so the sum stands for the mean.
         embedding = total * self._scale
         length = math.sqrt(math.fsum((embedding * embedding).tolist()))

@@ -11,13 +11,15 @@ from streams.encoder.errors import EncoderError
 
 # Beside the words of the vocabulary itself; 29 µs instead of 230 for a prompt of 68 tokens, about 4 MB when full.
 _REMEMBERED = 16_384
-# Longer words are one [UNK] to BERT, and would only fill the memory.
+# Longer words are one unknown token to BERT.
 _LONGEST = 100
-# A regular expression holds the interpreter's lock: 1 MiB in one piece would stop the event loop for 30 ms.
-_PIECE = 65_536
+_UNKNOWN = "[UNK]"
+# What holds the interpreter's lock, as a regular expression does, takes a piece at a time: the event loop runs between two.
+_PIECE = 16_384
 # BERT removes control characters before it looks for words, and ends words at white space and signs.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACE = re.compile(r"[ \t\n\r]")
+_EDGE = re.compile(r"[ \t\n\r!-/:-@\[-`{-~]")
 _WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
@@ -39,50 +41,56 @@ class Words:
         # A word of the vocabulary is its own token.
         self._vocabulary = {name: [index] for index, name in enumerate(names) if _WORD.fullmatch(name)}
         self._known = dict(self._vocabulary)
+        self._unknown = names.index(_UNKNOWN)
+
+    def batches(self, prompt: str) -> Iterator[list[int]]:
+        """Yield the ids of all tokens of a prompt, in no particular order, a piece of the text at a time."""
+        for piece in _pieces(_CONTROL.sub("", prompt)):
+            plain, other = (piece, "") if piece.isascii() else _sort(piece)
+            ids = self._look_up(_WORD.findall(plain.lower()))
+            if other:
+                ids += self._encode([other])[0]
+            yield ids
 
     def token_ids(self, prompt: str) -> list[int]:
         """Return the ids of all tokens of a prompt, in no particular order."""
-        ids: list[int] = []
-        for piece in _pieces(_CONTROL.sub("", prompt)):
-            plain, other = (piece, "") if piece.isascii() else _sort(piece)
-            self._look_up(_WORD.findall(plain.lower()), ids)
-            if other:
-                ids += self._encode(other).ids
-        return ids
+        return [token for ids in self.batches(prompt) for token in ids]
 
-    def _look_up(self, words: list[str], ids: list[int]) -> None:
+    def _look_up(self, words: list[str]) -> list[int]:
         known, unknown = self._known, []
+        ids: list[int] = []
         for word in words:
             found = known.get(word)
-            if found is None:
-                unknown.append(word)
-            else:
+            if found is not None:
                 ids += found
+            elif len(word) > _LONGEST:
+                ids.append(self._unknown)
+            else:
+                unknown.append(word)
         if unknown:
-            ids += self._learn(unknown)
-
-    def _learn(self, words: list[str]) -> list[int]:
-        if len(self._known) + len(words) > len(self._vocabulary) + _REMEMBERED:
-            self._known = dict(self._vocabulary)
-        encoding = self._encode(" ".join(words))
-        ids: list[int] = encoding.ids
-        if len(words) <= _REMEMBERED:
-            tokens: list[list[int]] = [[] for _ in words]
-            for word, token in zip(encoding.word_ids, ids, strict=True):
-                tokens[word].append(token)
-            self._known.update(pair for pair in zip(words, tokens, strict=True) if len(pair[0]) <= _LONGEST)
+            self._learn(unknown, ids)
         return ids
 
-    def _encode(self, text: str) -> Any:
-        return self._tokenizer.encode(text, add_special_tokens=False)
+    def _learn(self, words: list[str], ids: list[int]) -> None:
+        if len(self._known) + len(words) > len(self._vocabulary) + _REMEMBERED:
+            self._known = dict(self._vocabulary)
+        tokens = self._encode(words)
+        for found in tokens:
+            ids += found
+        if len(words) <= _REMEMBERED:
+            self._known.update(zip(words, tokens, strict=True))
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        # A single `encode` would hold the interpreter's lock.
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a long text at white space."""
+    """Cut a long text after white space or a sign, where a word ends."""
     start = 0
     while start < len(text):
-        space = _SPACE.search(text, start + _PIECE)
-        end = len(text) if space is None else space.end()
+        edge = _EDGE.search(text, start + _PIECE)
+        end = len(text) if edge is None else edge.end()
         yield text[start:end]
         start = end
 
@@ -105,7 +113,7 @@ def _read_names(vocabulary: Path) -> list[str]:
 def _word_piece(names: list[str]) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    tokenizer = Tokenizer(models.WordPiece({name: index for index, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece({name: index for index, name in enumerate(names)}, unk_token=_UNKNOWN))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer

@@ -40,6 +40,27 @@ def test_contexts_are_centred_rotated_whitened_and_end_in_one(projection: Projec
     np.testing.assert_allclose(projection.project(embedding[None]), [[1.0, 0.0, -2.0, 1.0]], atol=1e-12)
 
 
+def test_a_row_has_the_same_context_to_the_bit_alone_and_among_others(rng: np.random.Generator) -> None:
+    projection = Projection.fit(rng.normal(size=(200, 128)), 25)[0]
+    embeddings = rng.normal(size=(64, 128))
+    alone = np.concatenate([projection.project(row[None]) for row in embeddings])
+    assert projection.project(embeddings).tobytes() == alone.tobytes()
+
+
+def test_a_fit_whitens_and_keeps_what_varies_most(rng: np.random.Generator) -> None:
+    rows = rng.normal(size=(500, 6)) * np.array([5.0, 3.0, 1.0, 0.1, 0.1, 0.1]) + 7.0
+    projection, kept = Projection.fit(rows, 3)
+    contexts = projection.project(rows)[:, :-1]
+    np.testing.assert_allclose(np.cov(contexts.T), np.eye(3), atol=1e-9)
+    assert 0.99 < kept < 1.0
+
+
+def test_rows_that_are_all_alike_are_fitted_and_make_finite_contexts() -> None:
+    projection, kept = Projection.fit(np.ones((30, 6)), 3)
+    assert kept == 1.0
+    np.testing.assert_allclose(projection.project(np.ones((2, 6))), [[0.0, 0.0, 0.0, 1.0]] * 2)
+
+
 def test_identity_only_appends_one(rng: np.random.Generator) -> None:
     embeddings = rng.normal(size=(5, 384))
     projection = Projection.identity()

@@ -114,7 +114,7 @@ def test_a_context_is_the_same_to_the_bit_whatever_was_encoded_before_or_is_besi
 
 
 def test_a_long_prompt_is_cut_between_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = " ".join(f"word{n}, naïve{n}\n" for n in range(300))
+    text = " ".join(f"word{n}, naïve{n}-né{n}!?\n" for n in range(300))
     whole = sorted(SHIPPED_WORDS.token_ids(text))
     for piece in range(1, 40):
         monkeypatch.setattr(words, "_PIECE", piece)
