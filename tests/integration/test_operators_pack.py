@@ -115,6 +115,7 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
 
 
 def test_rules_are_valid_and_raise_what_they_should() -> None:
+    promtool("check", "config", str(RULES / "prometheus.yml"))
     promtool("check", "rules", *map(str, RULE_FILES))
     promtool("test", "rules", str(RULES / "rules_test.yaml"))
 
