@@ -18,7 +18,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
 from schemas.alerts import AlertKind, AlertRaised
-from schemas.lambdas import Contained, LambdaUpdated, Unbooked
+from schemas.lambdas import Contained, LambdaUpdated, Unaffordable, Unbooked
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
 
@@ -196,7 +196,23 @@ def lambda_updated(
         observed_at=utc(now),
         applied=applied,
         unbooked=unbooked,
+        unaffordable=_unaffordable(state),
         **terms,
+    )
+
+
+def _unaffordable(state: RouterState) -> tuple[Unaffordable, ...] | None:
+    found = state.newcomers.found.values()
+    return (
+        tuple(
+            Unaffordable(
+                model=one.model,
+                expected_cost_usd=one.expected_cost_usd,
+                needed_budget_usd_per_request=one.needed_budget_usd,
+            )
+            for one in found
+        )
+        or None
     )
 
 

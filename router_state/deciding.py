@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from router_state import capping, choosing, eligibility, scoring
+from router_state import capping, choosing, eligibility, newcomers, scoring
 from router_state.config import Vector
 from router_state.record import Basis, RequestRecord
 from router_state.state import RouterState
@@ -58,6 +58,8 @@ def decide(
         config.offset, now, offset, arms[k].price, x, candidates, applied=basis,
     )  # fmt: skip
     _take(state, request_id, record, k)
+    if record.seq % newcomers.EVERY == 0:
+        state.newcomers.look(arms, candidates, k, budget=config.budget_usd_per_request, now=state.latest, journal=state.journal)
     return record
 
 

@@ -12,6 +12,7 @@ from router_state.caps import Bucket
 from router_state.config import RouterConfig
 from router_state.dual_pacer import DualPacer
 from router_state.journal import CONFIG, Journal
+from router_state.newcomers import Newcomers
 from router_state.pacing import EmaPacer, Pacer, Unpaced
 from router_state.window import Window
 
@@ -29,6 +30,7 @@ class RouterState(Books):
         latest: when something last happened, in seconds since the epoch.
         pacer: spends the budget.
         buckets: what is left of each cap.
+        newcomers: whom the budget has no place for; not kept.
     """
 
     config: RouterConfig
@@ -39,6 +41,7 @@ class RouterState(Books):
     latest: float = 0.0
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
+    newcomers: Newcomers = field(default_factory=Newcomers)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

@@ -24,6 +24,7 @@ class AlertKind(StrEnum):
     RECOVERED = "recovered"
     CAP_REACHED = "cap_reached"
     BUDGET_UNREACHABLE = "budget_unreachable"
+    NEWCOMER_UNAFFORDABLE = "newcomer_unaffordable"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
 
@@ -77,7 +78,7 @@ class AlertRaised(Event):
         float,
         Field(
             description="drift, recovered: change of the mean, in units of the signal; cap_reached: spend ÷ cap; "
-            "budget_unreachable: expected cost of the cheapest model ÷ budget"
+            "budget_unreachable: expected cost of the cheapest model ÷ budget; newcomer_unaffordable: of the newcomer ÷ budget"
         ),
     ]
     since: UtcTime

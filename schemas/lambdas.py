@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
-from schemas.fields import Count, NonNegative, UtcTime
+from schemas.fields import Count, ModelName, NonNegative, UtcTime
 from schemas.reasons import Reason
 from schemas.routes import Offset
 
@@ -33,6 +33,16 @@ class Unbooked(Content):
     outcome: Annotated[
         Literal["duplicate", "waiting", "refused"],
         Field(description="It was booked before; its request is not known yet; its dead letter says why"),
+    ]
+
+
+class Unaffordable(Content):
+    """Name a model of which little is known, that would not be worth its price at this budget even if it earned 1."""
+
+    model: ModelName
+    expected_cost_usd: NonNegative
+    needed_budget_usd_per_request: Annotated[
+        NonNegative, Field(description="With it 20 of the next 1,000 requests can go to the model, all else as now")
     ]
 
 
@@ -105,6 +115,7 @@ class LambdaUpdated(Event):
     window: Count | None = optional("Recent contexts over which λ_t was solved")
     cost_ema_usd: float | None = optional("Smoothed cost, US dollars per request (profile paper)")
     applied: Contained | None = optional("Last offsets of the sources, on the router's partition, that this state contains")
+    unaffordable: tuple[Unaffordable, ...] | None = optional("Newcomers that the budget has no place for, and what it would take")
     unbooked: tuple[Unbooked, ...] | None = optional(
         "Bills and rewards up to `applied`, since the record before, that changed nothing: the last 64; absent: not known"
     )

@@ -29,6 +29,7 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
         progress.add_row(ProgressBar(total=total, completed=board.decided), f"{board.decided:,} of {total:,} decided")
         rows.append(progress)
     rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
+    rows += [Text(line, style="yellow") for line in _unaffordable(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
         reasons = ", ".join(f"{reason} {count}" for reason, count in board.dead_letters.most_common())
@@ -74,6 +75,15 @@ def as_json(board: Board, *, now: float) -> dict[str, Any]:
 def alert_lines(board: Board) -> list[str]:
     """Return the last alerts, a sentence each."""
     return [f"{alert.observed_at:%H:%M:%S} {sentence(alert)}." for alert in board.alerts]
+
+
+def _unaffordable(board: Board) -> list[str]:
+    found = (board.state and board.state.unaffordable) or ()
+    return [
+        f"{one.model} can't be afforded: {usd(one.expected_cost_usd)} a call; with a budget of "
+        f"{usd(one.needed_budget_usd_per_request)} 20 of 1,000 requests could go to it"
+        for one in found
+    ]
 
 
 def _flow(board: Board, now: float) -> RenderableType:

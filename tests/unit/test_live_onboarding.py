@@ -74,3 +74,29 @@ def test_one_newcomer_is_pulled_at_a_time() -> None:
     w = world(None, cold=("cheap", "middle", "dear"))
     w.play(30)
     assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2
+
+
+def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> None:
+    w = world(1e-4, models=("cheap", "middle"))
+    w.play(500)
+    w.engine.configure(declaration(1e-4, cold=("dear",)), now=500.0)
+    w.play(900)
+    alert = next(a for a in w.alerts if a.kind == "newcomer_unaffordable")
+    assert (alert.model, alert.direction) == ("dear", "up")
+    assert alert.size == pytest.approx(alert.evidence["expected_cost_usd"] / 1e-4)
+    assert 1e-4 < alert.evidence["needed_budget_usd_per_request"] < alert.evidence["expected_cost_usd"]
+    assert [a.kind for a in w.alerts].count("newcomer_unaffordable") == 1
+    found = w.engine.state.newcomers.found["dear"]
+    w.engine.configure(declaration(100.0 * found.needed_budget_usd, cold=("dear",)), now=1400.0)
+    w.play(100)
+    assert w.engine.state.newcomers.found == {}
+
+
+@pytest.mark.parametrize("budget", [6e-4, 1.0, None])
+def test_models_that_are_called_are_no_such_newcomers(budget: float | None) -> None:
+    w = world(budget, cold=("cheap", "middle"), models=("cheap", "middle"))
+    w.play(1000)
+    assert "newcomer_unaffordable" not in [a.kind for a in w.alerts]
+    w.engine.configure(declaration(budget, models=("cheap",)), now=1000.0)
+    w.play(20)
+    assert w.engine.state.newcomers.found == {}

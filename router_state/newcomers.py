@@ -1,0 +1,86 @@
+"""Models of which little is known and that the budget has no place for: their operator is told, and what it would take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from router_state.alert import Alert
+from router_state.arms import Arm, Arms
+from router_state.journal import Journal
+from router_state.record import Candidates
+
+EVERY = 8
+"""Decisions between two looks: as often as λ_t is solved."""
+PATIENCE = 25
+"""Looks in a row that must agree, 200 decisions: λ_t is high for a while after every debt."""
+FEW_BILLS = 40.0
+"""Bills up to which a model is a newcomer, those counted that a declared mean stands for."""
+BEST_REWARD = 1.0
+TRIAL, TRIAL_REQUESTS = 20, 1000
+"""What it would take: so many calls among so many requests, all else as now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unaffordable:
+    """A newcomer that would not be worth its price at this budget even if every answer of it earned 1.
+
+    Attributes:
+        expected_cost_usd: of one call.
+        needed_budget_usd: per request, with which 20 of the next 1,000 requests can go to it, all else as now.
+    """
+
+    model: str
+    expected_cost_usd: float
+    needed_budget_usd: float
+
+
+@dataclass(slots=True)
+class Newcomers:
+    """Looks at them every few decisions. Nothing of it is kept: after a restart it is found again."""
+
+    found: dict[str, Unaffordable] = field(default_factory=dict)
+    _looks: dict[str, int] = field(default_factory=dict)
+
+    def look(self, arms: Arms, candidates: Candidates, k: int, *, budget: float | None, now: float, journal: Journal) -> None:
+        """Note whom the budget has no place for, given a decision for the k-th arm; raise an alert once it is certain.
+
+        Args:
+            now: when something last happened, seconds since the epoch.
+        """
+        known = {arm.name for arm in arms}
+        self._looks = {name: looks for name, looks in self._looks.items() if name in known}
+        self.found = {name: seen for name, seen in self.found.items() if name in known}
+        means, penalties, costs = candidates.mean, candidates.penalty, candidates.expected_cost_usd
+        for j, arm in enumerate(arms):
+            hopeless = (
+                budget is not None
+                and arm.retired_at is None
+                and arm.costs.bills < FEW_BILLS
+                and costs[j] > budget
+                # With the largest reward that there is, it would still be worth less than what was chosen.
+                and BEST_REWARD - penalties[j] < means[k] - penalties[k]
+            )
+            if not hopeless or budget is None:
+                self._looks.pop(arm.name, None)
+                self.found.pop(arm.name, None)
+                continue
+            self._looks[arm.name] = looks = self._looks.get(arm.name, 0) + 1
+            if looks >= PATIENCE:
+                self._tell(arm, costs[j], budget=budget, now=now, journal=journal)
+
+    def _tell(self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal) -> None:
+        news = arm.name not in self.found
+        needed = budget + (cost_usd - budget) * TRIAL / TRIAL_REQUESTS
+        self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
+        if news:
+            evidence = {
+                "expected_cost_usd": cost_usd,
+                "budget_usd_per_request": budget,
+                "needed_budget_usd_per_request": needed,
+                "pulls_left": arm.pulls_left,
+            }
+            journal.alerts.append(
+                Alert(
+                    "newcomer_unaffordable", "up", cost_usd / budget, since=now, observed_at=now, evidence=evidence, model=arm.name
+                )
+            )
