@@ -120,4 +120,6 @@ def _export(history: Any, options: Any) -> None:
         written = export(history, folder, form=options["form"], since=part["since"], until=part["until"])
     except (BadFolder, MissingPyArrow) as error:
         raise Failure(str(error)) from error
+    if not written:
+        raise Failure("nothing to export: the topics hold no record in this part of the history.")
     click.echo(f"{written:,} records written to {folder}; replay them with: pbstream replay --from {folder}")

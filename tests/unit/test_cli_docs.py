@@ -19,7 +19,7 @@ from streams.settings import Settings
 from streams.state.redis_rights import acl
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md", "docs/integrate.md"]
+PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md", "docs/integrate.md", "docs/commands.md"]
 
 
 def shown(default: Any) -> str:
