@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from schemas import AlertRaised
+from streams.console.alerts import sentence
 from streams.console.output import table, usd
 from streams.demo.player import Play
 from streams.demo.plot import inline_svg, save_png
@@ -188,7 +188,7 @@ class Report:
             f"<tr{' class=ours' if at == 0 else ''}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
             for at, row in enumerate(self.rows())
         )
-        alerts = "".join(f"<li>{html.escape(in_words(alert))}</li>" for alert in self.play.alerts)
+        alerts = "".join(f"<li>{html.escape(sentence(alert))}</li>" for alert in self.play.alerts)
         curves = {"lambda_t": series.lambda_t.tolist(), "cost_per_budget": series.spend_per_budget.tolist()}
         data = json.dumps({**figures, "curves": curves}).replace("<", "\\u003c")
         return PAGE.format(
@@ -201,15 +201,6 @@ class Report:
             alerts=f"<h2>Alerts</h2><ul>{alerts}</ul>" if alerts else "",
             figures=data,
         )
-
-
-def in_words(alert: AlertRaised) -> str:
-    """Return what an alert says, with numbers that mean something by themselves."""
-    whom = "the router" if alert.model is None else short(alert.model)
-    factor = (alert.evidence or {}).get("factor")
-    if alert.signal == "cost" and isinstance(factor, int | float):
-        return f"{alert.kind.value}: {whom} costs {factor:.2g} times what was expected"
-    return f"{alert.kind.value}: {whom}, {alert.signal or 'spend'} {alert.direction} by {abs(alert.size):.2g}"
 
 
 def short(model: str) -> str:

@@ -21,11 +21,12 @@ from rich.live import Live
 from streams.broker.choose import Broker, choose_broker
 from streams.broker.wire import free_ports
 from streams.console import screen
+from streams.console.alerts import sentence
 from streams.console.board import Board
 from streams.demo.benchmark import projection_for
 from streams.demo.player import Play, Player
 from streams.demo.portfolio import held_out_prompts, known_before, paper_router
-from streams.demo.report import Report, in_words
+from streams.demo.report import Report
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
 from streams.demo.stage import beside, delete_topics, running_worker
@@ -133,7 +134,7 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
         out.print(report.why, soft_wrap=True)
     out.print(report.summary, soft_wrap=True)
     for alert in report.play.alerts:
-        out.print(f"Alert: {in_words(alert)}", soft_wrap=True)
+        out.print(f"Alert: {sentence(alert)}", soft_wrap=True)
     if report.play.dead_letters:
         out.print(f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in {folder / 'demo.json'}[/red]")
     out.print(f"\nPlots    {folder / 'demo.png'}, {folder / 'demo.html'}")

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 from schemas import (
-    AlertKind,
-    AlertRaised,
     CostReported,
     LambdaUpdated,
     RequestSubmitted,
@@ -27,7 +25,7 @@ from schemas.routers import ModelDeclared
 from streams.demo.benchmark import load_rows, wheel_priors
 from streams.demo.player import Play
 from streams.demo.portfolio import held_out_prompts, paper_router
-from streams.demo.report import Report, in_words
+from streams.demo.report import Report
 from streams.demo.scenario import Scenario
 from streams.demo.series import series_of
 from streams.demo.shocks import SHOCKS
@@ -341,19 +339,3 @@ def test_without_a_model_that_was_there_all_along_there_is_no_such_sentence() ->
     absent.available[:, 0] = np.arange(30) % 2 == 0
     absent.available[:, 1] = ~absent.available[:, 0]
     assert Report(absent, played(of), "live", "none").result is None
-
-
-@pytest.mark.parametrize(
-    ("signal", "evidence", "said"),
-    [
-        ("cost", {"factor": 3.97}, "drift: middle costs 4 times what was expected"),
-        ("cost", {}, "drift: middle, cost up by 0.5"),
-        ("reward", {"cusum": 17.0}, "drift: middle, reward up by 0.5"),
-    ],
-)
-def test_an_alert_is_said_in_numbers_that_mean_something(signal: Any, evidence: dict[str, Any], said: str) -> None:
-    alert = AlertRaised(
-        router_id="default", kind=AlertKind.DRIFT, model="b/middle", signal=signal, direction="up", size=0.5, since=NOON,
-        evidence=evidence, observed_at=NOON,
-    )  # fmt: skip
-    assert in_words(alert) == said
