@@ -48,8 +48,8 @@ class Words:
         for piece in _pieces(_CONTROL.sub("", prompt)):
             plain, other = (piece, "") if piece.isascii() else _sort(piece)
             ids = self._look_up(_WORD.findall(plain.lower()))
-            if other:
-                ids += self._encode([other])[0]
+            if other:  # `encode` would hold the interpreter's lock all the while, a batch of one does not
+                ids += self._tokenizer.encode_batch_fast([other], add_special_tokens=False)[0].ids
             yield ids
 
     def token_ids(self, prompt: str) -> list[int]:
@@ -74,15 +74,13 @@ class Words:
     def _learn(self, words: list[str], ids: list[int]) -> None:
         if len(self._known) + len(words) > len(self._vocabulary) + _REMEMBERED:
             self._known = dict(self._vocabulary)
-        tokens = self._encode(words)
-        for found in tokens:
-            ids += found
+        (encoding,) = self._tokenizer.encode_batch([" ".join(words)], add_special_tokens=False)
+        tokens: list[list[int]] = [[] for _ in words]
+        for word, token in zip(encoding.word_ids, encoding.ids, strict=True):
+            tokens[word].append(token)
+        ids += encoding.ids
         if len(words) <= _REMEMBERED:
             self._known.update(zip(words, tokens, strict=True))
-
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        # A single `encode` would hold the interpreter's lock.
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def _pieces(text: str) -> Iterator[str]:
