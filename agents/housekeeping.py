@@ -19,6 +19,9 @@ from schemas.event import encode
 
 log = logging.getLogger(__name__)
 
+ROUTERS_AT_ONCE = 100
+"""Of which λ_t is published between two looks at everything else; a router takes some 50 µs, unpacked."""
+
 
 async def resume(service: Service) -> None:
     """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known,
@@ -81,38 +84,46 @@ def _is_being_answered(parked: Parked, shard: Shard) -> bool:
 
 
 async def publish(service: Service) -> None:
-    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is gone, and the alerts."""
+    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is gone, and the alerts.
+
+    After a recovery that is every router: in portions, between which all others go on.
+    """
     if service.unpublished or service.alerts:
         async with service.publishing:  # what is older is sent before what is newer
-            await _publish(service)
+            changed, service.unpublished = service.unpublished, set()
+            for portion in portions(sorted(changed), lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],):
+                await _publish(portion, service)
 
 
-async def _publish(service: Service) -> None:
+async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
+    for number, router_id in routers:
+        if (shard := service.shards.get(number)) is not None:
+            await shard.warm(router_id)
     now, outbox = service.clock(), service.outbox()
     async with service.states.writing():  # only what is durable
-        changed, service.unpublished = service.unpublished, set()
+        updates = [update for at in routers for update in _update(*at, service, now=now)]
         alerts, service.alerts = service.alerts, []
-        applied = {number: service.applied(number) for number in service.shards}
-        updates: list[tuple[str, bytes | None]] = []
-        for number, router_id in sorted(changed):
-            shard = service.shards.get(number)
-            engine = None if shard is None else shard.engine(router_id)
-            if engine is None:
-                service.unbooked.pop((number, router_id), None)
-                if shard is not None and router_id not in shard and router_id not in shard.unreadable:
-                    updates.append((router_id, None))
-                continue
-            noted = service.unbooked.get((number, router_id))
-            service.unbooked[number, router_id] = []
-            unbooked = None if noted is None else tuple(noted)
-            update = lambda_updated(router_id, engine.state, now=now, applied=applied[number], unbooked=unbooked)
-            updates.append((router_id, encode(update)))
         alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     for router_id, value in updates:
         await outbox.send(service.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:
         await outbox.send(service.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
     await outbox.delivered()
+
+
+def _update(number: int, router_id: str, service: Service, *, now: float) -> list[tuple[str, bytes | None]]:
+    """Return what is to be said of a router: its state, a tombstone, or nothing where its partition is another's by now."""
+    shard = service.shards.get(number)
+    engine = None if shard is None else shard.engine(router_id)
+    if shard is None or engine is None:
+        service.unbooked.pop((number, router_id), None)
+        is_gone = shard is not None and router_id not in shard and router_id not in shard.unreadable
+        return [(router_id, None)] if is_gone else []
+    noted = service.unbooked.get((number, router_id))
+    service.unbooked[number, router_id] = []
+    unbooked = None if noted is None else tuple(noted)
+    update = lambda_updated(router_id, engine.state, now=now, applied=service.applied(number), unbooked=unbooked)
+    return [(router_id, encode(update))]
 
 
 def _set_aside(shard: Shard, service: Service) -> list[tuple[str, Alert]]:

@@ -36,6 +36,7 @@ from streams.service.lease import Lease
 from streams.service.metrics import Metrics
 from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
+from streams.service.stalls import watch_loop
 from streams.service.web import Web
 from streams.settings import Settings
 from streams.state.lost_state import require_state
@@ -217,6 +218,7 @@ class App(faust.App):  # type: ignore[misc]
         await self._web.start()
         self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
         self.add_future(self._watch())
+        self.add_future(watch_loop(self.metrics.stalls.observe))
         if self.encoder is not None:
             self.add_future(self.encoder.start())
 

@@ -63,6 +63,9 @@ class Metrics:
         self.commits = Histogram(
             "pb_commit_seconds", "Time until a batch's changes were durable", buckets=SECONDS, registry=registry
         )
+        self.stalls = Histogram(
+            "pb_loop_stall_seconds", "How much later than asked for the event loop came back", buckets=SECONDS, registry=registry
+        )
         self.records = Counter("pb_changelog_records_total", "Changes made durable", registry=registry)
         self.bytes = Counter("pb_changelog_bytes_total", "Size of the changes made durable", registry=registry)
         self.ready = Gauge("pb_ready", "1 while the worker owns recovered partitions and makes progress", registry=registry)
