@@ -27,12 +27,16 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }}
+:root {{ color-scheme: light dark; --paper: #fff; --ink: #222; --rule: #ddd; --ours: #f2f6fb; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --paper: #0d1117; --ink: #e6edf3; --rule: #30363d; --ours: #1c2a3f; }} }}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1000px; margin: 2rem auto;
+  padding: 0 1rem; overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }}
-td, th {{ padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right; }}
+td, th {{ padding: .3rem .8rem; border-bottom: 1px solid var(--rule); text-align: right; }}
 td:first-child, th:first-child {{ text-align: left; }}
-tr.ours {{ font-weight: bold; background: #f2f6fb; }}
-svg {{ width: 100%; height: auto; }}
+tr.ours {{ font-weight: bold; background: var(--ours); }}
+svg {{ width: 100%; height: auto; background: #fff; border-radius: 6px; }}
+@media (max-width: 600px) {{ td, th {{ padding: .3rem .35rem; font-size: 13px; }} }}
 </style>
 </head>
 <body>

@@ -15,6 +15,9 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
+from streams.demo.report import Report
+from streams.demo.shocks import SHOCKS
+from tests.unit.test_cli_demo import played, scenario
 
 MODELS = ("small", "middle", "large")
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
@@ -156,3 +159,23 @@ def test_verify_says_that_history_was_reproduced(history: Path) -> None:
 def test_verify_of_a_router_without_history_fails(history: Path) -> None:
     result = CliRunner().invoke(main, ["replay", "--from", str(history), "--router", "nobody", "--verify"])
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_the_demo_reads_in_the_dark_and_on_a_telephone(tmp_path: Path, browser: Chrome, scheme: str) -> None:
+    of = SHOCKS["price-rise"](scenario(250))
+    Report(of, played(of), "live", "price-rise").save(tmp_path)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    browser.get((tmp_path / "demo.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    style = "return getComputedStyle(arguments[0])[arguments[1]]"
+    ours = browser.find_element("css selector", "tr.ours")
+    for element, under in ((browser.find_element("css selector", "p"), "body"), (ours, "tr.ours")):
+        ground = browser.find_element("css selector", under)
+        paper = _luminance(browser.execute_script(style, ground, "backgroundColor"))
+        ink = _luminance(browser.execute_script(style, element, "color"))
+        assert (paper > 0.5) == (scheme == "light")
+        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
