@@ -13,9 +13,10 @@ from agents.messages import headers_of
 from agents.parking import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
+from agents.ports import Source
 from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
 from agents.route_requests import route_waiting
-from agents.service import Service, Source
+from agents.service import Service
 from agents.wire import config_of
 from router_state.config import Prior
 from router_state.errors import RouterStateError
@@ -96,7 +97,7 @@ async def _read(message: Any, service: Service, answers: Answers) -> Declaration
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
         check_size(message, service.room)
-        if not is_at_home(message, router_id, partition_of=service.partition_of):
+        if not is_at_home(message, router_id, partition_of=service.ports.partition_of):
             answers.strays.append((message, router_id))
             return None
     except (MalformedEvent, WrongPartition) as error:
@@ -112,7 +113,9 @@ async def _read(message: Any, service: Service, answers: Answers) -> Declaration
 async def _priors(declared: RouterDeclared | None, service: Service) -> dict[str, Prior]:
     models = {} if declared is None else declared.models
     return {
-        name: await service.read_prior(model.prior) for name, model in models.items() if isinstance(model.prior, ReferencedPrior)
+        name: await service.ports.read_prior(model.prior)
+        for name, model in models.items()
+        if isinstance(model.prior, ReferencedPrior)
     }
 
 
@@ -127,7 +130,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):
         if declared is None and router_id not in shard:
-            service.unpublished.add((shard.number, router_id))
+            service.bulletin.changed((shard.number, router_id))
         return False
     engine = shard.engine(router_id)
     try:
@@ -137,17 +140,17 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
-            service.unpublished.add((shard.number, router_id))
+            service.bulletin.changed((shard.number, router_id))
             return False
         config = replace(
             config_of(declared, offset=message.offset, references=declaration.priors),
             applied=service.positions(message.partition),
         )
         if engine is not None:
-            changes = shard.apply(router_id, Redeclared(config), now=service.clock())
+            changes = shard.apply(router_id, Redeclared(config), now=service.ports.clock())
             if changes.refusal is not None:
                 raise changes.refusal
-        elif service.routers >= service.limits.routers_per_worker:
+        elif service.routers >= service.ports.limits.routers_per_worker:
             raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
         else:
             shard.start(router_id, config)
@@ -160,7 +163,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
 
 def _check(declaration: Declaration, in_force: int, service: Service) -> None:
     """Raise the Refusal that a declaration deserves; `in_force` is −1 where none is."""
-    condition, declared, limits = declaration.condition, declaration.declared, service.limits
+    condition, declared, limits = declaration.condition, declaration.declared, service.ports.limits
     if condition is not None and condition != in_force:
         raise StaleConfig(f"based on {_named(condition)}; in force is {_named(in_force)}")
     if declared is not None and len(declared.models) > limits.models_per_router:

@@ -11,8 +11,9 @@ from agents.contexts import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.poison import on_behalf_of
+from agents.ports import Source
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
-from agents.service import Service, Source
+from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
 from router_state.changes import Outcome
@@ -29,7 +30,7 @@ async def book_all(source: Source, schema: type[CostReported] | type[RewardObser
     """Book everything that a topic of bills or of rewards brings."""
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, schema, partition_of=service.partition_of, max_bytes=service.room)
+        batch = take_in(messages, schema, partition_of=service.ports.partition_of, max_bytes=service.room)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         contexts = await _contexts(batch.taken, service, {})
         async with service.batch():
@@ -51,11 +52,11 @@ async def _contexts(taken: list[Taken[Any]], service: Service, known: Mapping[Re
     Called before the batch, where waiting holds nobody up, and again as the only writer: for what was decided meanwhile, which the
     store has at hand.
     """
-    if service.contexts is None:
+    if service.ports.contexts is None:
         return {}
     asked = {(t.event.router_id, t.event.request_id): t.message.partition for t in taken}
     refs = [ref for ref, number in asked.items() if ref not in known and _is_decided(service, number, ref)]
-    found = await service.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref)) if refs else []
+    found = await service.ports.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref)) if refs else []
     return {**known, **dict(zip(refs, found, strict=True))}
 
 
@@ -75,7 +76,11 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):
         return
-    if isinstance(event, RewardObserved) and event.observed_at is not None and event.observed_at > utc(service.clock()) + MAX_AHEAD:
+    if (
+        isinstance(event, RewardObserved)
+        and event.observed_at is not None
+        and event.observed_at > utc(service.ports.clock()) + MAX_AHEAD
+    ):
         late = FromTheFuture("observed_at is more than 5 minutes ahead")
         service.refuse_later(Parked.of(message, late, router_id=event.router_id), late, answers)
     elif (error := _unreadable(shard, event.router_id)) is not None:
@@ -98,7 +103,7 @@ def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Servic
     """Apply what overtook a request that has just been decided, in the order in which it came."""
     for parked in shard.parking.waiting_for(router_id, request_id):
         shard.unpark(parked)
-        is_bill = parked.topic == service.topic["costs"]
+        is_bill = parked.topic == service.ports.topic["costs"]
         event = decode(CostReported, parked.value) if is_bill else decode(RewardObserved, parked.value)
         _apply(shard, event, parked, service, answers, x=None)
 
@@ -106,18 +111,18 @@ def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Servic
 def parked_from(message: Any, event: CostReported | RewardObserved, service: Service) -> Parked:
     """Return a source event as it would wait for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
-    due = service.clock() + service.limits.orphan_wait
+    due = service.ports.clock() + service.ports.limits.orphan_wait
     return Parked.of(message, error, router_id=event.router_id, request_id=event.request_id, due=due)
 
 
 def _apply(
     shard: Shard, event: CostReported | RewardObserved, parked: Parked, service: Service, answers: Answers, *, x: Vector | None
 ) -> None:
-    changes = shard.apply(event.router_id, _moved(event, service, x), now=service.clock())
+    changes = shard.apply(event.router_id, _moved(event, service, x), now=service.ports.clock())
     if changes.refusal is not None:
         service.refuse_later(parked, changes.refusal, answers)
         return
-    service.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}")
+    service.ports.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}")
     if changes.outcome is Outcome.DUPLICATE:
         service.note_unbooked(parked, event.router_id, "duplicate")
 
@@ -125,7 +130,7 @@ def _apply(
 def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Event:
     """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, RewardObserved):
-        rank = service.rank_of(event.source)
+        rank = service.ports.rank_of(event.source)
         return Judged(event.request_id, event.reward, event.source, rank, model=event.model, revision=event.revision, x=x)
     tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
     return Charged(event.request_id, event.cost_usd, tokens, model=event.model, revision=event.revision, x=x)
@@ -137,23 +142,23 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
         for other in shard.parking.waiting_for(parked.router_id, parked.request_id):
             if other.topic == parked.topic:
                 if decode(CostReported, other.value).revision >= event.revision:
-                    service.count("bill_duplicate")
+                    service.ports.count("bill_duplicate")
                     service.note_unbooked(parked, event.router_id, "duplicate")
                     return
                 shard.unpark(other)
-                service.count("bill_revised")
+                service.ports.count("bill_revised")
                 parked = replace(parked, due=other.due)
-    if len(shard.parking) < service.limits.parked_events or service.lags(shard.number):
+    if len(shard.parking) < service.ports.limits.parked_events or service.lags(shard.number):
         shard.park(parked)
         service.note_unbooked(parked, event.router_id, "waiting")
-        service.count("parked")
+        service.ports.count("parked")
     else:
         give_up(shard, parked, service, answers)
 
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
     """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched, tokens have no price there."""
-    if parked.topic == service.topic["costs"] and shard.engine(parked.router_id) is not None:
+    if parked.topic == service.ports.topic["costs"] and shard.engine(parked.router_id) is not None:
         cost_usd = decode(CostReported, parked.value).cost_usd or 0.0
-        shard.apply(parked.router_id, Orphaned(cost_usd), now=service.clock())
+        shard.apply(parked.router_id, Orphaned(cost_usd), now=service.ports.clock())
     service.refuse_later(parked, service.refusal(parked), answers)

@@ -66,11 +66,11 @@ def _hopeless(shard: Shard, service: Service) -> list[Parked]:
     Bills and rewards go on waiting while requests that were sent before them may still be on the log: a worker that comes back
     reads its backlogs side by side.
     """
-    due = shard.parking.due(service.clock())
+    due = shard.parking.due(service.ports.clock())
     if not due:
         return due
     taken_before = shard.requests_seen_at if service.lags(shard.number) else float("inf")
-    wait = service.limits.orphan_wait
+    wait = service.ports.limits.orphan_wait
     return [
         parked
         for parked in due
@@ -88,10 +88,10 @@ async def publish(service: Service) -> None:
 
     After a recovery that is every router: in portions, between which all others go on.
     """
-    if service.unpublished or service.alerts:
-        async with service.publishing:  # what is older is sent before what is newer
-            changed, service.unpublished = service.unpublished, set()
-            for portion in portions(sorted(changed), lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],):
+    if service.bulletin:
+        async with service.bulletin.publishing:  # what is older is sent before what is newer
+            changed = service.bulletin.take_routers()
+            for portion in portions(changed, lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],):
                 await _publish(portion, service)
 
 
@@ -99,15 +99,15 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     for number, router_id in routers:
         if (shard := service.shards.get(number)) is not None:
             await shard.warm(router_id)
-    now, outbox = service.clock(), service.outbox()
-    async with service.states.writing():  # only what is durable
+    now, outbox = service.ports.clock(), service.ports.outbox()
+    async with service.ports.states.writing():  # only what is durable
         updates = [update for at in routers for update in _update(*at, service, now=now)]
-        alerts, service.alerts = service.alerts, []
+        alerts = service.bulletin.take_alerts()
         alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
     for router_id, value in updates:
-        await outbox.send(service.topic["lambda"], key=router_id.encode(), value=value)
+        await outbox.send(service.ports.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:
-        await outbox.send(service.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
+        await outbox.send(service.ports.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
     await outbox.delivered()
 
 
@@ -116,22 +116,20 @@ def _update(number: int, router_id: str, service: Service, *, now: float) -> lis
     shard = service.shards.get(number)
     engine = None if shard is None else shard.engine(router_id)
     if shard is None or engine is None:
-        service.unbooked.pop((number, router_id), None)
+        service.bulletin.gone((number, router_id))
         is_gone = shard is not None and router_id not in shard and router_id not in shard.unreadable
         return [(router_id, None)] if is_gone else []
-    noted = service.unbooked.get((number, router_id))
-    service.unbooked[number, router_id] = []
-    unbooked = None if noted is None else tuple(noted)
+    unbooked = service.bulletin.take_unbooked((number, router_id))
     update = lambda_updated(router_id, engine.state, now=now, applied=service.applied(number), unbooked=unbooked)
     return [(router_id, encode(update))]
 
 
 def _set_aside(shard: Shard, service: Service) -> list[tuple[str, Alert]]:
     """Return an alert, and log a line, for each router that turned out to be unreadable."""
-    now, alerts = service.clock(), []
+    now, alerts = service.ports.clock(), []
     for router_id, why in shard.take_set_aside().items():
         log.error("router %s can't be read and is set aside: %s", router_id, why)
-        service.count("router_unreadable")
+        service.ports.count("router_unreadable")
         evidence = {"why": why, "partition": shard.number}
         alerts.append((router_id, Alert("router_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence)))
     return alerts

@@ -120,7 +120,7 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
             owed.append(at)
         await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
     for portion in portions(owed, lambda at: _weight(service, *at), room=service.room):
-        outbox = service.outbox()
+        outbox = service.ports.outbox()
         async with service.batch():
             for number, router_id in portion:
                 one = _owed(service, number, router_id)
@@ -129,8 +129,8 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
                 if service.shard(number).declared(router_id) != one.pack():
                     service.shard(number).keep_declared(router_id, one.pack())
                 headers = [(BASED_ON, b"%d" % one.offset), (REPEATED, b"1")]
-                await outbox.send(service.topic["routers"], key=router_id.encode(), value=one.document, headers=headers)
-                service.count("declaration_repeated")
+                await outbox.send(service.ports.topic["routers"], key=router_id.encode(), value=one.document, headers=headers)
+                service.ports.count("declaration_repeated")
         await outbox.delivered()
 
 

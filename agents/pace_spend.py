@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agents.feedback import book_all
-from agents.service import Service, Source
+from agents.ports import Source
+from agents.service import Service
 from schemas.costs import CostReported
 
 

@@ -15,8 +15,9 @@ from agents.messages import trace_of_message
 from agents.parking import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
+from agents.ports import Source
 from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
-from agents.service import Service, Source
+from agents.service import Service
 from agents.wire import route_value
 from router_state.config import Vector
 from router_state.engine import Engine
@@ -47,7 +48,7 @@ async def route_requests(source: Source, service: Service) -> None:
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room, name=_named)
+        batch = take_in(messages, RequestSubmitted, partition_of=service.ports.partition_of, max_bytes=service.room, name=_named)
         prepared = await prepare([Prepared(t.message, t.event, t.error) for t in batch.taken], service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
@@ -64,8 +65,8 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     """Give every request that is to be decided its context; prompts are encoded together, off the event loop."""
     prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
-    if prompts and service.encode is not None:
-        contexts = await service.encode([requests[i].event.prompt or "" for i in prompts])
+    if prompts and service.ports.encode is not None:
+        contexts = await service.ports.encode([requests[i].event.prompt or "" for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
         request if request.x is not None else replace(request, x=encoded.get(i, _given(request.event)))
@@ -91,7 +92,11 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
     if request.x is not None or event.context is not None or event.router_id not in shard or _is_too_large(event, service):
         return False
     engine = shard.engine(event.router_id)
-    return engine is not None and engine.state.arms.d == service.dimensions and not shard.knows(event.router_id, event.request_id)
+    return (
+        engine is not None
+        and engine.state.arms.d == service.ports.dimensions
+        and not shard.knows(event.router_id, event.request_id)
+    )
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:
@@ -127,7 +132,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             max_price_per_1k=event.max_price_per_1k,
             contained=service.positions(message.partition),
         )
-        changes = shard.apply(event.router_id, asked, now=service.clock())
+        changes = shard.apply(event.router_id, asked, now=service.ports.clock())
         if changes.refusal is not None:
             raise changes.refusal
     except (RouterStateError, Refusal) as error:
@@ -135,7 +140,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         return
     record = changes.decision
     assert record is not None
-    service.count(f"decided_{record.reason}")
+    service.ports.count(f"decided_{record.reason}")
     value = route_value(event.router_id, event.request_id, record, repeat=False)
     answers.routes.append((event.router_id, value, trace_of_message(message)))
     _answered(request, answers)
@@ -148,27 +153,29 @@ def _answered(request: Prepared, answers: Answers) -> None:
 
 
 def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
-    return event.prompt is not None and len(event.prompt.encode()) > service.limits.prompt_bytes
+    return event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
 
 
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
-    if engine.state.in_flight >= service.limits.in_flight_per_router:
+    if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
         raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
     if isinstance(request.x, EncoderUnavailable | MalformedEvent):
         raise request.x
     if request.x is not None:
         return request.x
     if _is_too_large(request.event, service):
-        raise PromptTooLarge(f"the prompt has more than {service.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)")
-    if service.encode is None:
+        raise PromptTooLarge(f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)")
+    if service.ports.encode is None:
         raise EncoderUnavailable("this worker runs without an encoder: send a context, or give it one (PB_ENCODER_BACKEND)")
-    raise WrongDimensions(f"prompts become {service.dimensions} dimensions on this worker; the router has {engine.state.arms.d}")
+    raise WrongDimensions(
+        f"prompts become {service.ports.dimensions} dimensions on this worker; the router has {engine.state.arms.d}"
+    )
 
 
 def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> None:
     error = UnknownRouter("no router of this id was declared")
     parked = _parked(request, service, error)
-    if len(service.shard(parked.partition).parking) < service.limits.parked_events:
+    if len(service.shard(parked.partition).parking) < service.ports.limits.parked_events:
         service.shard(parked.partition).park(parked)
     else:
         service.refuse_later(parked, error, answers)
@@ -177,7 +184,7 @@ def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> N
 def _parked(request: Prepared, service: Service, error: Any) -> Parked:
     if request.parked is not None:
         return request.parked
-    due = service.clock() + service.limits.unknown_router_wait
+    due = service.ports.clock() + service.ports.limits.unknown_router_wait
     return Parked.of(request.message, error, router_id=request.event.router_id, due=due, private=True)
 
 
@@ -185,7 +192,7 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
     """Answer the requests that waited for routers which are declared now."""
 
     async def step(portion: list[Parked]) -> None:
-        batch = take_in(portion, RequestSubmitted, partition_of=service.partition_of, max_bytes=service.room)
+        batch = take_in(portion, RequestSubmitted, partition_of=service.ports.partition_of, max_bytes=service.room)
         prepared = await prepare([Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service)
         answers = Answers()
         async with service.batch():
@@ -196,5 +203,5 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
         await service.answer(answers)
 
     waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
-    for portion in portions(waiting, lambda parked: 1, room=service.limits.batch_size):
+    for portion in portions(waiting, lambda parked: 1, room=service.ports.limits.batch_size):
         await try_alone(portion, step, service.give_up)

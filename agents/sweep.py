@@ -52,7 +52,7 @@ class Sweep:
 
     async def round(self) -> None:
         """Sweep the next few routers of each partition."""
-        if self._service.memory.look(self._service.states.size):
+        if self._service.memory.look(self._service.ports.states.size):
             self._warn_of_memory()
         turns = deque(turn for number in list(self._service.shards) for turn in self._turns(number))
         while turns:
@@ -92,22 +92,22 @@ class Sweep:
         router_id, left, size = turn.router_id, limit, 0
         if shard.engine(router_id) is None:  # dropped, or set aside
             return 0, 0
-        now = self._service.clock()
+        now = self._service.ports.clock()
         with on_behalf_of(f"the sweep of router {router_id}"):
             for what in ("expired", "forgotten", "forgotten_early"):
                 changes = shard.apply(router_id, self._event(what, shard, turn, limit=left), now=now)
                 size += shard.size_of(router_id, changes)
-                self._service.count(what, len(changes.records))
+                self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
         return limit - left, size
 
     def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int) -> Event:
-        limits = self._service.limits
+        limits = self._service.ports.limits
         match what:
             case "expired":
                 return Waited(limit)
             case "forgotten":
-                return Aged(self._service.clock() - limits.context_ttl, limit)
+                return Aged(self._service.ports.clock() - limits.context_ttl, limit)
             case _:
                 if turn.keep is None:  # once a turn: its share of what the last look at the memory has found too much
                     remembered, most = shard.remembers(turn.router_id), limits.requests_per_router
@@ -117,14 +117,14 @@ class Sweep:
     def _warn_of_memory(self) -> None:
         """Say that requests will soon be forgotten before their time, to the router that has the most of them."""
         service = self._service
-        part, now = service.memory.part, service.clock()
+        part, now = service.memory.part, service.ports.clock()
         counts = {router_id: shard.remembers(router_id) for shard in service.shards.values() for router_id in shard}
         log.warning(
             "remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are forgotten early", 100 * part
         )
         if counts:
             router_id = max(counts, key=counts.__getitem__)
-            limit_bytes = service.limits.memory_bytes
+            limit_bytes = service.ports.limits.memory_bytes
             evidence = {"requests": counts[router_id], "of_all": sum(counts.values()), "limit_bytes": limit_bytes}
             alert = Alert("memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence)
-            service.alerts.append((router_id, alert))
+            service.bulletin.alerts.append((router_id, alert))

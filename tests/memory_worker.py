@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,8 +14,9 @@ from agents.dead_letters import DeadLetters
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
+from agents.ports import Limits, Ports
 from agents.route_requests import route_requests
-from agents.service import Limits, Service
+from agents.service import Service
 from agents.sweep import Sweep
 from streams.log.partitioner import partition_of
 from streams.service.worker import TOPICS
@@ -53,12 +55,16 @@ class MemoryWorker:
         said: (topic, key, value, headers) of everything sent.
         gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when one does.
         requests: the value of every request that was taken, by partition and offset.
+        end: the offset after the last request of each partition, None if it is not known.
+        counted: outcomes.
         mute: whether it is to fail as soon as it has something to say, after its changes are durable.
     """
 
     def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
         self.clock = Clock()
         self.mute = False
+        self.end: int | None = 0
+        self.counted: Counter[str] = Counter()
         self.gate: asyncio.Event | None = None
         self.at_gate = asyncio.Event()
         self.changelog: list[tuple[int, bytes, bytes | None, int, float]] = []
@@ -68,24 +74,35 @@ class MemoryWorker:
         self._ends = dict.fromkeys(partitions, 0)
         dead_letters = DeadLetters(settings.prefix, stage="test", send_large=self._send_large)
         self.service = Service(
-            topic={name: settings.topic(name) for name in TOPICS},
-            states=self.states,
-            commit=self.states.commit,
-            outbox=lambda: Outbox(self._produce),
-            dead_letters=dict.fromkeys(AGENTS, dead_letters),
-            encode=None,
-            dimensions=0,
-            read_prior=prior_reader(settings.priors_path),
-            contexts=None,
-            clock=self.clock,
-            rank_of=settings.source_rank,
-            partition_of=partial(partition_of, partitions=settings.partitions),
-            count=lambda what, amount=1: None,
-            read_again=self._read_again,
-            requests_end=lambda partition: 0,
-            hold=lambda partitions: None,
-            limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+            Ports(
+                topic={name: settings.topic(name) for name in TOPICS},
+                states=self.states,
+                commit=self.states.commit,
+                outbox=lambda: Outbox(self._produce),
+                dead_letters=dict.fromkeys(AGENTS, dead_letters),
+                log=self,
+                encode=None,
+                dimensions=0,
+                read_prior=prior_reader(settings.priors_path),
+                contexts=None,
+                clock=self.clock,
+                rank_of=settings.source_rank,
+                partition_of=partial(partition_of, partitions=settings.partitions),
+                count=lambda what, amount=1: self.counted.update({what: amount}),
+                limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
+            )
         )
+
+    def requests_end(self, partition: int) -> int | None:
+        """Return the offset after a partition's last request, as the test says."""
+        return self.end
+
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Hold nothing."""
+
+    async def read_again(self, partition: int, offsets: Iterable[int]) -> dict[int, bytes | None]:
+        """Return what was asked, while it is on the log."""
+        return {offset: self.requests[at] for offset in offsets if (at := (partition, offset)) in self.requests}
 
     async def start(self, before: MemoryWorker | None = None) -> None:
         """Take over the partitions: empty, or as another worker left them on its changelog."""
@@ -102,7 +119,7 @@ class MemoryWorker:
         """Give messages of a source topic (short name) to its agent."""
         if topic == "requests":
             self.requests |= {(message.partition, message.offset): message.value for message in messages}
-        await AGENTS[topic](Source(messages, self.service.limits.batch_size), self.service)
+        await AGENTS[topic](Source(messages, self.service.ports.limits.batch_size), self.service)
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
@@ -120,9 +137,6 @@ class MemoryWorker:
         self._ends[number] += len(changes)
         self.changelog += [(number, key, value, epoch, self.clock.now) for key, value in changes.items()]
         return first
-
-    async def _read_again(self, partition: int, offsets: Iterable[int]) -> dict[int, bytes | None]:
-        return {offset: self.requests[at] for offset in offsets if (at := (partition, offset)) in self.requests}
 
     async def _produce(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.contexts import Encode
+from agents.ports import Source
 from agents.refusals import EncoderUnavailable
-from agents.service import Source
 from router_state.config import Vector
 from streams.service.metrics import Metrics
 

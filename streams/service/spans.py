@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -22,7 +22,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from agents.boundary import Outbox
 from agents.messages import headers_of
-from agents.service import Service, States
+from agents.ports import Ports, States
 from schemas.headers import trace_of
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
@@ -52,19 +52,20 @@ class Spans:
         self._batch: ContextVar[Batch | None] = ContextVar("batch", default=None)
         self._requests: OrderedDict[tuple[bytes, str], dict[str, str]] = OrderedDict()
 
-    def trace_service(self, service: Service) -> None:
-        """Let the agents' encoder, table, commits and outboxes be phases of their batches."""
-        outbox = service.outbox
+    def traced(self, ports: Ports) -> Ports:
+        """Return what agents are given with its encoder, table, commits and outboxes as phases of their batches."""
 
         def publishing() -> Outbox:
             self.begin("publish")
-            return outbox()
+            return ports.outbox()
 
-        service.outbox = publishing
-        service.states = TracedStates(service.states, self)
-        service.commit = traced(service.commit, "commit", self)
-        if service.encode is not None:
-            service.encode = traced(service.encode, "encode", self, resume=True)
+        return replace(
+            ports,
+            outbox=publishing,
+            states=TracedStates(ports.states, self),
+            commit=traced(ports.commit, "commit", self),
+            encode=ports.encode and traced(ports.encode, "encode", self, resume=True),
+        )
 
     def begin(self, phase: str | None) -> str | None:
         """Note that the current batch goes on to another phase, and return the one before; outside of a batch nothing happens."""

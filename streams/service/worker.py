@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ from agents.contexts import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
+from agents.ports import Limits, Ports, Source
 from agents.route_requests import route_requests
-from agents.service import Limits, Service, Source
+from agents.service import Service
 from agents.sweep import Sweep
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
@@ -62,10 +63,8 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
     """
     app = build_app(settings)
     app.spans = spans_of(settings) if spans is None else spans
-    service = build_service(app)
-    if app.spans is not None:
-        app.spans.trace_service(service)
-    _register(app, service)
+    ports = build_ports(app)
+    _register(app, Service(ports if app.spans is None else app.spans.traced(ports)))
     return app
 
 
@@ -84,17 +83,18 @@ def spans_of(settings: Settings) -> Spans | None:
     return otlp_spans(settings.app_id, settings.instance_id)
 
 
-def build_service(app: App) -> Service:
-    """Hand the agents what they share."""
+def build_ports(app: App) -> Ports:
+    """Hand the agents what they need from outside."""
     settings = app.settings
     encode = None if settings.encoder_backend == "none" else PromptEncoder(settings)
     app.encoder = encode
-    return Service(
+    return Ports(
         topic={name: settings.topic(name) for name in TOPICS},
         states=app.states,
         commit=app.commit_states,
         outbox=app.outbox,
         dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
+        log=SourceTopics(app),
         encode=encode and measured(encode, app.metrics),
         dimensions=0 if encode is None else encode.dimensions,
         read_prior=prior_reader(settings.priors_path),
@@ -103,9 +103,6 @@ def build_service(app: App) -> Service:
         rank_of=settings.source_rank,
         partition_of=partial(partition_of, partitions=settings.partitions),
         count=app.metrics.count,
-        read_again=lambda partition, offsets: app.probe.values_at(TP(settings.topic("requests"), partition), offsets),
-        requests_end=requests_end(app),
-        hold=holder(app),
         limits=limits_of(settings),
     )
 
@@ -142,35 +139,41 @@ def _redis_contexts(app: App) -> Contexts | None:
     return contexts
 
 
-def requests_end(app: App) -> Callable[[int], int | None]:
-    """Return the function that gives the offset after the last request of a partition, as of the last fetch."""
-    topic = app.settings.topic("requests")
-    return lambda partition: app.consumer.end_of(TP(topic, partition))
+class SourceTopics:
+    """The source topics behind what has been handed to the agents."""
 
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._requests = app.settings.topic("requests")
+        self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
+        self._held: frozenset[TP] = frozenset()
 
-def holder(app: App) -> Callable[[frozenset[int]], None]:
-    """Return the function that stops the bills and rewards of some partitions and lets those of all others come.
+    async def read_again(self, partition: int, offsets: Iterable[int]) -> Mapping[int, bytes | None]:
+        """Return the values of requests by offset; those that are gone from the log are left out."""
+        return await self._app.probe.values_at(TP(self._requests, partition), offsets)
 
-    It says of them what Faust says of a full buffer: nothing more is fetched, and what has been fetched is still delivered. Pausing
-    partitions would drop that.
-    """
-    held: frozenset[TP] = frozenset()
+    def requests_end(self, partition: int) -> int | None:
+        """Return the offset after the last request of a partition, as of the last fetch."""
+        end: int | None = self._app.consumer.end_of(TP(self._requests, partition))
+        return end
 
-    def hold(partitions: frozenset[int]) -> None:
-        nonlocal held
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Stop the bills and rewards of some partitions and let those of all others come.
+
+        It says of them what Faust says of a full buffer: nothing more is fetched, and what has been fetched is still delivered.
+        Pausing partitions would drop that.
+        """
+        app = self._app
         if app.rebalancing or not app.tables.actives_ready:  # a recovery lets all partitions go on when it has ended
-            held = frozenset()
+            self._held = frozenset()
             return
-        names = (app.settings.topic("costs"), app.settings.topic("rewards"))
         assigned = app.consumer.assignment()
-        wanted = frozenset(TP(name, number) for name in names for number in partitions)
+        wanted = frozenset(TP(name, number) for name in self._feedback for number in partitions)
         for tp in wanted & assigned:
             app.consumer.on_buffer_full(tp)
-        for tp in (held - wanted) & assigned:
+        for tp in (self._held - wanted) & assigned:
             app.consumer.on_buffer_drop(tp)
-        held = wanted
-
-    return hold
+        self._held = wanted
 
 
 def _register(app: App, service: Service) -> None:

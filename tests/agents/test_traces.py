@@ -117,7 +117,7 @@ class Traced:
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.spans = Spans(provider)
         self.worker = MemoryWorker(Settings(prefix="pb.", app_id="traced", partitions=1), [0])
-        self.spans.trace_service(self.worker.service)
+        self.worker.service.ports = self.spans.traced(self.worker.service.ports)
 
     async def take(self, topic: str, agent: Any, events: Sequence[tuple[dict[str, Any], Sequence[tuple[str, bytes]]]]) -> None:
         messages = [

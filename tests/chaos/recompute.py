@@ -88,7 +88,7 @@ class Recomputation:
         await self._route_waiting(step)
         await self._give_up(step)
         for topic, offset in step.reached.items():
-            short = next(name for name in AGENTS if self.service.topic[name] == topic)
+            short = next(name for name in AGENTS if self.service.ports.topic[name] == topic)
             for at in range(self._reached.get(topic, -1) + 1, offset + 1):
                 record = self._sources[short].get(at)
                 if record is not None:

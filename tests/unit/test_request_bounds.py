@@ -21,11 +21,10 @@ def request(number: int) -> dict[str, object]:
 
 
 async def started(settings: Settings) -> tuple[World, Counter[str]]:
-    world, counted = World(settings), Counter[str]()
-    world.worker.service.count = lambda what, amount=1: counted.update({what: amount})
+    world = World(settings)
     await world.start()
     await world.send("routers", router(HOME))
-    return world, counted
+    return world, world.worker.counted
 
 
 async def test_a_request_beyond_those_whose_bill_is_awaited_is_refused_until_a_bill_comes() -> None:

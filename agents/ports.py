@@ -1,0 +1,110 @@
+"""What the agents of a worker are given from outside: all of it is made before they start, and none of it changes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agents.boundary import Outbox
+from agents.contexts import Contexts, Encode
+from agents.dead_letters import DeadLetters
+from agents.requests import Table
+from router_state.config import Prior
+from schemas.priors import ReferencedPrior
+
+
+class States(Protocol):
+    """The durable table of this worker, see `streams.state.tables.States`."""
+
+    def writing(self) -> AbstractAsyncContextManager[Any]: ...
+
+    def partition(self, number: int) -> Table: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def roll_back(self) -> None: ...
+
+
+class Source(Protocol):
+    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is asked for."""
+
+    def batches(self) -> AsyncIterator[list[Any]]: ...
+
+
+class SourceLog(Protocol):
+    """What lies on the source topics beside what has been handed to the agents."""
+
+    async def read_again(self, partition: int, offsets: Iterable[int]) -> Mapping[int, bytes | None]:
+        """Return the values of requests by offset; those that are gone from the log are left out."""
+        ...
+
+    def requests_end(self, partition: int) -> int | None:
+        """Return the offset after a partition's last request, None while it is not known."""
+        ...
+
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Stop the bills and rewards of these partitions, and let those of all others come."""
+        ...
+
+
+class Count(Protocol):
+    """Count an outcome for the metrics."""
+
+    def __call__(self, what: str, amount: int = 1) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one worker; see the settings of the same names."""
+
+    batch_size: int = 512
+    prompt_bytes: int = 2**20
+    models_per_router: int = 64
+    routers_per_worker: int = 10_000
+    in_flight_per_router: int = 100_000
+    requests_per_router: int | None = None
+    memory_bytes: int | None = None
+    parked_events: int = 10_000
+    orphan_wait: float = 60.0
+    unknown_router_wait: float = 2.0
+    context_ttl: float = 7 * 86_400.0
+    changelog_batch_bytes: int = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside of the agents of one worker.
+
+    Attributes:
+        topic: full topic names by their short ones.
+        commit: makes everything durable that was changed inside `states.writing()`.
+        outbox: makes an empty outbox.
+        dead_letters: the dead letter writer of each source topic, by short name.
+        log: the source topics.
+        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop; None without an encoder.
+        dimensions: d of what `encode` returns; 0 without.
+        read_prior: reads a prior from the file that a declaration names.
+        contexts: where contexts wait for their rewards outside of the table, or None.
+        clock: seconds since the epoch.
+        rank_of: rank of a reward's source.
+        partition_of: partition of a router.
+    """
+
+    topic: Mapping[str, str]
+    states: States
+    commit: Callable[[], Awaitable[Any]]
+    outbox: Callable[[], Outbox]
+    dead_letters: Mapping[str, DeadLetters]
+    log: SourceLog
+    encode: Encode | None
+    dimensions: int
+    read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
+    contexts: Contexts | None
+    clock: Callable[[], float]
+    rank_of: Callable[[str], int]
+    partition_of: Callable[[str], int]
+    count: Count
+    limits: Limits = field(default_factory=Limits)
