@@ -1,0 +1,134 @@
+"""How much later a decision comes over HTTP than over Kafka: `python -m benchmarks.gateway [--clients 1000] [--rate 200]`.
+
+One broker, one worker, one gateway; contexts are given. Both ways are asked in turn, a slice of a second each, at the same rate,
+so that both meet the same machine: the difference counts, not the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+
+from paretobandit_client import Router
+from streams.broker.child import spawn
+from streams.broker.choose import choose_broker
+from streams.broker.wire import free_ports
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+
+CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]
+SLICE = 1.0
+MODELS = {
+    "small": {"input_price_per_m": 0.1, "output_price_per_m": 0.4},
+    "large": {"input_price_per_m": 1.25, "output_price_per_m": 10.0},
+}
+Ask = Callable[[int], Awaitable[object]]
+
+
+@asynccontextmanager
+async def service(folder: Path) -> AsyncIterator[tuple[Settings, int]]:
+    """Run broker, worker and gateway; yield the settings and the gateway's port."""
+    with choose_broker() as broker:
+        (port,) = free_ports(1)
+        name = f"bench-{uuid.uuid4().hex[:6]}"
+        settings = load_settings(bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name)
+        await create_topics(settings)
+        own = {"PB_BOOTSTRAP": broker.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": name, "PB_WEB_PORT": "0"}
+        own |= {"PB_ENCODER_BACKEND": "none", "PB_GATEWAY_PORT": str(port), "PB_GATEWAY_RATE": "1000000"}
+        commands = [[sys.executable, "-m", "streams.cli", what] for what in ("worker", "gateway")]
+        processes = [spawn(c, log=folder / f"{c[-1]}.log", env={**os.environ, **own}) for c in commands]
+        try:
+            yield settings, port
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+async def slice_of(ask: Ask, *, first: int, rate: float) -> list[float]:
+    """Ask at a rate for a slice, whatever the answers take; return how long each took, in milliseconds."""
+    began, count = time.perf_counter(), int(rate * SLICE)
+
+    async def one(number: int) -> float:
+        await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+        asked = time.perf_counter()
+        await ask(first + number)
+        return 1e3 * (time.perf_counter() - asked)
+
+    return list(await asyncio.gather(*(one(number) for number in range(count))))
+
+
+async def main(clients: int, rate: float, slices: int) -> None:
+    """Measure both ways and print percentiles."""
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        settings, port = await stack.enter_async_context(service(Path(folder)))
+        access: dict[str, Any] = {"bootstrap": settings.bootstrap, "prefix": settings.prefix, "connect_timeout": 60.0}
+        router = await stack.enter_async_context(Router("bench", **access, timeout=60.0))
+        web = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=clients)))
+        home = f"http://127.0.0.1:{port}/v1/routers/bench/decisions"
+
+        async def over_http(number: int) -> None:
+            body = {"request_id": f"h-{number}", "context": CONTEXT}
+            async with web.post(home, json=body) as answer:
+                assert answer.status == 200, await answer.text()
+                await answer.read()
+
+        async def over_kafka(number: int) -> None:
+            await router.route(request_id=f"k-{number}", context=CONTEXT)
+
+        await declare(settings)
+        await over_kafka(-1)
+        await ready(web, port)
+        ways: dict[str, Ask] = {"Kafka": over_kafka, "HTTP": over_http}
+        took: dict[str, list[float]] = {name: [] for name in ways}
+        for number in range(slices):
+            for name, ask in ways.items():
+                found = await slice_of(ask, first=number * 1_000_000, rate=rate)
+                took[name] += found if number else []  # the first slice opens connections
+    result = {name: {f"p{q}_ms": round(float(np.percentile(found, q)), 2) for q in (50, 90, 99)} for name, found in took.items()}
+    print(json.dumps({"clients": clients, "rate_per_s": rate, "requests": {n: len(f) for n, f in took.items()}, **result}))
+
+
+async def declare(settings: Settings) -> None:
+    """Declare the router."""
+    from aiokafka import AIOKafkaProducer
+
+    event = {"router_id": "bench", "models": MODELS, "dimensions": len(CONTEXT)}
+    async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+        await producer.send_and_wait(settings.topic("routers"), json.dumps(event).encode(), key=b"bench")
+
+
+async def ready(web: aiohttp.ClientSession, port: int) -> None:
+    """Wait until the gateway is ready."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                async with web.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--rate", type=float, default=200.0)
+    parser.add_argument("--slices", type=int, default=10)
+    options = parser.parse_args()
+    asyncio.run(main(options.clients, options.rate, options.slices))
