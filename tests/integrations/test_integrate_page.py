@@ -17,13 +17,12 @@ from tests.integration.service import PATIENCE, RunningService, Worker, running_
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "integrate.md").read_text()
 PRICES = {"small": (0.1, 0.4), "large": (1.25, 10.0)}
 
 
-def blocks(language: str) -> list[str]:
-    """Return the page's blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = "docs/integrate.md") -> list[str]:
+    """Return a page's blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -52,8 +51,9 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     return said.decode()
 
 
-async def test_the_client(service: RunningService, tmp_path: Path) -> None:
-    (code,) = blocks("python")
+@pytest.mark.parametrize("page", ["docs/integrate.md", "client/README.md"])
+async def test_the_client(service: RunningService, tmp_path: Path, page: str) -> None:
+    (code,) = blocks("python", page)
     assert "call " in await ran(service, tmp_path, sys.executable, "-c", code)
     await service.until(lambda: service.lambda_of("default").get("rewards_applied", 0) >= 1, "the reward")
 

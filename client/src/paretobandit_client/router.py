@@ -53,6 +53,7 @@ class Router:
         prefix: of the service's topics; by default PB_PREFIX, else `pb.`.
         connect_timeout: seconds that entering waits for Kafka; with a fallback the application then starts all the same.
         delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
+        close_timeout: seconds that closing waits for events on their way; what is left then is lost, and counted in the log.
         on_refused: called with every refusal that no call waits for: of bills and rewards, and of requests given up.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
 
@@ -73,6 +74,7 @@ class Router:
         prefix: str | None = None,
         connect_timeout: float = 5.0,
         delivery_timeout: float = 120.0,
+        close_timeout: float = 10.0,
         on_refused: Callable[[Refusal], None] | None = None,
         kafka: Mapping[str, Any] | None = None,
     ) -> None:
@@ -81,7 +83,7 @@ class Router:
         self.timeout = checks.seconds(timeout)
         self.counts = Counts()
         self._connect_timeout = connect_timeout
-        self._closing = delivery_timeout
+        self._closing = close_timeout
         self._link: Link = KafkaLink(
             bootstrap or os.environ.get("PB_BOOTSTRAP") or "127.0.0.1:9092",
             prefix=os.environ.get("PB_PREFIX", "pb.") if prefix is None else prefix,
