@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from router_state.errors import RouterStateError
+from router_state.errors import RouterStateError, WrongContext
 from router_state.record import RequestRecord
 from streams.history.happened import Decided, Happened
 from streams.history.reading import Decision
@@ -103,7 +103,9 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None
         return
     except RouterStateError as error:
         verdict.compared += 1
-        verdict.differences[event.router_id] = Difference(decision, None, (), f"{error.reason}: {error}")
+        encoded_here = isinstance(error, WrongContext) and event.request.context is None
+        remedy = "; prompts are encoded again here: give the command the workers' PB_PROJECTION_PATH" if encoded_here else ""
+        verdict.differences[event.router_id] = Difference(decision, None, (), f"{error.reason}: {error}{remedy}")
         return
     assert again is not None
     if part is not EVERYTHING and not part.holds(event):

@@ -150,3 +150,21 @@ def test_a_line_that_cannot_be_read_is_named(history: Path) -> None:
     result = replay(history, "--verify")
     assert result.exit_code == 1
     assert "costs-0.jsonl, line 8" in result.output and "mend that line" in result.output
+
+
+def test_prompts_that_become_other_contexts_here_name_the_setting(history: Path) -> None:
+    def with_a_prompt(lines: list[bytes]) -> list[bytes]:
+        return [changed(line, context=None, prompt="Why is the sky blue?") if at == 0 else line for at, line in enumerate(lines)]
+
+    edit(history, "requests", with_a_prompt)
+    result = replay(history, "--verify")
+    assert result.exit_code == 1
+    assert "PB_PROJECTION_PATH" in result.output
+
+
+def test_an_export_of_nothing_says_so(history: Path, tmp_path: Path) -> None:
+    for path in history.glob("*.jsonl"):
+        path.write_bytes(b"")
+    result = replay(history, "--export", str(tmp_path / "none"))
+    assert result.exit_code == 1
+    assert "nothing to export" in result.output
