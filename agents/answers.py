@@ -23,6 +23,7 @@ class Answers:
         refused: (message, error): refusals that will be the same whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
+        declared_meanwhile: partition and router_id of requests that wait only for their prompts to be encoded.
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
@@ -30,6 +31,7 @@ class Answers:
     refused: list[tuple[Any, Exception]] = field(default_factory=list)
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)
+    declared_meanwhile: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def delivered(self) -> list[Parked]:

@@ -86,7 +86,7 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     elif (error := _unreadable(shard, event.router_id)) is not None:
         service.refuse_later(Parked.of(message, error, router_id=event.router_id), error, answers)
     elif shard.knows(event.router_id, event.request_id):
-        _apply(shard, event, parked_from(message, event, service), service, answers, x=x)
+        _apply(shard, event, message, service, answers, x=x)
     else:
         _wait(shard, parked_from(message, event, service), event, service, answers)
 
@@ -116,15 +116,17 @@ def parked_from(message: Any, event: CostReported | RewardObserved, service: Ser
 
 
 def _apply(
-    shard: Shard, event: CostReported | RewardObserved, parked: Parked, service: Service, answers: Answers, *, x: Vector | None
+    shard: Shard, event: CostReported | RewardObserved, source: Any, service: Service, answers: Answers, *, x: Vector | None
 ) -> None:
+    """Apply one event of a request that is decided; `source` is its message, or the event as it waited."""
     changes = shard.apply(event.router_id, _moved(event, service, x), now=service.ports.clock())
     if changes.refusal is not None:
+        parked = source if isinstance(source, Parked) else parked_from(source, event, service)
         service.refuse_later(parked, changes.refusal, answers)
         return
     service.ports.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}")
     if changes.outcome is Outcome.DUPLICATE:
-        service.note_unbooked(parked, event.router_id, "duplicate")
+        service.note_unbooked(source, event.router_id, "duplicate")
 
 
 def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Event:

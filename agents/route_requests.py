@@ -52,11 +52,12 @@ async def route_requests(source: Source, service: Service) -> None:
         prepared = await prepare([Prepared(t.message, t.event, t.error) for t in batch.taken], service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
-            for request in await prepare(prepared, service):  # again: a router may have been declared meanwhile
+            for request in prepared:
                 with on_behalf_of(request.message):
                     decide(request, service, answers)
             service.reached(messages)
         await service.answer(answers)
+        await route_waiting(answers.declared_meanwhile, service)
 
     await service.run(source, step)
 
@@ -120,6 +121,11 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         return
     if engine is None and event.router_id not in shard.unreadable:
         _wait_for_router(request, service, answers)
+        return
+    if request.parked is None and _needs_encoding(request, service):
+        # Its router was declared while the batch was prepared: encoding is nothing that the single writer waits for.
+        _wait_for_router(request, service, answers)
+        answers.declared_meanwhile.append((message.partition, event.router_id))
         return
     try:
         shard.require_readable(event.router_id)
@@ -196,7 +202,7 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
         prepared = await prepare([Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service)
         answers = Answers()
         async with service.batch():
-            for request in await prepare(prepared, service):
+            for request in prepared:
                 if service.shard(request.message.partition).parking.is_waiting(request.message):
                     with on_behalf_of(request.message):
                         decide(request, service, answers)

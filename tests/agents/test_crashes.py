@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents import housekeeping
@@ -183,4 +185,30 @@ async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answ
     await declaring
     await worker.pass_time()
     assert (len(routes(worker)), reasons(worker)) == (1, [])
+    assert not any(key.startswith(b"p") for key in worker.table(0))
+
+
+async def test_a_prompt_whose_router_is_declared_while_others_are_encoded_is_answered() -> None:
+    worker, log = MemoryWorker(SETTINGS, [0]), Log()
+    await worker.start()
+    await worker.take("routers", [log.event("routers", router("other"), key=b"other")])
+    declared = log.event("routers", router(HOME))
+    encoded: list[str] = []
+
+    async def encode(prompts: list[str]) -> list[Any]:
+        encoded.extend(prompts)
+        if HOME not in worker.service.shards[0]:
+            await worker.take("routers", [declared])
+        return [np.array(CONTEXT) for _ in prompts]
+
+    worker.service.ports = replace(worker.service.ports, encode=encode, dimensions=len(CONTEXT))
+    asked = [
+        log.event("requests", {"router_id": "other", "request_id": "a", "prompt": "first"}, key=b"other"),
+        log.event("requests", {"request_id": "b", "prompt": "second"}),
+    ]
+    await worker.take("requests", asked)
+    assert encoded == ["first", "second"]
+    assert [route["request_id"] for route in routes(worker)] == ["a", "b"]
+    await worker.pass_time()
+    assert reasons(worker) == []
     assert not any(key.startswith(b"p") for key in worker.table(0))
