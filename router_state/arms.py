@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from router_state.arrays import floats, packed
-from router_state.belief import Belief
+from router_state.belief import RIDGE_FLOOR, Belief
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import CostModel
+from router_state.cost_model import CostModel, Rescaled
+from router_state.doubt import PIECE as DRAW
+from router_state.doubt import Doubt
 from router_state.drift import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
 from router_state.journal import Journal
+from router_state.pool import COSTS, REWARDS, Pool
 from router_state.stack import Stack
 
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
@@ -42,10 +45,10 @@ class Arm:
 
     suspicion: Suspicion | None
 
-    def __init__(self, name: str, d: int, price: Price, journal: Journal, *, now_t: int = 0, pulls: int = 0) -> None:
+    def __init__(self, name: str, bills: Pool, price: Price, journal: Journal, *, now_t: int = 0, pulls: int = 0) -> None:
         self.name, self._journal = name, journal
-        self.belief = Belief(name, d, journal, now_t=now_t)
-        self.costs = CostModel(name, d, price, journal)
+        self.belief = Belief(name, bills.d, journal, now_t=now_t)
+        self.costs = CostModel(name, bills, price, journal)
         self.watch, self.suspicion = Watch(), None
         self.pulls_left = pulls
         self.retired_at: float | None = None
@@ -102,19 +105,23 @@ class Arms:
         stack: the arrays of all of them.
         names, row: by position, and {name: position}.
         beliefs, costs: of the arms, by position: what the hot path walks over.
+        rewards, bills: what the arms' rewards, and their bills, have in common.
+        doubt: the draw that scores use.
 
     Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is
     `onboarding` or a `suspect`. `_penalties` holds what `penalties` last returned, and for which weight.
     """
 
     __slots__ = (
-        "_arms", "_journal", "_penalties", "beliefs", "costs", "d", "highest_per_1k", "names", "onboarding", "open", "row", "stack",
-        "suspect",
+        "_arms", "_journal", "_penalties", "beliefs", "bills", "costs", "d", "doubt", "highest_per_1k", "names", "onboarding",
+        "open", "rewards", "row", "stack", "suspect",
     )  # fmt: skip
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal
         self._arms: list[Arm] = []
+        self.rewards, self.bills = Pool("\x1frewards", d, REWARDS, journal), Pool("\x1fbills", d, COSTS, journal)
+        self.doubt = Doubt(d, journal)
         self._penalties: tuple[float, list[float]] = (0.0, [])
         self._bind(Stack(d))
 
@@ -138,6 +145,11 @@ class Arms:
         """Return the arms that take traffic."""
         return [arm for arm in self._arms if arm.retired_at is None]
 
+    @property
+    def pools(self) -> tuple[Pool, Pool]:
+        """Return what the arms share: of rewards, and of bills."""
+        return self.rewards, self.bills
+
     def mean_costs(self) -> list[float]:
         """Return what a request costs on average at each arm, in dollars."""
         return [costs.mean_usd for costs in self.costs]
@@ -151,18 +163,19 @@ class Arms:
         return penalties
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
-        """Append an arm with statistics A (d, d) and b (d,), known at clock `now_t`."""
-        arm = Arm(name, self.d, price, self._journal, now_t=now_t, pulls=pulls)
+        """Append an arm with statistics A (d, d), a ridge in it, and b (d,), known at clock `now_t`."""
+        arm = Arm(name, self.bills, price, self._journal, now_t=now_t, pulls=pulls)
         self._arms.append(arm)
         self.stack.grow()
         self._bind(self.stack)
         arm.belief.start(A, b)
+        self._journal.pieces.update((DRAW, self.rewards.name, self.bills.name))
         self._journal.jumped = True
         return arm
 
     def restore(self, name: str, price: Price, scalars: Sequence[Any]) -> Arm:
         """Append an arm whose arrays are about to be filled in; `restored` when all are there."""
-        arm = Arm(name, self.d, price, self._journal)
+        arm = Arm(name, self.bills, price, self._journal)
         arm.restore(scalars)
         self._arms.append(arm)
         return arm
@@ -175,7 +188,7 @@ class Arms:
         """Drop an arm; those after it move up."""
         k = self.row[name]
         gone = self._arms.pop(k)
-        self._journal.pieces.update((gone.belief.name, gone.costs.name))
+        self._journal.pieces.update((gone.belief.name, gone.costs.name, DRAW))
         self.stack.drop(k)
         self._bind(self.stack)
 
@@ -213,9 +226,44 @@ class Arms:
     def played(self, k: int, *, t: int, pulled: bool) -> None:
         """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
         self.beliefs[k].last_played = t
+        self.costs[k].awaited += 1
         if pulled:
             self._arms[k].pulls_left -= 1
             self.onboarding = any(arm.pulls_left for arm in self._arms)
+
+    def learn_reward(self, arm: Arm, x: Vector, reward: float, *, t: int, gamma: float) -> tuple[float, float]:
+        """Let an arm learn a reward, and all arms what it says of what they share; see `Belief.observe`."""
+        belief, pool = arm.belief, self.rewards
+        belief.forget(t=t, gamma=gamma, ridge=None)
+        if belief.decay < RIDGE_FLOOR:
+            self.estimate_rewards(t=t, gamma=gamma)
+        residual, variance = belief.observe(x, reward)
+        pool.observe(residual, variance)
+        if pool.due:
+            self.estimate_rewards(t=t, gamma=gamma)
+        return residual, variance
+
+    def estimate_rewards(self, *, t: int, gamma: float) -> None:
+        """Estimate anew what the arms share of their rewards. One that is under suspicion forgets nothing meanwhile."""
+        for arm in self._arms:
+            if arm.suspicion is None:
+                arm.belief.forget(t=t, gamma=gamma, ridge=None)
+        self.rewards.estimate(self.beliefs)
+
+    def learn_bill(self, arm: Arm, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool) -> Rescaled | None:
+        """Let an arm learn a bill, and all arms what it says of what they share; see `CostModel.observe`."""
+        rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=now, watched=watched)
+        if self.bills.due or arm.costs.faded:
+            self.bills.estimate([costs for costs in self.costs if not costs.free])
+        return rescaled
+
+    def share_rewards(self) -> None:
+        """Let what newcomers were declared to know tell of the others, the scales being as they are."""
+        self.rewards.estimate(self.beliefs, rescaled=False)
+
+    def draw(self, x: Vector, rng: np.random.Generator) -> None:
+        """Draw from the doubt about the rewards if it is time, for the next request's context x, shape (d,)."""
+        self.doubt.renew(self.stack, self.beliefs, x, noise=self.rewards.noise, rng=rng)
 
     def _jump(self) -> None:
         self._journal.jumped = True
@@ -227,6 +275,7 @@ class Arms:
             arm.belief.bind(stack, k)
             arm.costs.bind(stack, k)
         self.derive()
+        self.doubt.resize(len(self._arms))
 
     def derive(self) -> None:
         """Derive what the hot path reads."""

@@ -75,15 +75,30 @@ class Belief:
         self.inverse, self.theta = self.block[: self.d], self.block[self.d]
 
     def start(self, A: Matrix, b: Vector) -> None:
-        """Start from statistics A (d, d) and b (d,)."""
+        """Start from statistics A (d, d), the ridge in it, and b (d,)."""
         self.inverse[:] = symmetric_inverse(A)
         self.theta[:] = self.inverse @ b
         self._journal.pieces.add(self.name)
 
-    def forget(self, *, t: int, gamma: float, ridge: float) -> None:
+    def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
+        """See Regression."""
+        self.flush()
+        held = symmetric_inverse(self.inverse)
+        b = held @ self.theta - ridges * mean
+        held[np.diag_indices(self.d)] -= ridges
+        return held * self.decay, b * self.decay
+
+    def conclude(self, inverse: Matrix, theta: Vector) -> None:
+        """See Regression; the prior is whole again."""
+        self.inverse[:], self.theta[:] = inverse, theta
+        self.decay, self.pending = 1.0, 0
+        self._journal.pieces.add(self.name)
+
+    def forget(self, *, t: int, gamma: float, ridge: float | None) -> None:
         """Decay by γ^(t − last_update); give the ridge back once less than a tenth of it is left.
 
-        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in ln(10)/−ln(γ) rewards.
+        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in ln(10)/−ln(γ) rewards. Without a
+        `ridge` whoever knows the prior has it whole again, see `conclude`.
         """
         steps = t - self.last_update
         self.last_update = t
@@ -93,15 +108,18 @@ class Belief:
         steps = min(steps, MAX_DECAY_STEPS)
         self.forgotten -= steps * math.log(gamma)
         decay = self.decay * gamma**steps
-        if decay >= RIDGE_FLOOR:
+        if decay >= RIDGE_FLOOR or ridge is None:
             self.decay = decay
         else:
             self._restore_ridge(decay=decay, ridge=ridge)
 
-    def fade(self, share: float, *, ridge: float) -> None:
-        """Keep this share of everything learned, and have the ridge whole again."""
+    def fade(self, share: float, *, ridge: float | None) -> None:
+        """Keep this share of everything learned, and have the ridge whole again, see `forget`."""
         self.forgotten -= math.log(share)
-        self._restore_ridge(decay=self.decay * share, ridge=ridge)
+        if ridge is None:
+            self.decay *= share
+        else:
+            self._restore_ridge(decay=self.decay * share, ridge=ridge)
         self._journal.pieces.add(self.name)
 
     def shift(self, offset: float) -> None:
@@ -111,7 +129,7 @@ class Belief:
 
     def _restore_ridge(self, *, decay: float, ridge: float) -> None:
         """Fold a decay into the statistics and top the ridge up to its full size, as if it had said reward 0 all along."""
-        self._flush()
+        self.flush()
         added = (1.0 - decay) * ridge
         A = symmetric_inverse(self.inverse)
         A *= decay
@@ -159,7 +177,7 @@ class Belief:
             np.multiply(u, 1.0 / math.sqrt(decay + xu), self.tails[n])
             self.pending = n + 1
             if n + 1 == TAILS:
-                self._flush()
+                self.flush()
             return residual, xu / decay
         # Row d of the block is θ: with −residual in its place the same outer product moves it, and w below it not at all.
         y[d] = -residual
@@ -174,7 +192,7 @@ class Belief:
             contexts: shape (m, d), each with 1.0 last; of decided requests, so they are finite.
             rewards: shape (m,), each in [0, 1].
         """
-        self._flush()
+        self.flush()
         self._journal.pieces.add(self.name)
         root = 1.0 / math.sqrt(self.decay)
         Z, targets = contexts * root, rewards * root
@@ -198,25 +216,26 @@ class Belief:
         step = x * (difference * discount / self.decay)
         if not math.isfinite(float(step.dot(x))):
             raise NonFiniteInput("a context or a reward is not finite")
-        self._flush()
+        self.flush()
         self.theta += self.inverse.dot(step)
         self._journal.pieces.add(self.name)
 
     def _repair(self) -> None:
         """Make A⁻¹ positive definite again."""
-        self._flush()
+        self.flush()
         values, vectors = np.linalg.eigh(self.inverse)
         values = np.maximum(values, values[-1] * LEAST_EIGENVALUE)
         full = (vectors * values) @ vectors.T
         self.inverse[:] = (full + full.T) / 2.0
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Take the pending rows off the inverse."""
         if self.pending:
             V = self.tails[: self.pending]
             np.dot(V.T, V, self._work.half)
             np.subtract(self.inverse, self._work.half, self.inverse)
             self.pending = 0
+            self._journal.pieces.add(self.name)
 
     def A(self) -> Matrix:
         """Return the decayed design matrix, shape (d, d)."""

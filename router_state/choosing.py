@@ -10,14 +10,18 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Knobs
+from router_state.doubt import CONTENDS, FEATURES, probability
 from router_state.errors import NonFiniteInput
 from router_state.pacing import UNLIMITED, Allowance
 from router_state.record import Candidates
-from router_state.scoring import TIE
+from router_state.scoring import TIE, Projection
+from router_state.window import PRICE_SPREAD
 
 PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
 """Reward, and dollars by their price, that probes of a suspect may cost per request, and their largest probability
 (docs/algorithm.md)."""
+PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
+"""Of a request's own price of a dollar, in squares of λ_t."""
 RETURNING = 10.0
 """Times as much for a suspect that looks as before."""
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
@@ -85,6 +89,27 @@ def choose(
     # Several ways lead to an arm; its propensity is the sum over them, whichever it came by.
     propensity = explored.chances.get(k, 0.0) + explored.passed * (greedy + epsilon / len(eligible))
     return Choice(k, reason, min(propensity, 1.0))
+
+
+def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
+    """Return with what probability the k-th arm had the best score, over draws of the rewards' coefficients and of the price.
+
+    Scores are taken to be normal and independent; the smallest is `doubt.LEAST_PROPENSITY`.
+    """
+    noise, levels, doubts = FEATURES * FEATURES * arms.rewards.noise, arms.doubt.levels, seen[1]
+    terms, penalties, beliefs = candidates.terms, candidates.penalty, arms.beliefs
+    penalty = penalties[k]
+    own = terms[3 * k] - penalty
+    variance = noise * abs(doubts[k]) / beliefs[k].decay + levels[k] + PRICE_VARIANCE * penalty * penalty
+    rivals = []
+    for j, why in enumerate(candidates.excluded):
+        if why is None and j != k:
+            penalty = penalties[j]
+            gap = own - terms[3 * j] + penalty
+            other = noise * abs(doubts[j]) / beliefs[j].decay + levels[j] + PRICE_VARIANCE * penalty * penalty
+            if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
+                rivals.append((gap, other))
+    return probability(variance, rivals) if rivals else 1.0
 
 
 def _explore(

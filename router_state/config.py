@@ -97,7 +97,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """Everything that tunes a router. The five switches of the live profile are the booleans; all False is the paper's policy."""
+    """Everything that tunes a router. The six switches of the live profile are the booleans; all False is the paper's policy."""
 
     alpha: float = 0.01
     gamma: float = 0.997
@@ -114,6 +114,7 @@ class Knobs:
     feedback_clock: bool = False
     drift_alarms: bool = False
     paced_onboarding: bool = False
+    shared_learning: bool = False
 
     def __post_init__(self) -> None:
         # Comparisons that NaN fails.
@@ -142,6 +143,8 @@ LIVE = Knobs(
     feedback_clock=True,
     drift_alarms=True,
     paced_onboarding=True,
+    shared_learning=True,
+    onboarding_pulls=0,
 )
 PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
 

@@ -1,12 +1,15 @@
 """What a call of a model will cost: its list price times a ratio that is learned per prompt.
 
-Because ratios are per listed price (per 1k tokens), an announced price needs no relearning. The mean ratio ρ starts too high:
-nothing is known of a first burst until its bills arrive.
+The logarithm of the ratio is linear in the context, so bills of several kinds, far apart, are expected as what they are; what all
+models share of it is learned from all bills (`pool`). The mean of bill ÷ exp(prediction) makes the expectation right in dollars
+(smearing, Duan 1983), bills of nothing included. Because ratios are per listed price (per 1k tokens), an announced price needs no
+relearning.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,40 +18,47 @@ from router_state.arrays import floats, lower_triangle, packed, symmetric_from, 
 from router_state.config import Matrix, Price, Vector
 from router_state.drift import WATCH_SIZE, Shift, Watch
 from router_state.journal import Journal
+from router_state.pool import Pool
 from router_state.stack import Stack
 
-FIRST_GUESS = 3.0
-"""Thousands of tokens per request, input and output alike: three times what models billed on the benchmark of the paper."""
 MEMORY = 2000.0
-"""Bills over which the mean ratio is taken."""
+"""Bills over which means are taken."""
 MEMORY_AFTER_SHIFT = 20.0
-"""Bills that the mean stands for once it was multiplied: what follows corrects it fast."""
-RIDGE = 10.0
-"""Ridge of the regression, in bills."""
+"""Bills that a mean stands for once it was multiplied: what follows corrects it fast."""
 GAMMA = 0.9995
-"""What is left of a bill in the regression after the next one."""
-SPAN = 3.0
-"""A prompt's ratio is expected between ρ/3 and 3ρ (benchmarks.ablation, "per-prompt costs")."""
+"""What is left of a bill in the regression after the model's next one."""
+SMEARED_FIRST = 3.0
+"""Bills that the first mean of bill ÷ exp(prediction), 1, counts for."""
+MOST_SMEARED = 10.0
+"""Times its expectation that a bill counts for in that mean: one of a heavy tail is not the mean of the next hundred."""
 MOST_TAUGHT = 10.0
-"""A bill teaches as if it were at most this many times what was expected of it."""
+"""A bill counts in the mean ratio as if it were at most this many times what was expected of it."""
 KNOWN_AFTER = 5
 """Bills after which an expectation is more than a guess."""
 EXPECTED_COUNTS = 20.0
 """Bills that a declared mean cost counts for."""
-COST_LIMIT, LEAST_COST_LIMIT = 10.0, 4.0
+COST_LIMIT, LEAST_COST_LIMIT = 12.0, 4.0
 """Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones (benchmarks.shocks)."""
+STAKE = 1.4
+"""By what that limit falls with the logarithm of a bill, in budgets."""
 DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 """Bills that the first deviation counts for, and over how many it is taken at most."""
 FIRST_SIGMA = 0.7
 """Deviation of the logarithm of a bill, before there is one: a factor of two either way."""
+KNOWN_VARIANCE = 0.25
+"""xᵀ(A + R)⁻¹x below which a bill that is off says something of the model, and not of the prompt."""
 MIN_PRICE_PER_1K = 1e-9
 """Dollars per 1k tokens that ratios of a free model are taken of."""
 LEAST_RESIDUAL = -math.log(MOST_TAUGHT)
 """A bill far below what was expected (a call that was cut off) counts as a tenth of it, as one far above counts as ten times."""
 MOST_FACTOR = 7.0
 """Largest logarithm of what one shift multiplies: a factor of 1,100."""
-RIDGE_FLOOR = 0.1
-"""Share of the ridge below which it is given back."""
+MOST_EXPONENT = 20.0
+"""Largest logarithm of an expected ratio: no call costs five hundred million times its list price."""
+LEAST_RATIO = 1e-6
+"""Of a declared mean cost to the list price: that of nothing has a logarithm all the same."""
+DECAY_FLOOR = 0.1
+"""Decay below which the prior that the inverse contains is to be made whole again."""
 
 
 def cost_piece(model: str) -> str:
@@ -61,6 +71,11 @@ def list_price_of(price: Price) -> float:
     return max(price.per_1k, MIN_PRICE_PER_1K)
 
 
+def bounded(exponent: float) -> float:
+    """Return the logarithm of a ratio within what a call may cost."""
+    return MOST_EXPONENT if exponent > MOST_EXPONENT else -MOST_EXPONENT if exponent < -MOST_EXPONENT else exponent
+
+
 class Rescaled(NamedTuple):
     """A shift of costs that was found, what it multiplied every expectation by, and by how much it moved the mean ratio."""
 
@@ -70,80 +85,90 @@ class Rescaled(NamedTuple):
 
 
 class CostModel:
-    """The bills of one arm: their mean ratio ρ to the list price, and how they deviate from it by prompt (least squares).
+    """The bills of one arm: the regression of ln(bill ÷ list price) on contexts, and means.
+
+    Of a model with a list price of 0 only the mean is learned: there is nothing that its bills are a multiple of.
 
     Attributes:
         name: of its piece.
-        ratio, bills: ρ, and how many bills it stands for; the first guess counts for one.
-        list_price: what ratios are of, in dollars per 1k tokens.
+        ratio, bills: mean ratio of a bill to the list price, and how many it stands for; the first guess counts for one.
+        smear, smeared: mean of bill ÷ exp(prediction), and how many bills it stands for.
+        awaited: calls since the last bill.
+        list_price: what ratios are of, in dollars per 1k tokens; free: whether the declared one is 0.
         mean_usd: what a request costs on average.
-        block: shape (d + 1, d): the inverse of the undecayed design matrix in rows 0..d-1, the coefficients w in row d.
+        block: shape (d + 1, d): in rows 0..d-1 (A + R)⁻¹, not decayed, in row d the coefficients w.
         inverse, w: views of it.
-        decay: what is left of the ridge.
+        decay: what is left of what the inverse contains.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷ prediction.
     """
 
     __slots__ = (
-        "_journal", "_k", "_stack", "_work", "bills", "block", "d", "decay", "inverse", "list_price", "mean_usd", "name", "ratio",
-        "w", "watch",
+        "_journal", "_k", "_pool", "_stack", "_work", "awaited", "bills", "block", "d", "decay", "free", "inverse", "list_price",
+        "mean_usd", "name", "ratio", "smear", "smeared", "w", "watch",
     )  # fmt: skip
 
-    def __init__(self, model: str, d: int, price: Price, journal: Journal) -> None:
-        """Start the model of an arm without a bill."""
-        self.name, self.d, self._journal = cost_piece(model), d, journal
-        self._forget_all(price)
-        self.reprice(price)
-
-    def _forget_all(self, price: Price) -> None:
-        self.block = np.eye(self.d + 1, self.d) / RIDGE
+    def __init__(self, model: str, pool: Pool, price: Price, journal: Journal) -> None:
+        """Start the model of an arm without a bill, from what the pool knows of the others."""
+        self.name, self.d, self._pool, self._journal = cost_piece(model), pool.d, pool, journal
+        self._stack: Stack | None = None
+        self.block = np.zeros((self.d + 1, self.d))
         self.inverse, self.w = self.block[: self.d], self.block[self.d]
+        self.awaited = 0
+        self.start_over(price)
+
+    def start_over(self, price: Price) -> None:
+        """Forget all bills, as those of a free model say nothing of its tokens."""
+        self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
+        self.inverse[:] = np.diag(1.0 / self._pool.ridges)
+        self.w[:] = 0.0 if self.free else self._pool.mean
         self.decay, self.watch = 1.0, Watch(sigma=FIRST_SIGMA)
-        self.ratio, self.bills = FIRST_GUESS if price.per_1k > 0.0 else 0.0, 1.0
+        self.ratio, self.bills = (0.0, 0.0) if self.free else (self._guess(), 1.0)
+        self.smear, self.smeared = 0.0 if self.free else 1.0, SMEARED_FIRST
+        self._moved()
+
+    def _guess(self) -> float:
+        return math.exp(bounded(self.w.dot(self._pool.center).item()))
 
     def bind(self, stack: Stack, k: int) -> None:
         """Show the coefficients in row k of the stack from now on."""
         self._stack, self._k, self._work = stack, k, stack.work
-        if self.w.any():
-            self._show()
+        self._show()
 
     def reprice(self, price: Price) -> None:
         """Put a list price in force; what bills say of the tokens per request stays."""
-        self.list_price = list_price_of(price)
+        self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
         self._moved()
 
-    def start_over(self, price: Price) -> None:
-        """Forget all bills, as those of a free model say nothing of its tokens."""
-        self._forget_all(price)
-        self._show()
-        self._moved()
-
-    def expect(self, cost_usd: float) -> None:
+    def expect(self, cost_usd: float, *, bills: float = EXPECTED_COUNTS) -> None:
         """Start from a known mean cost instead of the first guess; it counts for 20 bills."""
-        self.ratio, self.bills = cost_usd / self.list_price, EXPECTED_COUNTS
+        at = self._pool.center
+        mean = math.log(max(cost_usd / self.list_price, LEAST_RATIO))
+        self.believe(bills * np.outer(at, at), bills * mean * at, mean_usd=cost_usd, bills=bills)
+
+    def believe(self, A: Matrix, b: Vector, *, mean_usd: float, bills: float) -> None:
+        """Start from earlier bills: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, their mean, and how many they are."""
+        ridges = self._pool.ridges
+        inverse = symmetric_inverse(A + np.diag(ridges))
+        self.bills = bills
+        self.conclude(inverse, inverse @ (b + ridges * self._pool.mean))
+        self.ratio = mean_usd / self.list_price
+        means = A[-1] / A[-1, -1]
+        spread = float(self.w @ (A / A[-1, -1] - np.outer(means, means)) @ self.w)
+        expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0))
+        self.smear, self.smeared = min(self.ratio / expected, MOST_SMEARED), max(bills, SMEARED_FIRST)
         self._moved()
 
-    def start(self, ratio: float, *, bills: float, A: Matrix, w: Vector) -> None:
-        """Start from a mean ratio that counts for so many bills, and a regression: design matrix A (d, d), coefficients w (d,)."""
-        self.ratio, self.bills = ratio, bills
-        self.inverse[:] = symmetric_inverse(A)
-        self.w[:] = w
-        self._show()
-        self._moved()
-
-    def predict(self, deviation: float) -> float:
-        """Return the expected ratio for a prompt: ρ + wᵀx, within a third of ρ and three times ρ."""
-        ratio = self.ratio
-        predicted, least, most = ratio + deviation, ratio / SPAN, ratio * SPAN
-        return least if predicted < least else most if predicted > most else predicted
+    def predict(self, exponent: float) -> float:
+        """Return the expected ratio for a prompt with wᵀx = exponent."""
+        return self.smear * math.exp(bounded(exponent))
 
     def follow(self, ratio: float) -> None:
         """Let the mean follow one bill; it is of about the last `MEMORY`."""
         self._step(_winsorised(ratio, self.ratio))
+        self._journal.pieces.add(self.name)
 
     def observe(self, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool) -> Rescaled | None:
         """Learn one bill; return what every expectation was multiplied by, if the bill gave a shift away.
-
-        What teaches is at most `MOST_TAUGHT` times what was expected.
 
         Args:
             ratio: bill ÷ list price at the decision.
@@ -151,58 +176,86 @@ class CostModel:
             budgets: the bill, in requests' budgets.
             watched: whether to look for shifts.
         """
-        # The work array keeps inverse·x for the regression below.
-        deviation = 0.0 if x is None else self.block.dot(x, self._work.cost.y).item(-1)
-        predicted = self.predict(deviation)
-        rescaled = None
-        if watched and self.bills > KNOWN_AFTER:
-            shift = surprise(self.watch, ratio, predicted, budgets=budgets, bills=self.bills, now=now)
-            if shift is not None:
-                rescaled = self._rescale(shift)
-                predicted, deviation = predicted * rescaled.factor, deviation * rescaled.factor
-        ratio = _winsorised(ratio, predicted)
-        self._step(ratio)
-        if x is not None:
-            self._regress(x, ratio - self.ratio - deviation)
+        if x is None or self.free:
+            self._step(_winsorised(ratio, self.ratio))
+            self.smear = self.ratio if self.free else self.smear
+            self._moved()
+            return None
+        correction, rescaled = self._work.cost, None
+        exponent = self.block.dot(x, correction.y).item(-1)
+        variance = x.dot(correction.u).item() / self.decay
+        if ratio > 0.0:  # a bill of nothing (a cached answer, a call that failed) is no price: it moves the means only
+            residual = math.log(ratio) - exponent
+            if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
+                shift = surprise(
+                    self.watch, residual / math.sqrt(1.0 + variance), budgets=budgets, bills=self.bills, now=now,
+                    least=self._pool.deviation,
+                )  # fmt: skip
+                if shift is not None:
+                    rescaled = self._rescale(shift)
+                    moved = math.log(rescaled.factor)
+                    residual, exponent = residual - moved, exponent + moved
+            self._regress(residual, variance)
+            self._pool.observe(residual, variance)
+        self._smear(ratio, exponent)
+        self._show()
         self._moved()
         return rescaled
+
+    @property
+    def faded(self) -> bool:
+        """Whether too little is left of the prior that the inverse contains."""
+        return self.decay < DECAY_FLOOR
+
+    def _smear(self, ratio: float, exponent: float) -> None:
+        """Let the means follow a bill whose logarithm was expected to be the exponent."""
+        expected = math.exp(bounded(exponent))
+        self._step(_winsorised(ratio, self.smear * expected))
+        self.smeared = min(self.smeared + 1.0, MEMORY)
+        self.smear += (min(ratio / expected, MOST_SMEARED) - self.smear) / self.smeared
 
     def _step(self, ratio: float) -> None:
         self.bills = self.bills + 1.0 if self.bills < MEMORY else MEMORY
         self.ratio += (ratio - self.ratio) / self.bills
-        self.mean_usd = self.ratio * self.list_price
+        self.mean_usd, self.awaited = self.ratio * self.list_price, 0
 
     def _rescale(self, shift: Shift) -> Rescaled:
-        """Multiply every expectation by what a shift says; the mean may then move fast."""
-        factor = math.exp(min(max(shift.size, -MOST_FACTOR), MOST_FACTOR))
+        """Multiply every expectation by what a shift says; the means may then move fast."""
+        moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
+        factor = math.exp(moved)
         size = self.ratio * abs(factor - 1.0)
         self.ratio *= factor
-        self.bills = min(self.bills, MEMORY_AFTER_SHIFT)
-        self.w *= factor
-        self._show()
+        self.w[-1] += moved
+        self.bills, self.smeared = min(self.bills, MEMORY_AFTER_SHIFT), min(self.smeared, MEMORY_AFTER_SHIFT)
         self._journal.jumped = True
         return Rescaled(shift, factor, size)
 
-    def _regress(self, x: Vector, error: float) -> None:
-        """Learn one deviation from ρ by recursive least squares; the work array holds inverse·x."""
+    def _regress(self, residual: float, variance: float) -> None:
+        """Learn one residual by Sherman–Morrison, as `Belief.observe` does; the work array holds inverse·x."""
         correction = self._work.cost
+        spread = variance * self.decay
         self.decay *= GAMMA
-        if self.decay < RIDGE_FLOOR:
-            self._restore_ridge()
-            self.block.dot(x, correction.y)
-        correction.y[-1] = -error
-        correction.take_off(self.block, self.decay + x.dot(correction.u).item())
-        self._show()
+        correction.y[-1] = -residual
+        correction.take_off(self.block, self.decay + spread)
 
-    def _restore_ridge(self) -> None:
-        """Fold the decay into the inverse and top its ridge up; the coefficients are what the ridge then holds on to."""
-        A = np.asarray(np.linalg.inv(self.inverse) * self.decay, dtype=np.float64)
-        A[np.diag_indices(len(A))] += (1.0 - self.decay) * RIDGE
-        self.inverse[:] = symmetric_inverse(A)
-        self.decay = 1.0
+    def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
+        """See Regression."""
+        held = symmetric_inverse(self.inverse)
+        b = held @ self.w - ridges * mean
+        held[np.diag_indices(self.d)] -= ridges
+        return held * self.decay, b * self.decay
+
+    def conclude(self, inverse: Matrix, theta: Vector) -> None:
+        """See Regression; without a bill the mean is what follows from the coefficients."""
+        self.inverse[:], self.w[:], self.decay = inverse, theta, 1.0
+        if self.bills <= 1.0:
+            self.ratio = self._guess()
+        self._show()
+        self._moved()
 
     def _show(self) -> None:
-        self._stack.show_costs(self._k, self.w)
+        if self._stack is not None:
+            self._stack.show_costs(self._k, self.w)
 
     def _moved(self) -> None:
         self.mean_usd = self.ratio * self.list_price
@@ -210,12 +263,22 @@ class CostModel:
 
     def ignore_prompts(self) -> None:
         """Expect the mean cost for every prompt."""
-        self.w[:] = 0.0
+        self.w[:-1] = 0.0
+        self.w[-1] = math.log(max(self.ratio / self.smear, LEAST_RATIO)) if self.smear > 0.0 else 0.0
         self._show()
         self._moved()
 
+    def scalars(self) -> list[float]:
+        """Return what the head keeps of it beside the means: smearing, and calls that await bills."""
+        return [self.smear, self.smeared, self.awaited]
+
+    def restore_scalars(self, scalars: Sequence[float]) -> None:
+        """Invert `scalars`."""
+        self.smear, self.smeared, awaited = scalars
+        self.awaited = int(awaited)
+
     def pack(self) -> bytes:
-        """Return the lower triangle of the inverse, w, the decay and the watch; ρ and its bills are the head's."""
+        """Return the lower triangle of the inverse, w, the decay and the watch; means and counts are the head's."""
         scalars = np.array([self.decay, *self.watch.pack()])
         return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars)
 
@@ -240,19 +303,17 @@ def _winsorised(ratio: float, predicted: float) -> float:
     return min(ratio, MOST_TAUGHT * predicted) if predicted > 0.0 else ratio
 
 
-def surprise(watch: Watch, ratio: float, predicted: float, *, budgets: float, bills: float, now: float) -> Shift | None:
+def surprise(watch: Watch, residual: float, *, budgets: float, bills: float, now: float, least: float) -> Shift | None:
     """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens.
 
-    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough. A bill
-    of nothing (a cached answer, a call that failed) is no price: it moves the mean only.
+    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough.
 
     Args:
+        residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not known).
         budgets: the bill, in requests' budgets.
         bills: how many the arm has had.
+        least: deviation of bills of all models.
     """
-    if ratio <= 0.0 or predicted <= 0.0:
-        return None
-    residual = max(math.log(ratio / predicted), LEAST_RESIDUAL)
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
-    limit = COST_LIMIT if budgets <= 1.0 else max(COST_LIMIT - math.log(budgets), LEAST_COST_LIMIT)
-    return watch.observe(residual, limit=limit, now=now, adaptive=True, memory=memory)
+    limit = COST_LIMIT if budgets <= 1.0 else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
+    return watch.observe(max(residual, LEAST_RESIDUAL), limit=limit, now=now, adaptive=True, memory=memory, least=least)

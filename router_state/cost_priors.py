@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from router_state.arms import Arm
-from router_state.config import CostPrior, Vector
-from router_state.cost_model import RIDGE
+from router_state.config import CostPrior
 from router_state.errors import InvalidConfig
 
 MOST_BILLS = 200.0
@@ -36,24 +37,12 @@ def bills_of(prior: CostPrior) -> float:
     return min(float(prior.A[-1, -1]), MOST_BILLS) if prior.n_eff is None else prior.n_eff
 
 
-def slopes(prior: CostPrior) -> tuple[Vector, Vector]:
-    """Return how the logarithm of a bill rises with the features, shape (d − 1,), and their means over the bills."""
-    count = prior.A[-1, -1]
-    means = prior.A[-1, :-1] / count
-    spread = prior.A[:-1, :-1] - count * np.outer(means, means)
-    together = prior.b[:-1] - prior.b[-1] * means
-    slope: Vector = np.linalg.solve(spread + RIDGE * np.eye(len(means)), together)
-    return slope, means
-
-
 def start(arm: Arm, prior: CostPrior) -> None:
-    """Start an arm's costs from earlier bills: the mean ratio, and per prompt what is linear of exp(slopeᵀ(x − mean))."""
-    price = arm.price.per_1k
-    if price <= 0.0:
+    """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for as many as the prior says."""
+    per_1k = arm.price.per_1k
+    if per_1k <= 0.0:
         return
-    ratio, bills = prior.mean_usd / price, bills_of(prior)
-    slope, means = slopes(prior)
-    w = np.append(ratio * slope, -ratio * float(slope @ means))
-    A = prior.A * (bills / prior.A[-1, -1])
-    A[np.diag_indices(len(A))] += RIDGE
-    arm.costs.start(ratio, bills=bills, A=A, w=w)
+    bills = bills_of(prior)
+    scale = bills / prior.A[-1, -1]
+    b = prior.b - math.log(per_1k) * prior.A[-1]
+    arm.costs.believe(scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills)

@@ -42,13 +42,20 @@ def decide(
     if state.buckets:
         excluded, forced = capping.apply(state, excluded, costs, now=now)
     # Nothing is refused from here on, so that the pacer may take the context in.
+    if knobs.shared_learning:
+        arms.draw(x, state.rng)
     weights = pacer.weigh(arms, x, lambda_c=knobs.lambda_c, limited_to=limited_to, now=state.latest)
     excluded, why = pacer.admit(arms, excluded, costs)
     forced = forced or why
-    candidates, k = scoring.score(arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights)
+    if knobs.shared_learning:
+        candidates, k = scoring.score_drawn(arms, seen, drawn=arms.doubt.of(x), excluded=excluded, weights=weights)
+    else:
+        candidates, k = scoring.score(arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights)
     reason, propensity = "ucb", 1.0
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
         k, reason, propensity = choosing.choose(arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance())
+    if knobs.shared_learning and reason == "ucb":
+        propensity *= choosing.drawn(arms, seen, candidates, k)
     if forced is not None and reason == "ucb":
         reason = forced
     config = state.config

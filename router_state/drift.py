@@ -76,15 +76,18 @@ class Watch:
     down: Side = field(default_factory=Side)
 
     def observe(
-        self, residual: float, *, limit: float, now: float, centred: bool = True, adaptive: bool = False, memory: float = MEMORY
-    ) -> Shift | None:
+        self, residual: float, *, limit: float, now: float, centred: bool = True, adaptive: bool = False, memory: float = MEMORY,
+        least: float = MIN_SIGMA,
+    ) -> Shift | None:  # fmt: skip
         """Take one residual in; return the shift that it gives away, after which both sides start anew.
 
         Args:
             memory: over about how many residuals the deviation is taken.
+            least: deviation that is taken at least.
         """
         residual -= self.mean
-        sigma = self.sigma if self.sigma > MIN_SIGMA else MIN_SIGMA
+        least = least if least > MIN_SIGMA else MIN_SIGMA
+        sigma = self.sigma if self.sigma > least else least
         z = residual / sigma
         z = CUT_AT if z > CUT_AT else -CUT_AT if z < -CUT_AT else z
         for run, away in ((self.up, z), (self.down, -z)):

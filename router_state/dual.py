@@ -16,7 +16,9 @@ MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was 18."""
 
 
-def solve_dual(scores: Matrix, costs: Matrix, *, target: float, start: float = 0.0) -> float | None:
+def solve_dual(
+    scores: Matrix, costs: Matrix, *, target: float, start: float = 0.0, within: float = 0.0
+) -> float | None:  # fmt: skip
     """Return the smallest λ ≥ 0 at which the rows' winners (largest scores − λ·costs) cost at most `target` on average, or None.
 
     It is where Σ max(scores − λ·costs) + λ·n·target, convex and piecewise linear, has its minimum. Two tangents, one on either
@@ -28,12 +30,13 @@ def solve_dual(scores: Matrix, costs: Matrix, *, target: float, start: float = 0
         scores, costs: shape (n, K), n ≥ 1, finite.
         target: mean cost per row.
         start: where to look first.
+        within: share of the target by which the cost may be below it; 0: exact.
     """
     n, K = scores.shape
     rows, ones, values = np.arange(0, n * K, K), np.ones(n), np.empty((n, K))
     flat_scores, flat_costs = scores.ravel(), costs.ravel()
     allowed = target * n
-    slack = PRECISION * abs(allowed)
+    slack, enough = PRECISION * abs(allowed), -within * abs(allowed)
 
     def tangent(price: float) -> tuple[float, float]:
         """Return the winners' total score, and what they cost beyond the target."""
@@ -49,6 +52,8 @@ def solve_dual(scores: Matrix, costs: Matrix, *, target: float, start: float = 0
     while low is None or high is None:
         left -= 1
         line = tangent(price)
+        if enough < 0.0 and enough <= line[1] <= slack:
+            return price
         if line[1] > slack:
             if price >= FAR:
                 return None
@@ -61,6 +66,8 @@ def solve_dual(scores: Matrix, costs: Matrix, *, target: float, start: float = 0
     for _ in range(left):
         price = (low[0] - high[0]) / (low[1] - high[1])
         line = tangent(price)
+        if enough < 0.0 and enough <= line[1] <= slack:
+            break
         bound, scale = low[0] - price * low[1], max(abs(low[0]), abs(price * low[1]))
         if line in (low, high) or line[0] - price * line[1] <= bound + PRECISION * scale:
             break

@@ -21,6 +21,13 @@ LEAP = 20.0
 """Budgets by which one booking must move the debt for λ_t to answer before the next decision."""
 HORIZON = 100.0
 """Requests over which a debt is paid back."""
+KEPT = 0.5
+"""Share of what was saved that one solution leaves while the budget does not bind: with doubts it binds now and then, and what was
+saved is to be spent; where it never binds nothing is kept, so that a price that comes back is met at once."""
+AT_STAKE = 25.0
+"""Budgets that calls of a model whose cost is not known may cost, as far as they can be foreseen, until its next bill."""
+CLOSE_ENOUGH = 0.005
+"""Share of the target that a solution may leave: far less than what one draw moves."""
 LEAST, MOST = 0.25, 2.0
 """Bounds of what a request may cost on average while debts are paid or savings spent, in budgets."""
 CREDIT = 50.0
@@ -67,7 +74,7 @@ class DualPacer:
         self._journal.jumped = False
         if self.lambda_t == UNREACHABLE or self.unreachable:
             self._review(arms, now=now)
-        return self.lambda_t, lambda_c, min(self.lambda_t / self.budget_usd, MOST_PER_DOLLAR)
+        return self.lambda_t, lambda_c, min(self.lambda_t * self.window.price / self.budget_usd, MOST_PER_DOLLAR)
 
     def _solve(self, arms: Arms) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the target.
@@ -80,10 +87,11 @@ class DualPacer:
         share = 1.0 - self.debt_usd / (HORIZON * budget)
         self.target_usd = budget * min(max(share, LEAST), MOST)
         scores, costs = self.window.candidates(arms)
-        per_dollar = solve_dual(scores, costs, target=self.target_usd, start=self.lambda_t / budget)
+        per_dollar = solve_dual(scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH)
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
-        floor = 0.0 if self.lambda_t == 0.0 else -CREDIT * budget
-        self.debt_usd = max(self.debt_usd, floor)
+        self.debt_usd = max(self.debt_usd, -CREDIT * budget)
+        if self.lambda_t == 0.0 and self.debt_usd < 0.0:
+            self.debt_usd *= KEPT
 
     def _review(self, arms: Arms, *, now: float) -> None:
         """Raise an alert when even the cheapest model has become dearer than the budget; allow the next one when it is not."""
@@ -107,8 +115,9 @@ class DualPacer:
             )
 
     def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
-        """See Pacer; no single call is to cost more than may be saved."""
-        return eligibility.within_reach(arms, excluded, costs, usd=CREDIT * self.budget_usd), None
+        """See Pacer; no single call is to cost more than may be saved, and few are made of models whose cost is not known."""
+        excluded = eligibility.within_reach(arms, excluded, costs, usd=CREDIT * self.budget_usd)
+        return eligibility.within_stake(arms, excluded, costs, usd=AT_STAKE * self.budget_usd), None
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""

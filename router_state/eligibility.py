@@ -8,6 +8,12 @@ from router_state.arms import Arms
 from router_state.cost_model import KNOWN_AFTER
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 
+FEW = 3.0
+"""Bills, the first guess among them, up to which a model's cost is not known."""
+PESSIMISM = 2.5
+"""Times what is expected that such a call may well cost: a deviation of the first guess."""
+FIRST_CALL = 4.0
+"""Times what is at stake that the first call may cost."""
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
@@ -42,6 +48,25 @@ def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, u
         why or ("out_of_reach" if cost > usd and model.bills > KNOWN_AFTER else None)
         for why, cost, model in zip(excluded, expected, arms.costs, strict=True)
     ]
+
+
+def within_stake(arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float) -> Excluded:
+    """Rule out arms of which few bills have come, and so many calls await theirs that they might cost more dollars than this.
+
+    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known.
+    """
+    for model in arms.costs:
+        if model.bills <= FEW:
+            break
+    else:
+        return excluded
+    waiting = [
+        model.bills <= FEW and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
+        for model, cost in zip(arms.costs, expected, strict=True)
+    ]
+    if not any(waiting) or all(wait or why is not None for wait, why in zip(waiting, excluded, strict=True)):
+        return excluded
+    return [why or ("cost_unknown" if wait else None) for why, wait in zip(excluded, waiting, strict=True)]
 
 
 def under_ceiling(arms: Arms, excluded: Excluded, *, lambda_t: float) -> tuple[Excluded, str | None]:

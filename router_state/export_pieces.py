@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from router_state.arms import Arm
+from router_state import migration
+from router_state.arms import Arm, Arms
 from router_state.arrays import lower_triangle
 from router_state.caps import Bucket
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.drift import Side, Suspicion, Watch
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
+from router_state.export_checks import check
 from router_state.pacing import EmaPacer, Pacer
 from router_state.snapshot import restore_counters, restore_pacer
 from router_state.state import RouterState
@@ -32,7 +34,7 @@ COUNTERS = (
 )  # fmt: skip
 KNOBS = (
     "alpha", "gamma", "lambda_c", "ridge", "v_max", "n_eff", "onboarding_pulls", "epsilon", "seed", "commitment_ttl_seconds",
-    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding",
+    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding", "shared_learning",
 )  # fmt: skip
 PRICE = ("input_price_per_m", "output_price_per_m")
 CAP = ("usd", "seconds", "hard")
@@ -42,6 +44,8 @@ SUSPICION = ("offset", "count", "evidence", "since", "after")
 SIDE = ("evidence", "count", "total", "since")
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
 EMA = ("lambda_t", "cost_ema_usd")
+COSTS = ("smear", "smeared", "awaited")
+POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count", "seen", "due_at")
 RNG = ("state", "inc", "has_uint32", "uinteger")
 
 Values = dict[str, Any]
@@ -72,14 +76,16 @@ def gathered(state: RouterState) -> Pieces:
         "buckets": [_fields(bucket, BUCKET) for bucket in state.buckets],
         "rng": _rng(state.rng),
         "arms": [_arm(arm) for arm in state.arms],
+        "shared": _shared(state.arms),
     }
     return Pieces(values, _arrays(state))
 
 
 def restored(pieces: Pieces) -> RouterState:
     """Invert `gathered`. Raises CorruptSnapshot, LookupError, TypeError, ValueError."""
-    names = ("config", "counters", "pacer", "buckets", "rng", "arms")
-    config, counters, pacer, buckets, rng, arms = _known("the router", pieces.values, names)
+    names = ("config", "counters", "pacer", "buckets", "rng", "arms", "shared")
+    # Written before arms learned together: None.
+    config, counters, pacer, buckets, rng, arms, shared = _known("the router", {"shared": None, **pieces.values}, names)
     state = RouterState.start(_restored_config(config))
     named = dict(zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True))
     restore_counters(state, named)
@@ -88,6 +94,11 @@ def restored(pieces: Pieces) -> RouterState:
     state.buckets = [Bucket(cap, *_known("a cap", bucket, BUCKET)) for cap, bucket in declared]
     _restore_arms(state, arms, pieces)
     _restore_pacer(state, pacer, pieces, unreachable=named["unreachable"])
+    if shared is None:
+        check(state)
+        migration.share(state)
+    else:
+        _restore_shared(state.arms, shared, pieces)
     if pieces.arrays:
         raise CorruptSnapshot(_unknown("the router", pieces.arrays))
     return state
@@ -186,6 +197,28 @@ def _arm(arm: Arm) -> Values:
     }
 
 
+def _shared(arms: Arms) -> Values:
+    return {
+        "costs": [dict(zip(COSTS, costs.scalars(), strict=True)) for costs in arms.costs],
+        "rewards": _fields(arms.rewards, POOL),
+        "bills": _fields(arms.bills, POOL),
+        "draw": {"levels": arms.doubt.levels, "drawn": arms.doubt.drawn, "left": arms.doubt.left},
+    }
+
+
+def _restore_shared(arms: Arms, body: Mapping[str, Any], pieces: Pieces) -> None:
+    costs, rewards, bills, draw = _known("what arms share", body, ("costs", "rewards", "bills", "draw"))
+    for model, packed in zip(arms.costs, costs, strict=True):
+        model.restore_scalars(_known("a cost model", packed, COSTS))
+    for name, pool, packed in (("rewards", arms.rewards, rewards), ("bills", arms.bills, bills)):
+        for field, value in zip(POOL, _known("a pool", packed, POOL), strict=True):
+            setattr(pool, field, value)
+        pool.mean, pool.center = (pieces.take(f"{name}/{part}", arms.d).copy() for part in ("mean", "center"))
+    doubt = arms.doubt
+    doubt.levels, doubt.drawn, doubt.left = _known("the draw", draw, ("levels", "drawn", "left"))
+    doubt.offsets, doubt.center = pieces.take("draw/offsets", len(arms), arms.d).copy(), pieces.take("draw/center", arms.d).copy()
+
+
 def _watch(watch: Watch) -> Values:
     return {"sigma": watch.sigma, "mean": watch.mean, "up": _fields(watch.up, SIDE), "down": _fields(watch.down, SIDE)}
 
@@ -205,6 +238,9 @@ def _arrays(state: RouterState) -> dict[str, Array]:
         found[f"arm/{k}/tails"] = arm.belief.tails[: arm.belief.pending].astype("<f8")
         found[f"arm/{k}/costs/inverse"] = arm.costs.inverse.ravel()[lower].astype("<f8")
         found[f"arm/{k}/costs/w"] = arm.costs.w.astype("<f8")
+    for name, pool in (("rewards", state.arms.rewards), ("bills", state.arms.bills)):
+        found[f"{name}/mean"], found[f"{name}/center"] = pool.mean.astype("<f8"), pool.center.astype("<f8")
+    found["draw/offsets"], found["draw/center"] = state.arms.doubt.offsets.astype("<f8"), state.arms.doubt.center.astype("<f8")
     if isinstance(state.pacer, DualPacer):
         found["window"] = state.pacer.window.contexts[: state.pacer.window.size].astype("<f4")
     return found

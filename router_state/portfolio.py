@@ -44,6 +44,8 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             cost_priors.start(arm, costs[name])
         elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
             arm.costs.expect(model.expected_cost_usd)
+    if joining and config.knobs.shared_learning:
+        arms.share_rewards()
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
     state.put_in_force(config)
 

@@ -89,8 +89,7 @@ def score(
     if per_dollar:
         penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
     if arms.suspect:
-        for pair, arm in zip(means, arms, strict=True):
-            pair[0] += 0.0 if arm.suspicion is None else arm.suspicion.offset
+        shift(arms, means)
     terms: list[float] = []
     alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
     best, chosen, tied = -math.inf, -1, False
@@ -111,3 +110,34 @@ def score(
             elif best - value < TIE:
                 tied = True
     return Candidates(arms.names, terms, penalties, excluded), -1 if tied else chosen
+
+
+def score_drawn(
+    arms: Arms, seen: Projection, *, drawn: list[float], excluded: list[str | None], weights: Weights
+) -> tuple[Candidates, int]:
+    """As `score`, where arms learn together: the bonus is what the draw in force adds to each mean, see `doubt`."""
+    means, _, costs = seen
+    _, per_log_price, per_dollar = weights
+    penalties = arms.penalties(per_log_price)
+    if per_dollar:
+        penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
+    if arms.suspect:
+        shift(arms, means)
+    terms: list[float] = []
+    best, chosen, tied = -math.inf, -1, False
+    for k, bonus in enumerate(drawn):
+        mean = means[k][0]
+        terms += (mean, bonus, costs[k])
+        if excluded[k] is None:
+            value = mean + bonus - penalties[k]
+            if value - best >= TIE:
+                best, chosen, tied = value, k, False
+            elif best - value < TIE:
+                tied = True
+    return Candidates(arms.names, terms, penalties, excluded), -1 if tied else chosen
+
+
+def shift(arms: Arms, means: list[list[float]]) -> None:
+    """Add to the means what is assumed of arms under suspicion."""
+    for pair, arm in zip(means, arms, strict=True):
+        pair[0] += 0.0 if arm.suspicion is None else arm.suspicion.offset

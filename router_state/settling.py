@@ -89,7 +89,7 @@ def _learn(state: RouterState, model: str, price: Price, *, cost_usd: float, x: 
         return
     budget = state.pacer.budget_usd
     budgets = 0.0 if budget is None else cost_usd / budget
-    rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms)
+    rescaled = state.arms.learn_bill(arm, ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms)
     if rescaled is not None:
         state.journal.alerts.append(_alert(arm, rescaled, now=state.latest))
 

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec import structs
 
+from router_state import migration
 from router_state.arms import SCALARS
 from router_state.books import Forgotten
 from router_state.caps import Bucket
 from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.cost_model import cost_piece
+from router_state.doubt import PIECE as DRAW
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
 from router_state.framing import body_of, frame, loads, reading
@@ -97,6 +99,7 @@ def head_of(state: RouterState) -> dict[str, Any]:
         "names": arms.names,
         "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
         "arms": columns,
+        "costs": [costs.scalars() for costs in arms.costs],
     }
 
 
@@ -132,6 +135,14 @@ def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str],
         arm.costs.unpack(body_of(piece(arm.costs.name)))
     arms.derive()
     _restore_pacer(state, body, piece)
+    if "costs" not in body:
+        migration.share(state)
+        return
+    for arm, packed in zip(arms, body["costs"], strict=True):
+        arm.costs.restore_scalars(packed)
+    for pool in arms.pools:
+        pool.unpack(body_of(piece(pool.name)))
+    arms.doubt.unpack(body_of(piece(DRAW)), len(arms))
 
 
 def restore_counters(state: RouterState, counters: Mapping[str, Any]) -> None:
@@ -182,7 +193,8 @@ def restore_pacer(state: RouterState, packed: Mapping[str, Any] | None, *, unrea
 
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all pieces that a router has, its requests apart."""
-    names = [CONFIG, HEAD, *state.arms.names, *(costs.name for costs in state.arms.costs)]
+    arms = state.arms
+    names = [CONFIG, HEAD, DRAW, *(pool.name for pool in arms.pools), *arms.names, *(costs.name for costs in arms.costs)]
     if isinstance(state.pacer, DualPacer):
         names += state.pacer.window.pieces
     return names
@@ -194,12 +206,15 @@ def pack_pieces(state: RouterState) -> dict[str, bytes]:
     return {name: piece for name, piece in packed.items() if piece is not None}
 
 
-def pack_piece(state: RouterState, name: str) -> bytes | None:
+def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
     """Return a piece by its name; None where the router has none of it (any more)."""
     if name == HEAD:
         return pack_head(state)
     if name == CONFIG:
         return pack_config(state.config)
+    shared = {DRAW: state.arms.doubt.pack, **{pool.name: pool.pack for pool in state.arms.pools}}.get(name)
+    if shared is not None:
+        return frame(shared())
     if name in PIECES:
         pacer = state.pacer
         if isinstance(pacer, DualPacer) and name in pacer.window.pieces:

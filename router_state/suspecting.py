@@ -36,10 +36,15 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
             _hold_against(state, arm, arm.suspicion, x, reward)
         return NOT_LEARNED
     belief = arm.belief
-    belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
-    residual, variance = belief.observe(x, reward)
+    if knobs.shared_learning:
+        residual, variance = state.arms.learn_reward(arm, x, reward, t=state.t, gamma=knobs.gamma)
+        residual /= math.sqrt(1.0 + variance)
+    else:
+        belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+        residual, variance = belief.observe(x, reward)
     if knobs.drift_alarms and variance < KNOWN_VARIANCE:
-        shift = arm.watch.observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False)
+        least = state.arms.rewards.deviation if knobs.shared_learning else 0.0
+        shift = arm.watch.observe(residual, limit=REWARD_LIMIT, now=state.latest, centred=False, least=least)
         if shift is not None:
             state.arms.suspect_of(arm, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq))
             evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
@@ -66,7 +71,10 @@ def _hold_against(state: RouterState, arm: Arm, suspicion: Suspicion, x: Vector,
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
         arm.belief.shift(suspicion.offset)
-        arm.belief.fade(FADED, ridge=state.config.knobs.ridge)
+        knobs = state.config.knobs
+        arm.belief.fade(FADED, ridge=None if knobs.shared_learning else knobs.ridge)
+        if knobs.shared_learning:
+            state.arms.estimate_rewards(t=state.t, gamma=knobs.gamma)
 
 
 def _alert(state: RouterState, arm: Arm, kind: str, *, size: float, since: float, evidence: Mapping[str, float]) -> None:

@@ -59,7 +59,16 @@ def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Ma
     Raises:
         InvalidConfig: the prior has another dimension, or names a model that the portfolio does not have.
     """
-    d, ridge = arms.d, knobs.ridge
+    if knobs.shared_learning:
+        A, b = _offered(prior, arms=arms, knobs=knobs)
+        ridges = arms.rewards.ridges
+        return A + np.diag(ridges), b + ridges * arms.rewards.mean
+    return _offered(prior, arms=arms, knobs=knobs)
+
+
+def _offered(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
+    """Return A (d, d) and b (d,) of a prior, the ridge in it unless the pool has one."""
+    d, ridge = arms.d, 0.0 if knobs.shared_learning else knobs.ridge
     if prior is None:
         A, b = cold(d, ridge=ridge)
         return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)

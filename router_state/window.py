@@ -8,7 +8,7 @@ import orjson
 
 from router_state.arms import Arms
 from router_state.config import Matrix, Vector
-from router_state.cost_model import SPAN
+from router_state.cost_model import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot, NonFiniteInput
 from router_state.journal import Journal
 
@@ -18,6 +18,13 @@ BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
 """Of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
+PRICE_SPREAD = 0.1
+"""Share of λ_t within which every request has a price of its own: where all prompts are alike the winners of two prices mix, in the
+share that meets the budget, instead of one being called until the next solution (benchmarks.elsewhere, tasks)."""
+GOLDEN = 0.6180339887498949
+"""Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
+PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
+"""By slot, what its request's price of a dollar is to λ_t."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 
 
@@ -61,8 +68,15 @@ class Window:
             self.size += 1
         self._journal.pieces.add(PIECES[slot // BLOCK])
 
+    @property
+    def price(self) -> float:
+        """What the last request's own price of a dollar is to λ_t."""
+        return PRICES.item(self.next - 1)
+
     def candidates(self, arms: Arms) -> tuple[Matrix, Matrix]:
-        """Return scores and expected costs in dollars of every arm for every context, shape (size, K), as they are known now.
+        """Return scores, and expected costs in dollars by each request's price, of every arm for every context, shape (size, K).
+
+        All as it is known now.
 
         An arm that a request could not be given to can't win there; where all that it could be given to are gone, any may.
         """
@@ -70,17 +84,18 @@ class Window:
         # Whether values are finite is looked at, not what flags the processor has: kernels of a BLAS set them for lanes of a
         # register that no result comes from.
         with np.errstate(all="ignore"):
-            both = self.contexts[:n].dot(arms.stack.rows[:, d:].reshape(2 * K, d).astype(np.float32).T)
+            coefficients = arms.stack.rows[:, d:].astype(np.float32)
+            coefficients[:, 0] += arms.doubt.offsets
+            both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
         if not np.isfinite(both).all():
             raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
         scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
-        ratios = np.array([model.ratio for model in arms.costs])
-        costs += ratios
-        np.maximum(costs, ratios / SPAN, out=costs)
-        np.minimum(costs, ratios * SPAN, out=costs)
-        costs *= [model.list_price for model in arms.costs]
+        np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
+        np.exp(costs, out=costs)
+        costs *= [model.smear * model.list_price for model in arms.costs]
+        costs *= PRICES[:n, None]
         self._close(arms, scores, costs)
         return scores, costs
 

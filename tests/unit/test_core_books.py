@@ -176,7 +176,7 @@ def test_a_declared_expected_cost_is_believed_from_the_first_request_on() -> Non
     engine = Engine.start(RouterConfig(models, 1.0, 2, "live", knobs_for("live")))
     candidates = engine.decide("r", np.array([0.0, 1.0]), now=0.0).candidates
     assert candidates is not None
-    assert candidates.expected_cost_usd == pytest.approx([0.002, 0.003, 0.0])
+    assert candidates.expected_cost_usd == pytest.approx([0.002, 0.001, 0.0])
     invariants.check(engine.state, engine.records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,6 @@ from hypothesis import strategies as st
 
 from router_state import dual, errors, export, invariants
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.cost_model import surprise
-from router_state.drift import Watch
 from router_state.dual import solve_dual
 from router_state.engine import Engine
 from tests.unit.core_reference import context, freeze
@@ -103,9 +102,13 @@ def test_bills_of_nothing_say_what_they_say_in_the_mean() -> None:
 
 
 def test_a_watch_does_not_look_at_bills_of_nothing() -> None:
-    watch = Watch(sigma=0.3)
-    assert all(surprise(watch, 0.0, 1.0, budgets=0.0, bills=50.0, now=0.0) is None for _ in range(100))
-    assert watch == Watch(sigma=0.3)
+    w = world()
+    w.play(100)
+    costs = w.engine.state.arms["cheap"].costs
+    before = replace(costs.watch)
+    found = [costs.observe(0.0, np.ones(D), budgets=0.0, now=0.0, watched=True) for _ in range(100)]
+    assert found == [None] * 100
+    assert costs.watch == before
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.0, 1.0), (1.0, 0.0)])

@@ -99,7 +99,9 @@ def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str,
     play([engine, other], 200, 200)
     invariants.check(other.state, other.records)
     left, right = freeze(engine), freeze(other)
-    assert [name for name in left if name.startswith("array") and left[name] != right[name]] == []
+    # An import counts decisions anew, also those that a suspicion knows.
+    suspected = {f"array {arm.name}" for arm in engine.state.arms if arm.suspicion is not None}
+    assert {name for name in left if name.startswith("array") and left[name] != right[name]} <= suspected
     assert (engine.state.lambda_t, engine.state.t) == (other.state.lambda_t, other.state.t)
     assert engine.state.buckets == other.state.buckets
 
@@ -119,7 +121,7 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
     assert state.arms.names == ("dear", "new")
     assert [arm.price for arm in state.arms] == [CHEAP, DEAR]
     known = engine.state.arms["dear"].belief.theta
-    assert (state.arms[0].belief.theta == known).all()
+    assert state.arms[0].belief.theta == pytest.approx(known, abs=0.05)  # what it shares moves as another joins
     with pytest.raises(InvalidConfig):
         Engine.start(replace(configuration("live", 5), snapshot=data))
 
@@ -182,7 +184,7 @@ KEPT_APART = {
     Books: {"open_commitments", "forgotten"},
     Arm: {"name", "price", "per_1k", "log_price", "belief", "costs", "watch", "suspicion"},
     Belief: {"name", "d", "block", "inverse", "theta", "tails"},
-    CostModel: {"name", "d", "block", "inverse", "w", "decay", "watch", "list_price", "mean_usd"},
+    CostModel: {"name", "d", "block", "inverse", "w", "decay", "watch", "list_price", "mean_usd", "free", "_pool"},
     Window: {"contexts", "limited", "size", "next"},
     DualPacer: {"window", "budget_usd", "unreachable"},
     EmaPacer: {"budget_usd"},
@@ -194,7 +196,7 @@ KEPT_APART = {
 @pytest.mark.parametrize(
     ("kinds", "written"),
     [
-        ((RouterState, Books), {*pieces.COUNTERS} - {"unreachable"}), ((Arm, Belief, CostModel), pieces.ARM),
+        ((RouterState, Books), {*pieces.COUNTERS} - {"unreachable"}), ((Arm, Belief, CostModel), {*pieces.ARM, *pieces.COSTS}),
         ((Knobs,), pieces.KNOBS),
         ((Cap,), pieces.CAP), ((Bucket,), pieces.BUCKET), ((Suspicion,), pieces.SUSPICION), ((Side,), pieces.SIDE),
         ((DualPacer,), pieces.DUAL), ((EmaPacer,), pieces.EMA), ((Watch,), ()), ((Window,), ()), ((Price,), pieces.PRICE),
@@ -309,7 +311,7 @@ def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(change: Cal
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (_set("values", "shared", to={}), "the router has shared, which this program does not know: use a newer pbstream"),
+        (_set("values", "echoes", to={}), "the router has echoes, which this program does not know: use a newer pbstream"),
         (_set("values", "arms", 0, "echo", to=1), "an arm has echo, which"),
         (_set("values", "config", "knobs", "temper", to=1), "unknown knobs: temper"),
         (_set("arrays", 1, 0, to="arm/0/phi"), "arm/0/theta"),

@@ -113,7 +113,7 @@ def test_no_credit_is_kept_while_the_budget_does_not_bind() -> None:
     w = world(1.0)
     w.play(300)
     assert dual(w).lambda_t == 0.0
-    assert dual(w).debt_usd >= -10.0 * 1.0
+    assert dual(w).debt_usd >= -20.0 * 1.0
 
 
 def test_credit_is_limited_where_the_budget_binds() -> None:
@@ -151,7 +151,7 @@ def test_a_call_that_bills_put_beyond_fifty_budgets_is_made_only_where_nothing_w
     arms[dear].costs.bills = 1.0
     record = w.engine.decide("a guess", x, now=2.0)
     assert record.candidates is not None
-    assert record.candidates.excluded == [None, None, None]
+    assert record.candidates.excluded == [None, None, "cost_unknown"]
     for k in range(len(arms)):
         arms[k].costs.expect(2.0 * arms[dear].per_1k)
     record = w.engine.decide("none within", x, now=3.0)

@@ -23,7 +23,7 @@ def test_a_bad_newcomer_is_dropped_after_its_pulls() -> None:
     w = world(models=("cheap", "dear"))
     w.quality = lambda model, mean: 0.3 if model == "middle" else mean
     w.play(800)
-    w.engine.configure(declaration(cold=("middle",)), now=800.0)
+    w.engine.configure(declaration(cold=("middle",), onboarding_pulls=20), now=800.0)
     w.play(1000)
     assert w.reasons.count("onboarding") == 20
     assert w.chosen[-300:].count("middle") <= 3
@@ -55,7 +55,9 @@ def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
     other = world(models=("cheap", "dear"))
     other.engine.configure(declaration(cold=("middle",)), now=0.0)
     arms = other.engine.state.arms
-    assert arms[2].belief.theta == pytest.approx(np.mean([arms[0].belief.theta, arms[1].belief.theta], axis=0))
+    assert arms[2].belief.theta == pytest.approx(arms.rewards.mean)
+    low, high = np.sort([arms[0].belief.theta, arms[1].belief.theta], axis=0)
+    assert low[-1] - 0.1 < arms[2].belief.theta[-1] < high[-1]
     assert met.shape == (D,)
 
 
@@ -67,11 +69,11 @@ def test_a_router_without_any_prior_explores_before_it_settles(budget: float | N
         assert set(w.chosen[:200]) == {"cheap", "middle", "dear"}
     else:
         assert np.mean(w.spent[1000:]) == pytest.approx(budget, rel=0.1)
-        assert "middle" in w.chosen[:400]
+        assert "middle" in w.chosen[:1000]
 
 
 def test_one_newcomer_is_pulled_at_a_time() -> None:
-    w = world(None, cold=("cheap", "middle", "dear"))
+    w = world(None, cold=("cheap", "middle", "dear"), onboarding_pulls=20, shared_learning=False)
     w.play(30)
     assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2
 

@@ -1,0 +1,147 @@
+"""How sure the arms are of their rewards, and what is made of it: one draw from what is believed of all coefficients.
+
+The draw serves the dual and the choices alike until the next one (Thompson 1933, once per solution of the dual): so the price of a
+dollar fits the choices, and what a few answers rule out is not drawn again. Of the doubt about an arm's level, its expected reward
+on the traffic as it is, the draw takes `LEVEL` deviations, of what is left, how it differs between prompts, `FEATURES`: a wrong
+level is wrong on every request, and d − 1 coefficients together would drown it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from router_state.arrays import floats, packed
+from router_state.belief import Belief
+from router_state.config import Matrix, Vector
+from router_state.errors import CorruptSnapshot
+from router_state.journal import Journal
+from router_state.stack import Stack
+
+LEVEL, FEATURES = 0.6, 0.2
+"""Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not differ)."""
+SERVES = 16
+"""Decisions that one draw serves (8 to 32 do not differ); each of the first eight has its own."""
+ALONE = 8
+WIDE_SHARE = 3
+"""With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
+CENTER_MEMORY = 16.0
+"""Draws over which the mean context is taken."""
+PIECE = "\x1fdraw"
+"""The piece that holds it."""
+CONTENDS = 16.0
+"""Squared deviations of a difference of scores within which the lower one may win."""
+LEAST_PROPENSITY = 1e-3
+"""Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
+_POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
+NODES = tuple(zip(_POINTS.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
+
+
+class Doubt:
+    """The draw in force.
+
+    Attributes:
+        offsets: what it adds to the coefficients of each arm, shape (K, d).
+        levels: variances of the part that moves levels, by arm.
+        center: mean context of the traffic, shape (d,).
+        drawn: draws so far; left: decisions that the last one still serves.
+    """
+
+    __slots__ = ("_journal", "center", "drawn", "left", "levels", "offsets")
+
+    def __init__(self, d: int, journal: Journal) -> None:
+        self._journal = journal
+        self.offsets: Matrix = np.zeros((0, d))
+        self.levels: list[float] = []
+        self.center: Vector = np.zeros(d)
+        self.drawn = self.left = 0
+
+    def resize(self, K: int) -> None:
+        """Start anew, as arms have come or gone."""
+        self.offsets, self.levels, self.left = np.zeros((K, self.offsets.shape[1])), [0.0] * K, 0
+
+    def renew(self, stack: Stack, beliefs: Sequence[Belief], x: Vector, *, noise: float, rng: np.random.Generator) -> None:
+        """Draw anew if it is time, for the next request's context x, shape (d,); λ_t then follows.
+
+        Args:
+            noise: σ², of which the inverses are multiples.
+        """
+        if self.left > 0 and self.drawn > ALONE:
+            self.left -= 1
+            return
+        d = len(x)
+        self.drawn += 1
+        self.left = max(SERVES, d // WIDE_SHARE) - 1
+        self.center += (x - self.center) / min(float(self.drawn), CENTER_MEMORY)
+        for belief in beliefs:
+            belief.flush()
+        scale = np.array([math.sqrt(noise / belief.decay) for belief in beliefs])[:, None]
+        roots = _roots(stack.rows[:, :d])
+        offsets: Matrix = (roots @ rng.standard_normal((len(beliefs), d, 1)))[..., 0] * scale
+        level = offsets.dot(self.center)
+        deviations = np.matmul(self.center, roots) * scale
+        self.levels = ((LEVEL**2 - FEATURES**2) * (deviations * deviations).sum(1)).tolist()
+        offsets *= FEATURES
+        offsets[:, -1] += (LEVEL - FEATURES) * level
+        self.offsets = offsets
+        self._journal.pieces.add(PIECE)
+        self._journal.jumped = True
+
+    def of(self, x: Vector) -> list[float]:
+        """Return what the draw adds to the expected reward of each arm for a context x, shape (d,)."""
+        added: list[float] = self.offsets.dot(x).tolist()
+        return added
+
+    def pack(self) -> bytes:
+        """Return offsets, levels, center and counts."""
+        return packed(self.offsets.ravel(), np.array(self.levels), self.center, np.array([self.drawn, self.left], dtype=np.float64))
+
+    def unpack(self, data: bytes, K: int) -> None:
+        """Invert `pack`. Raises CorruptSnapshot."""
+        d = len(self.center)
+        size = K * d + K + d + 2
+        offsets, levels, center, counts = np.split(floats(data, least=size, most=size), np.cumsum([K * d, K, d]))
+        if not np.isfinite(offsets).all():
+            raise CorruptSnapshot("a draw is not finite")
+        self.offsets, self.levels, self.center = offsets.reshape(K, d).copy(), levels.tolist(), center.copy()
+        self.drawn, self.left = (int(count) for count in counts)
+
+
+def _roots(covariances: Matrix) -> Matrix:
+    """Return L with LLᵀ = V for each V, shape (K, d, d)."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)
+    except np.linalg.LinAlgError:  # rounding has left one indefinite
+        values, vectors = np.linalg.eigh(covariances)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], dtype=np.float64)
+
+
+def probability(variance: float, rivals: Sequence[tuple[float, float]]) -> float:
+    """Return how probable it is that a normal score is larger than independent others, at least `LEAST_PROPENSITY`.
+
+    Exact for one rival, by quadrature over the score for more.
+
+    Args:
+        variance: of the score.
+        rivals: by how much each one's expectation is lower, and its variance.
+    """
+    if len(rivals) == 1:
+        gap, other = rivals[0]
+        return max(_below(gap, math.sqrt(variance + other)), LEAST_PROPENSITY)
+    deviation, total = math.sqrt(variance), 0.0
+    others = [(gap, math.sqrt(other)) for gap, other in rivals]
+    for point, weight in NODES:
+        at = deviation * point
+        for gap, other in others:
+            weight *= _below(gap + at, other)
+        total += weight
+    return min(max(total, LEAST_PROPENSITY), 1.0)
+
+
+def _below(gap: float, deviation: float) -> float:
+    """Return P(deviation·z < gap) of a standard normal z."""
+    if deviation <= 0.0:
+        return 1.0 if gap > 0.0 else 0.5 if gap == 0.0 else 0.0
+    return 0.5 * math.erfc(-gap / (deviation * math.sqrt(2.0)))

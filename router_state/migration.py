@@ -1,0 +1,49 @@
+"""From a state in which every arm learned alone to one in which they learn together; what they learned is kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from router_state.arrays import symmetric_inverse
+from router_state.config import Matrix, Vector
+from router_state.cost_model import LEAST_RATIO, CostModel
+from router_state.state import RouterState
+
+RIDGE = 10.0
+"""Ridge of the regressions of ratios, in bills."""
+BILLS_KEPT = 20.0
+"""Bills that a mean of bill ÷ prediction counts for, where none was kept."""
+
+
+def share(state: RouterState) -> None:
+    """Let the arms of a restored state conclude together from what each of them has learned. O(K·d³)."""
+    arms, knobs = state.arms, state.config.knobs
+    priced = [costs for costs in arms.costs if not costs.free]
+    found = [_evidence(costs) for costs in priced]
+    for costs in arms.costs:
+        costs.decay, costs.smear, costs.smeared, costs.awaited = 1.0, costs.ratio if costs.free else 1.0, BILLS_KEPT, 0
+        if costs.free:
+            costs.inverse[:], costs.w[:] = np.diag(1.0 / arms.bills.ridges), 0.0
+            costs.bind(arms.stack, arms.row[costs.name.removeprefix("\x1fcost:")])
+    arms.bills.resume(state.settled, [costs.watch.sigma for costs in priced])
+    arms.bills.conclude_from(priced, found)
+    if not knobs.shared_learning:
+        return
+    ridges = np.full(arms.d, knobs.ridge)
+    learned = [belief.evidence(ridges, np.zeros(arms.d)) for belief in arms.beliefs]
+    arms.rewards.resume(state.rewards_applied, [arm.watch.sigma for arm in arms])
+    arms.rewards.conclude_from(arms.beliefs, learned)
+
+
+def _evidence(costs: CostModel) -> tuple[Matrix, Vector]:
+    """Return Σ xxᵀ and Σ ln(ratio)·x of an arm that knows its mean ratio ρ, and how ratios deviate from it by wᵀx.
+
+    To first order ln(ρ + wᵀx) = ln ρ + wᵀx/ρ.
+    """
+    A = (symmetric_inverse(costs.inverse) - RIDGE * np.eye(costs.d)) * costs.decay
+    ratio = max(costs.ratio, LEAST_RATIO)
+    slope = costs.w / ratio
+    slope[-1] += math.log(ratio)
+    return A, A @ slope
