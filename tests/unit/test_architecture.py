@@ -1,0 +1,46 @@
+"""What docs/architecture.md names is there, and stands where it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:py|md|svg))?)`", PAGE)))
+NAMED = [
+    (name, path)
+    for name, path in re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)` (?:in |\()`([a-z_/0-9]+\.py)`", PAGE)
+    if not name.startswith("pb.")
+]
+STEPS = ("take_in(", "encode(", "service.batch()", "decide(", "service.reached(", "service.answer(")
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_or_folder_that_is_named_exists(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(("name", "path"), sorted(set(NAMED)))
+def test_what_is_named_stands_in_its_file(name: str, path: str) -> None:
+    source = (ROOT / path).read_text(encoding="utf-8")
+    for part in name.split("."):
+        assert re.search(rf"^\s*(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), f"{part} is not in {path}"
+
+
+def test_enough_is_named_for_the_tests_above_to_mean_something() -> None:
+    assert len(FILES) > 50 and len(NAMED) >= 10
+
+
+def test_the_steps_of_a_request_stand_in_their_order_in_one_file() -> None:
+    source = (ROOT / "agents" / "route_requests.py").read_text(encoding="utf-8")
+    body = source[source.index("async def route_requests(") :]
+    found = [body.index(step.replace("encode(", "prepare(")) for step in STEPS]
+    assert found == sorted(found)
+
+
+def test_the_picture_is_sound() -> None:
+    ElementTree.parse(ROOT / "docs" / "architecture.svg")
