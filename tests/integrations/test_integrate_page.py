@@ -45,7 +45,7 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     own |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, env={**os.environ, **own}, **pipes)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(4 * PATIENCE):  # LiteLLM is seconds of import on an idle core
         said, _ = await process.communicate()
     assert process.returncode == 0, f"{command}\n{said.decode()}"
     return said.decode()
