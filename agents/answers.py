@@ -23,7 +23,8 @@ class Answers:
         refused: (message, error): refusals that will be the same whenever the event is read.
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that have their decision, kept until it is delivered.
-        declared_meanwhile: partition and router_id of requests that wait only for their prompts to be encoded.
+        declared_meanwhile: partition and router_id of requests that wait only for their prompts to
+            be encoded.
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
@@ -35,10 +36,13 @@ class Answers:
 
     @property
     def delivered(self) -> list[Parked]:
-        """Return what was kept until its answer is delivered, to be forgotten with the next commit."""
+        """Return what was kept until its answer is delivered, to be forgotten with the next
+        commit."""
         return [parked for parked, _ in self.refused_later] + self.answered_later
 
-    async def deliver(self, outbox: Outbox, *, topic: Mapping[str, str], dead_letters: Mapping[str, DeadLetters]) -> None:
+    async def deliver(
+        self, outbox: Outbox, *, topic: Mapping[str, str], dead_letters: Mapping[str, DeadLetters]
+    ) -> None:
         """Send all of it, and return when Kafka has it.
 
         Args:
@@ -47,7 +51,12 @@ class Answers:
         """
         writer = {full: dead_letters[name] for name, full in topic.items() if name in dead_letters}
         for message, router_id in self.strays:
-            await outbox.send(message.topic, key=router_id.encode(), value=message.value, headers=forwarded(message))
+            await outbox.send(
+                message.topic,
+                key=router_id.encode(),
+                value=message.value,
+                headers=forwarded(message),
+            )
         for router_id, value, trace in self.routes:
             await outbox.send(topic["routes"], key=router_id.encode(), value=value, headers=trace)
         for message, error in self.refused:

@@ -1,4 +1,5 @@
-"""Stand between agents and the outside: nothing escapes a batch, nothing is skipped, nothing is sent without an answer."""
+"""Stand between agents and the outside: nothing escapes a batch, nothing is skipped, nothing is
+sent without an answer."""
 
 import asyncio
 import logging
@@ -28,14 +29,16 @@ class GaveUp(BoundaryError):
 
 
 def leave(status: int = 1) -> NoReturn:
-    """End the process at once: an orderly stop would commit offsets of events that nobody has finished."""
+    """End the process at once: an orderly stop would commit offsets of events that nobody has
+    finished."""
     logging.shutdown()
     os._exit(status)
 
 
 @contextmanager
 def fatal() -> Iterator[None]:
-    """Surround the whole body of an agent's loop: any exception ends the process, cancellation passes."""
+    """Surround the whole body of an agent's loop: any exception ends the process, cancellation
+    passes."""
     try:
         yield
     except Exception:
@@ -69,7 +72,9 @@ async def retrying(
             return await call()
         except transient as error:
             if clock() - started + delay > deadline:
-                raise GaveUp(f"still failing after {clock() - started:.0f} s: {type(error).__name__}") from error
+                raise GaveUp(
+                    f"still failing after {clock() - started:.0f} s: {type(error).__name__}"
+                ) from error
             on_retry(error)
             await sleep(delay * (0.5 + jitter() / 2))
             delay = min(delay * 2, 2.0)
@@ -108,7 +113,8 @@ class Outbox:
         self._pending.append(await self._produce(topic, value, key, partition, headers=headers))
 
     async def delivered(self) -> int:
-        """Wait until Kafka has everything, and return how many records that were; a refused one raises."""
+        """Wait until Kafka has everything, and return how many records that were; a refused one
+        raises."""
         pending, self._pending = self._pending, []
         await asyncio.gather(*pending)
         return len(pending)

@@ -20,7 +20,8 @@ class Bulletin:
     Attributes:
         routers: whose state on `pb.lambda` is older than the durable one.
         alerts: (router_id, alert), in order.
-        unbooked: of every router whose state this worker has published, the bills and rewards that came since and changed nothing.
+        unbooked: of every router whose state this worker has published, the bills and rewards that
+            came since and changed nothing.
         publishing: held while it is being sent: what is older is sent before what is newer.
     """
 
@@ -39,7 +40,8 @@ class Bulletin:
         self.alerts += [(at[1], alert) for alert in alerts]
 
     def unmoved(self, at: Place, event: Unbooked) -> None:
-        """Note an event that was taken in and changed nothing; of a router that was never published nobody waits for it."""
+        """Note an event that was taken in and changed nothing; of a router that was never published
+        nobody waits for it."""
         self.routers.add(at)
         if (noted := self.unbooked.get(at)) is not None:
             noted.append(event)
@@ -56,7 +58,8 @@ class Bulletin:
         return taken
 
     def take_unbooked(self, at: Place) -> tuple[Unbooked, ...] | None:
-        """Return what came of a router since the last call; None the first time: it is not known."""
+        """Return what came of a router since the last call; None the first time: it is not
+        known."""
         noted = self.unbooked.get(at)
         self.unbooked[at] = []
         return None if noted is None else tuple(noted)
@@ -68,4 +71,6 @@ class Bulletin:
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""
         self.routers = {at for at in self.routers if at[0] not in partitions}
-        self.unbooked = {at: noted for at, noted in self.unbooked.items() if at[0] not in partitions}
+        self.unbooked = {
+            at: noted for at, noted in self.unbooked.items() if at[0] not in partitions
+        }

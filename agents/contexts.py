@@ -21,7 +21,8 @@ Encode = Callable[[list[str]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
 
 
 class Contexts(Protocol):
-    """Keep contexts for a limited time; what the store does not take or has lost is on the changelog."""
+    """Keep contexts for a limited time; what the store does not take or has lost is on the
+    changelog."""
 
     async def put(self, contexts: Sequence[tuple[Ref, Vector]]) -> None:
         """Keep contexts, each of shape (d,)."""

@@ -1,4 +1,5 @@
-"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why; and to the clients why."""
+"""Send what was refused to the dead letter topic: the source's bytes, untouched, and why; and to
+the clients why."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -37,21 +38,36 @@ class DeadLetters:
         self._count = count
 
     async def send(self, outbox: Outbox, message: Any, error: Exception) -> None:
-        """Dead-letter a source message and tell its router's clients; its delivery is awaited with everything else in the outbox.
+        """Dead-letter a source message and tell its router's clients; its delivery is awaited with
+        everything else in the outbox.
 
         Args:
             message: the source's message, with topic, partition, offset, key and value.
-            error: why; its `reason` names the dead letter, its text must quote nothing of the event.
+            error: why; its `reason` names the dead letter, its text must quote nothing of the
+                event.
         """
-        letter = DeadLetter.of(error, topic=message.topic, partition=message.partition, offset=message.offset, stage=self._stage)
+        letter = DeadLetter.of(
+            error,
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            stage=self._stage,
+        )
         topic, trace = self._prefix + dlq.TOPIC, trace_of_message(message)
         headers = [*letter.headers(), *trace]
         # A usual send takes neither a large value nor a record with nothing in it.
-        if len(message.value or b"") > LARGE_BYTES or (message.key is None and message.value is None):
+        if len(message.value or b"") > LARGE_BYTES or (
+            message.key is None and message.value is None
+        ):
             await self._send_large(topic, key=message.key, value=message.value, headers=headers)
         else:
             await outbox.send(topic, key=message.key, value=message.value, headers=headers)
         refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
         if refusal is not None:
-            await outbox.send(self._prefix + refusals.TOPIC, key=refusal.router_id.encode(), value=encode(refusal), headers=trace)
+            await outbox.send(
+                self._prefix + refusals.TOPIC,
+                key=refusal.router_id.encode(),
+                value=encode(refusal),
+                headers=trace,
+            )
         self._count(letter.reason)

@@ -29,7 +29,8 @@ from schemas.routers import RouterDeclared, decode_router
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One declaration as read. `declared` None: the router is gone; `refusal`: what is already known to be wrong with it."""
+    """One declaration as read. `declared` None: the router is gone; `refusal`: what is already
+    known to be wrong with it."""
 
     message: Any
     router_id: str
@@ -43,30 +44,46 @@ class Declaration:
         """Bound the bytes of the state that it starts."""
         if self.declared is None:
             return 0
-        return len(self.message.value) + len(self.declared.models) * arm_bytes(self.declared.dimensions)
+        return len(self.message.value) + len(self.declared.models) * arm_bytes(
+            self.declared.dimensions
+        )
 
 
 async def declare_routers(source: Source, service: Service) -> None:
-    """Compare each declaration with the router's state: models join, retire or change price, the budget changes.
+    """Compare each declaration with the router's state: models join, retire or change price, the
+    budget changes.
 
-    Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to `router_states`; `pb.lambda`
-    shows the offset in force, and a tombstone once the router is gone. A declaration that is read again changes nothing; a refused
-    one is followed by the one in force, with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
-    `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
+    Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to
+    `router_states`; `pb.lambda` shows the offset in force, and a tombstone once the router is gone.
+    A declaration that is read again changes nothing; a refused one is followed by the one in force,
+    with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`, `wrong_partition`,
+    `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
     `invalid_config`.
     """
 
     async def step(messages: list[Any]) -> None:
         answers = Answers()
         overtaken: list[tuple[int, str]] = []
-        declarations = [d for message in messages if (d := await _read(message, service, answers)) is not None]
+        declarations = [
+            d for message in messages if (d := await _read(message, service, answers)) is not None
+        ]
         declared: list[tuple[int, str]] = []
         await service.clear()
-        for portion in portions(declarations, lambda d: service.room + 1 if d.declared is None else d.weight, room=service.room):
+        for portion in portions(
+            declarations,
+            lambda d: service.room + 1 if d.declared is None else d.weight,
+            room=service.room,
+        ):
             async with service.batch():
-                declared += [(d.message.partition, d.router_id) for d in portion if _put_in_force(d, service, answers)]
+                declared += [
+                    (d.message.partition, d.router_id)
+                    for d in portion
+                    if _put_in_force(d, service, answers)
+                ]
                 overtaken += _overtaken(answers, service)
-                service.reached(messages if portion[-1] is declarations[-1] else [d.message for d in portion])
+                service.reached(
+                    messages if portion[-1] is declarations[-1] else [d.message for d in portion]
+                )
             await service.clear()  # a router that comes again finds nothing of the one before
         if not declarations:
             async with service.batch():
@@ -74,7 +91,9 @@ async def declare_routers(source: Source, service: Service) -> None:
                 service.reached(messages)
         await service.answer(answers)
         if any(d.declared is None for d in declarations):
-            await publish(service)  # before the event is acked: nothing of the state would tell the next worker of it
+            await publish(
+                service
+            )  # before the event is acked: nothing of the state would tell the next worker of it
         await repeat(overtaken, service)
         await route_waiting(declared, service)
 
@@ -82,17 +101,23 @@ async def declare_routers(source: Source, service: Service) -> None:
 
 
 def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
-    """Note behind which declarations in force a refused record stands; return partition and router of each."""
+    """Note behind which declarations in force a refused record stands; return partition and router
+    of each."""
     last: dict[tuple[int, str], int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
         at = source.partition, (source.key or b"").decode(errors="replace")
         last[at] = max(source.offset, last.get(at, -1))
-    found = [(number, router_id) for number, router_id in sorted(last) if router_id in service.shard(number)]
+    found = [
+        (number, router_id)
+        for number, router_id in sorted(last)
+        if router_id in service.shard(number)
+    ]
     return [at for at in found if overtake(service.shard(at[0]), at[1], offset=last[at])]
 
 
 async def _read(message: Any, service: Service, answers: Answers) -> Declaration | None:
-    """Decode one declaration and read the priors that it refers to; refuse it, or send it on, where that can't be."""
+    """Decode one declaration and read the priors that it refers to; refuse it, or send it on, where
+    that can't be."""
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
@@ -136,7 +161,9 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
     try:
         if declared is not None:  # a router that can't be read can still be let go
             shard.require_readable(router_id)
-        if router_id not in shard.unreadable and not is_repeated(message, headers_of(message), shard, router_id):
+        if router_id not in shard.unreadable and not is_repeated(
+            message, headers_of(message), shard, router_id
+        ):
             _check(declaration, -1 if engine is None else engine.state.config.offset, service)
         if declared is None:
             shard.drop(router_id)
@@ -151,7 +178,9 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             if changes.refusal is not None:
                 raise changes.refusal
         elif service.routers >= service.ports.limits.routers_per_worker:
-            raise TooManyRouters(f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit")
+            raise TooManyRouters(
+                f"this worker has {service.routers}; PB_ROUTERS_PER_WORKER is the limit"
+            )
         else:
             shard.start(router_id, config)
         keep(shard, router_id, message.value, offset=message.offset)
@@ -167,10 +196,13 @@ def _check(declaration: Declaration, in_force: int, service: Service) -> None:
     if condition is not None and condition != in_force:
         raise StaleConfig(f"based on {_named(condition)}; in force is {_named(in_force)}")
     if declared is not None and len(declared.models) > limits.models_per_router:
-        raise TooManyModels(f"{len(declared.models)} models; PB_MODELS_PER_ROUTER allows {limits.models_per_router}")
+        raise TooManyModels(
+            f"{len(declared.models)} models; PB_MODELS_PER_ROUTER allows {limits.models_per_router}"
+        )
     if declaration.weight > limits.changelog_batch_bytes:
         raise TooManyModels(
-            f"{len(declared.models) if declared else 0} models of this dimension need {declaration.weight} bytes; "
+            f"{len(declared.models) if declared else 0} models of this dimension need "
+            f"{declaration.weight} bytes; "
             f"PB_CHANGELOG_BATCH_BYTES allows {limits.changelog_batch_bytes}"
         )
     if declaration.refusal is not None:

@@ -23,40 +23,65 @@ from schemas.costs import CostReported
 from schemas.event import decode
 from schemas.rewards import MAX_AHEAD, RewardObserved
 
-ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {CostReported: OrphanCost, RewardObserved: OrphanReward}
+ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {
+    CostReported: OrphanCost,
+    RewardObserved: OrphanReward,
+}
 
 
-async def book_all(source: Source, schema: type[CostReported] | type[RewardObserved], service: Service) -> None:
+async def book_all(
+    source: Source, schema: type[CostReported] | type[RewardObserved], service: Service
+) -> None:
     """Book everything that a topic of bills or of rewards brings."""
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, schema, partition_of=service.ports.partition_of, max_bytes=service.room)
+        batch = take_in(
+            messages, schema, partition_of=service.ports.partition_of, max_bytes=service.room
+        )
         answers = Answers(strays=batch.strays, refused=batch.refused)
         contexts = await _contexts(batch.taken, service, {})
         async with service.batch():
             contexts = await _contexts(batch.taken, service, contexts)
             for message, _ in batch.refused:
-                service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
+                service.note_unbooked(
+                    message, (message.key or b"").decode(errors="replace"), "refused"
+                )
             for taken in batch.taken:
                 with on_behalf_of(taken.message):
-                    book(taken, service, answers, x=contexts.get((taken.event.router_id, taken.event.request_id)))
+                    book(
+                        taken,
+                        service,
+                        answers,
+                        x=contexts.get((taken.event.router_id, taken.event.request_id)),
+                    )
             service.reached(messages)
         await service.answer(answers)
 
     await service.run(source, step)
 
 
-async def _contexts(taken: list[Taken[Any]], service: Service, known: Mapping[Ref, Vector | None]) -> dict[Ref, Vector | None]:
-    """Return the contexts of decided requests from the store outside of the table, beside those that are `known`.
+async def _contexts(
+    taken: list[Taken[Any]], service: Service, known: Mapping[Ref, Vector | None]
+) -> dict[Ref, Vector | None]:
+    """Return the contexts of decided requests from the store outside of the table, beside those
+    that are `known`.
 
-    Called before the batch, where waiting holds nobody up, and again as the only writer: for what was decided meanwhile, which the
-    store has at hand.
+    Called before the batch, where waiting holds nobody up, and again as the only writer: for what
+    was decided meanwhile, which the store has at hand.
     """
     if service.ports.contexts is None:
         return {}
     asked = {(t.event.router_id, t.event.request_id): t.message.partition for t in taken}
-    refs = [ref for ref, number in asked.items() if ref not in known and _is_decided(service, number, ref)]
-    found = await service.ports.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref)) if refs else []
+    refs = [
+        ref
+        for ref, number in asked.items()
+        if ref not in known and _is_decided(service, number, ref)
+    ]
+    found = (
+        await service.ports.contexts.get(refs, lambda ref: _decided_at(service, asked[ref], ref))
+        if refs
+        else []
+    )
     return {**known, **dict(zip(refs, found, strict=True))}
 
 
@@ -65,13 +90,16 @@ def _is_decided(service: Service, partition: int, ref: Ref) -> bool:
 
 
 def _decided_at(service: Service, partition: int, ref: Ref) -> float | None:
-    engine = service.shards[partition].engine(ref[0]) if _is_decided(service, partition, ref) else None
+    engine = (
+        service.shards[partition].engine(ref[0]) if _is_decided(service, partition, ref) else None
+    )
     record = None if engine is None else engine.records.get(ref[1])
     return None if record is None else record.decided_at
 
 
 def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | None = None) -> None:
-    """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes nothing."""
+    """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
+    nothing."""
     message, event = taken.message, taken.event
     shard = service.shard(message.partition)
     if shard.contains(message.topic, message.offset):
@@ -99,12 +127,16 @@ def _unreadable(shard: Shard, router_id: str) -> RouterUnreadable | None:
     return None
 
 
-def apply_waiting(shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers) -> None:
+def apply_waiting(
+    shard: Shard, router_id: str, request_id: str, service: Service, answers: Answers
+) -> None:
     """Apply what overtook a request that has just been decided, in the order in which it came."""
     for parked in shard.parking.waiting_for(router_id, request_id):
         shard.unpark(parked)
         is_bill = parked.topic == service.ports.topic["costs"]
-        event = decode(CostReported, parked.value) if is_bill else decode(RewardObserved, parked.value)
+        event = (
+            decode(CostReported, parked.value) if is_bill else decode(RewardObserved, parked.value)
+        )
         _apply(shard, event, parked, service, answers, x=None)
 
 
@@ -112,19 +144,30 @@ def parked_from(message: Any, event: CostReported | RewardObserved, service: Ser
     """Return a source event as it would wait for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = service.ports.clock() + service.ports.limits.orphan_wait
-    return Parked.of(message, error, router_id=event.router_id, request_id=event.request_id, due=due)
+    return Parked.of(
+        message, error, router_id=event.router_id, request_id=event.request_id, due=due
+    )
 
 
 def _apply(
-    shard: Shard, event: CostReported | RewardObserved, source: Any, service: Service, answers: Answers, *, x: Vector | None
+    shard: Shard,
+    event: CostReported | RewardObserved,
+    source: Any,
+    service: Service,
+    answers: Answers,
+    *,
+    x: Vector | None,
 ) -> None:
-    """Apply one event of a request that is decided; `source` is its message, or the event as it waited."""
+    """Apply one event of a request that is decided; `source` is its message, or the event as it
+    waited."""
     changes = shard.apply(event.router_id, _moved(event, service, x), now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
         service.refuse_later(parked, changes.refusal, answers)
         return
-    service.ports.count(f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}")
+    service.ports.count(
+        f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}"
+    )
     if changes.outcome is Outcome.DUPLICATE:
         service.note_unbooked(source, event.router_id, "duplicate")
 
@@ -133,14 +176,35 @@ def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | N
     """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, RewardObserved):
         rank = service.ports.rank_of(event.source)
-        return Judged(event.request_id, event.reward, event.source, rank, model=event.model, revision=event.revision, x=x)
-    tokens = None if event.input_tokens is None or event.output_tokens is None else (event.input_tokens, event.output_tokens)
-    return Charged(event.request_id, event.cost_usd, tokens, model=event.model, revision=event.revision, x=x)
+        return Judged(
+            event.request_id,
+            event.reward,
+            event.source,
+            rank,
+            model=event.model,
+            revision=event.revision,
+            x=x,
+        )
+    tokens = (
+        None
+        if event.input_tokens is None or event.output_tokens is None
+        else (event.input_tokens, event.output_tokens)
+    )
+    return Charged(
+        event.request_id, event.cost_usd, tokens, model=event.model, revision=event.revision, x=x
+    )
 
 
-def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, service: Service, answers: Answers) -> None:
+def _wait(
+    shard: Shard,
+    parked: Parked,
+    event: CostReported | RewardObserved,
+    service: Service,
+    answers: Answers,
+) -> None:
     if isinstance(event, CostReported):
-        # One bill waits for a request, the one of highest revision, so that an orphan's money is booked once.
+        # One bill waits for a request, the one of highest revision, so that an orphan's money is
+        # booked once.
         for other in shard.parking.waiting_for(parked.router_id, parked.request_id):
             if other.topic == parked.topic:
                 if decode(CostReported, other.value).revision >= event.revision:
@@ -159,7 +223,8 @@ def _wait(shard: Shard, parked: Parked, event: CostReported | RewardObserved, se
 
 
 def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) -> None:
-    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched, tokens have no price there."""
+    """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched,
+    tokens have no price there."""
     if parked.topic == service.ports.topic["costs"] and shard.engine(parked.router_id) is not None:
         cost_usd = decode(CostReported, parked.value).cost_usd or 0.0
         shard.apply(parked.router_id, Orphaned(cost_usd), now=service.ports.clock())

@@ -1,4 +1,5 @@
-"""What time does: waits that are up, bills that never come, requests that are forgotten, λ_t that is published."""
+"""What time does: waits that are up, bills that never come, requests that are forgotten, λ_t that
+is published."""
 
 from __future__ import annotations
 
@@ -20,18 +21,24 @@ from schemas.event import encode
 log = logging.getLogger(__name__)
 
 ROUTERS_AT_ONCE = 100
-"""Of which λ_t is published between two looks at everything else; a router takes some 50 µs, unpacked."""
+"""Of which λ_t is published between two looks at everything else; a router takes some 50 µs,
+unpacked."""
 
 
 async def resume(service: Service) -> None:
-    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests whose router is known,
-    delete what routers that are gone have left, repeat declarations in force that were overtaken."""
+    """Finish, once after each recovery, what a crash interrupted: deliver refusals, answer requests
+    whose router is known, delete what routers that are gone have left, repeat declarations in force
+    that were overtaken."""
     if not service.interrupted:
         return
     service.interrupted = False
     undelivered, service.undelivered = service.undelivered, []
-    await service.answer(Answers(refused_later=[(parked, service.refusal(parked)) for parked in undelivered]))
-    routers = [(number, router_id) for number, shard in service.shards.items() for router_id in shard]
+    await service.answer(
+        Answers(refused_later=[(parked, service.refusal(parked)) for parked in undelivered])
+    )
+    routers = [
+        (number, router_id) for number, shard in service.shards.items() for router_id in shard
+    ]
     await route_waiting(routers, service)
     await service.clear()
     await repeat(routers, service)
@@ -50,7 +57,11 @@ async def end_waits(service: Service) -> None:
         async with service.batch():
             for parked in portion:
                 shard = service.shards.get(parked.partition)
-                if shard is not None and shard.parking.is_waiting(parked) and not _is_being_answered(parked, shard):
+                if (
+                    shard is not None
+                    and shard.parking.is_waiting(parked)
+                    and not _is_being_answered(parked, shard)
+                ):
                     with on_behalf_of(parked):
                         feedback.give_up(shard, parked, service, answers)
         await service.answer(answers)
@@ -63,8 +74,8 @@ async def end_waits(service: Service) -> None:
 def _hopeless(shard: Shard, service: Service) -> list[Parked]:
     """Return the events whose time is up.
 
-    Bills and rewards go on waiting while requests that were sent before them may still be on the log: a worker that comes back
-    reads its backlogs side by side.
+    Bills and rewards go on waiting while requests that were sent before them may still be on the
+    log: a worker that comes back reads its backlogs side by side.
     """
     due = shard.parking.due(service.ports.clock())
     if not due:
@@ -74,7 +85,11 @@ def _hopeless(shard: Shard, service: Service) -> list[Parked]:
     return [
         parked
         for parked in due
-        if (parked.due - wait <= taken_before if parked.request_id is not None else not _is_being_answered(parked, shard))
+        if (
+            parked.due - wait <= taken_before
+            if parked.request_id is not None
+            else not _is_being_answered(parked, shard)
+        )
     ]
 
 
@@ -84,14 +99,17 @@ def _is_being_answered(parked: Parked, shard: Shard) -> bool:
 
 
 async def publish(service: Service) -> None:
-    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is gone, and the alerts.
+    """Publish λ_t of every router that has changed since the last time, a tombstone of one that is
+    gone, and the alerts.
 
     After a recovery that is every router: in portions, between which all others go on.
     """
     if service.bulletin:
         async with service.bulletin.publishing:  # what is older is sent before what is newer
             changed = service.bulletin.take_routers()
-            for portion in portions(changed, lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],):
+            for portion in (
+                portions(changed, lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],)
+            ):
                 await _publish(portion, service)
 
 
@@ -103,16 +121,25 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     async with service.ports.states.writing():  # only what is durable
         updates = [update for at in routers for update in _update(*at, service, now=now)]
         alerts = service.bulletin.take_alerts()
-        alerts += [alert for shard in service.shards.values() for alert in _set_aside(shard, service)]
+        alerts += [
+            alert for shard in service.shards.values() for alert in _set_aside(shard, service)
+        ]
     for router_id, value in updates:
         await outbox.send(service.ports.topic["lambda"], key=router_id.encode(), value=value)
     for router_id, alert in alerts:
-        await outbox.send(service.ports.topic["alerts"], key=router_id.encode(), value=encode(alert_raised(router_id, alert)))
+        await outbox.send(
+            service.ports.topic["alerts"],
+            key=router_id.encode(),
+            value=encode(alert_raised(router_id, alert)),
+        )
     await outbox.delivered()
 
 
-def _update(number: int, router_id: str, service: Service, *, now: float) -> list[tuple[str, bytes | None]]:
-    """Return what is to be said of a router: its state, a tombstone, or nothing where its partition is another's by now."""
+def _update(
+    number: int, router_id: str, service: Service, *, now: float
+) -> list[tuple[str, bytes | None]]:
+    """Return what is to be said of a router: its state, a tombstone, or nothing where its partition
+    is another's by now."""
     shard = service.shards.get(number)
     engine = None if shard is None else shard.engine(router_id)
     if shard is None or engine is None:
@@ -120,7 +147,9 @@ def _update(number: int, router_id: str, service: Service, *, now: float) -> lis
         is_gone = shard is not None and router_id not in shard and router_id not in shard.unreadable
         return [(router_id, None)] if is_gone else []
     unbooked = service.bulletin.take_unbooked((number, router_id))
-    update = lambda_updated(router_id, engine.state, now=now, applied=service.applied(number), unbooked=unbooked)
+    update = lambda_updated(
+        router_id, engine.state, now=now, applied=service.applied(number), unbooked=unbooked
+    )
     return [(router_id, encode(update))]
 
 
@@ -131,5 +160,12 @@ def _set_aside(shard: Shard, service: Service) -> list[tuple[str, Alert]]:
         log.error("router %s can't be read and is set aside: %s", router_id, why)
         service.ports.count("router_unreadable")
         evidence = {"why": why, "partition": shard.number}
-        alerts.append((router_id, Alert("router_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence)))
+        alerts.append(
+            (
+                router_id,
+                Alert(
+                    "router_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence
+                ),
+            )
+        )
     return alerts

@@ -1,7 +1,8 @@
 """What is in force of a router, as a document: for as long as it lives, `pb.routers` ends with it.
 
-The topic is compacted: of a router only its last record stays, and where that was refused, what is in force would be gone from the
-topic. So a worker keeps each document that it puts in force, and writes it again after one that it refused.
+The topic is compacted: of a router only its last record stays, and where that was refused, what is
+in force would be gone from the topic. So a worker keeps each document that it puts in force, and
+writes it again after one that it refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from schemas.headers import BASED_ON, REPEATED
 
 VERSION = 1
 LEAST_BYTES = 500
-"""What a record of the changelog may take beside a document that was kept; of a short one, all of it."""
+"""What a record of the changelog may take beside a document that was kept; of a short one, all of
+it."""
 _HEAD = struct.Struct(">B?q")
 
 
@@ -33,7 +35,8 @@ class InForce:
 
     Attributes:
         offset: where on `pb.routers` it stands.
-        last: whether no other record of its router stands behind it, as far as this worker has read.
+        last: whether no other record of its router stands behind it, as far as this worker has
+            read.
         packed: the document, compressed.
     """
 
@@ -45,7 +48,9 @@ class InForce:
     def of(cls, value: bytes, *, offset: int) -> Self:
         """Return what was just put in force; a snapshot has done its work, and is large."""
         if b'"snapshot"' in value:
-            value = orjson.dumps({name: part for name, part in orjson.loads(value).items() if name != "snapshot"})
+            value = orjson.dumps(
+                {name: part for name, part in orjson.loads(value).items() if name != "snapshot"}
+            )
         return cls(offset, True, zlib.compress(value, 1))
 
     @property
@@ -67,8 +72,8 @@ class InForce:
 def in_force(shard: Shard, router_id: str) -> InForce | None:
     """Return what is in force of a router, None of one that is not declared.
 
-    A state that another version of this program has moved says it without a document: it follows from the configuration, and
-    nobody knows what stands behind it.
+    A state that another version of this program has moved says it without a document: it follows
+    from the configuration, and nobody knows what stands behind it.
     """
     engine = shard.engine(router_id)
     if engine is None:
@@ -82,7 +87,8 @@ def in_force(shard: Shard, router_id: str) -> InForce | None:
 
 
 def _readable(kept: bytes) -> InForce | None:
-    """Return what was kept; None where another version has kept it, or it is damaged: the configuration says it as well."""
+    """Return what was kept; None where another version has kept it, or it is damaged: the
+    configuration says it as well."""
     try:
         found = InForce.unpack(kept) if kept[0] == VERSION else None
         return found if found is not None and found.document else None
@@ -90,7 +96,9 @@ def _readable(kept: bytes) -> InForce | None:
         return None
 
 
-def is_repeated(message: Any, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str) -> bool:
+def is_repeated(
+    message: Any, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str
+) -> bool:
     """Tell whether a declaration is what is in force, written again by a worker."""
     if message.value is None or not any(name == REPEATED for name, _ in headers):
         return False
@@ -104,7 +112,8 @@ def keep(shard: Shard, router_id: str, value: bytes, *, offset: int) -> None:
 
 
 def overtake(shard: Shard, router_id: str, *, offset: int) -> bool:
-    """Note that the record at this offset is not in force; tell whether it stands behind the one that is."""
+    """Note that the record at this offset is not in force; tell whether it stands behind the one
+    that is."""
     found = in_force(shard, router_id)
     if found is None or found.offset > offset:
         return False
@@ -113,7 +122,8 @@ def overtake(shard: Shard, router_id: str, *, offset: int) -> bool:
 
 
 async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
-    """Write again what is in force of those routers, by partition, behind whose declaration another record stands."""
+    """Write again what is in force of those routers, by partition, behind whose declaration another
+    record stands."""
     owed = []
     for at in routers:
         if _owed(service, *at) is not None:
@@ -129,13 +139,19 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
                 if service.shard(number).declared(router_id) != one.pack():
                     service.shard(number).keep_declared(router_id, one.pack())
                 headers = [(BASED_ON, b"%d" % one.offset), (REPEATED, b"1")]
-                await outbox.send(service.ports.topic["routers"], key=router_id.encode(), value=one.document, headers=headers)
+                await outbox.send(
+                    service.ports.topic["routers"],
+                    key=router_id.encode(),
+                    value=one.document,
+                    headers=headers,
+                )
                 service.ports.count("declaration_repeated")
         await outbox.delivered()
 
 
 def _owed(service: Service, number: int, router_id: str) -> InForce | None:
-    """Return what is in force of a router if its topic ends with another record; a partition may have been lost meanwhile."""
+    """Return what is in force of a router if its topic ends with another record; a partition may
+    have been lost meanwhile."""
     shard = service.shards.get(number)
     found = None if shard is None else in_force(shard, router_id)
     return None if found is None or found.last else found

@@ -1,4 +1,5 @@
-"""Take events in: decode each one once, send strays to their own partition, refuse what can never be read."""
+"""Take events in: decode each one once, send strays to their own partition, refuse what can never
+be read."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class WrongPartition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken(Generic[E]):
-    """One source event, decoded; with an `error` only whose event it is could be read, and what is wrong with it."""
+    """One source event, decoded; with an `error` only whose event it is could be read, and what is
+    wrong with it."""
 
     message: Any
     event: E
@@ -32,7 +34,8 @@ class Taken(Generic[E]):
 
 @dataclass(slots=True)
 class Intake(Generic[E]):
-    """What one batch brought: events in order, strays to forward (message, router_id), and refusals (message, error)."""
+    """What one batch brought: events in order, strays to forward (message, router_id), and refusals
+    (message, error)."""
 
     taken: list[Taken[E]]
     strays: list[tuple[Any, str]]
@@ -68,7 +71,9 @@ def take_in(
     return intake
 
 
-def _decoded(message: Any, schema: type[E], max_bytes: int, name: Callable[[Any], E | None]) -> Taken[E]:
+def _decoded(
+    message: Any, schema: type[E], max_bytes: int, name: Callable[[Any], E | None]
+) -> Taken[E]:
     try:
         event = decode_keyed(schema, key=message.key, value=message.value)
         check_size(message, max_bytes)
@@ -83,15 +88,21 @@ def _decoded(message: Any, schema: type[E], max_bytes: int, name: Callable[[Any]
 def check_size(message: Any, max_bytes: int) -> None:
     """Raise MalformedEvent for a value that could not be kept while it waits."""
     if message.value is not None and len(message.value) > max_bytes:
-        raise MalformedEvent(Reason.MALFORMED_EVENT, f"the value has {len(message.value)} bytes; {max_bytes} is the limit")
+        raise MalformedEvent(
+            Reason.MALFORMED_EVENT,
+            f"the value has {len(message.value)} bytes; {max_bytes} is the limit",
+        )
 
 
 def is_at_home(message: Any, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
-    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on and is still not."""
+    """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on
+    and is still not."""
     if partition_of(router_id) == message.partition:
         return True
     if is_forwarded(headers_of(message)):
-        raise WrongPartition("forwarded, and not on its router's partition: partition counts differ")
+        raise WrongPartition(
+            "forwarded, and not on its router's partition: partition counts differ"
+        )
     return False
 
 

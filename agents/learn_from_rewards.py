@@ -11,8 +11,9 @@ from schemas.rewards import RewardObserved
 async def learn_from_rewards(source: Source, service: Service) -> None:
     """Join each reward to the context of its request and move the arm that answered it.
 
-    Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to `router_states`. The same reward
-    again, or one of lower rank, changes nothing; a higher rank or revision moves the response by the difference. Dead letters:
-    everything of `RewardObserved`, `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
+    Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
+    `router_states`. The same reward again, or one of lower rank, changes nothing; a higher rank or
+    revision moves the response by the difference. Dead letters: everything of `RewardObserved`,
+    `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
     """
     await book_all(source, RewardObserved, service)

@@ -1,11 +1,13 @@
-"""What a worker may remember, in bytes: while there is room nothing is forgotten before its time."""
+"""What a worker may remember, in bytes: while there is room nothing is forgotten before its
+time."""
 
 from __future__ import annotations
 
 import math
 
 ALERT_ABOVE, CALM_BELOW = 0.8, 0.7
-"""Parts of the limit: above the first one an alert is raised, once until it is below the second one."""
+"""Parts of the limit: above the first one an alert is raised, once until it is below the second
+one."""
 AIM_AT = 0.95
 """Part of the limit that is left once it was passed, so that the next requests find room."""
 
@@ -23,7 +25,8 @@ class Memory:
         self._alerted = False
 
     def look(self, size: int) -> bool:
-        """Note how many bytes the table takes; tell whether that is a reason for an alert that was not raised yet."""
+        """Note how many bytes the table takes; tell whether that is a reason for an alert that was
+        not raised yet."""
         self._size = size
         crossed = size > ALERT_ABOVE * self._limit and not self._alerted
         if crossed or size < CALM_BELOW * self._limit:
@@ -36,7 +39,8 @@ class Memory:
         return self._size / self._limit
 
     def keep(self, remembered: int) -> int:
-        """Return how many of so many requests may stay; each router gives the same part of its own."""
+        """Return how many of so many requests may stay; each router gives the same part of its
+        own."""
         if self._size <= self._limit:
             return remembered
         return remembered - math.ceil(remembered * (1.0 - AIM_AT * self._limit / self._size))

@@ -11,8 +11,9 @@ from schemas.costs import CostReported
 async def pace_spend(source: Source, service: Service) -> None:
     """Settle the commitment of each request with its bill.
 
-    Reads `pb.costs` (key router_id). Writes the router's state and the request's record to `router_states`; `pb.lambda` follows.
-    The same or a lower revision again changes nothing, a higher one books the difference. Dead letters: everything of
-    `CostReported`, `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
+    Reads `pb.costs` (key router_id). Writes the router's state and the request's record to
+    `router_states`; `pb.lambda` follows. The same or a lower revision again changes nothing, a
+    higher one books the difference. Dead letters: everything of `CostReported`,
+    `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
     """
     await book_all(source, CostReported, service)

@@ -1,9 +1,12 @@
-"""Events that wait: a bill or a reward that overtook its request, a request whose router is not declared yet.
+"""Events that wait: a bill or a reward that overtook its request, a request whose router is not
+declared yet.
 
-A parked event is durable, because its source offset is committed long before its time is up. A refusal that depends on the state
-is parked as well until its dead letter is delivered, so that after a crash the same event is refused again and not decided.
+A parked event is durable, because its source offset is committed long before its time is up. A
+refusal that depends on the state is parked as well until its dead letter is delivered, so that
+after a crash the same event is refused again and not decided.
 
-Of a request, which may hold a prompt, the table has only the place on its source topic, from where it is read again after a crash.
+Of a request, which may hold a prompt, the table has only the place on its source topic, from where
+it is read again after a crash.
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ class Parked:
     """One waiting source event.
 
     Attributes:
-        topic: the full name of its source topic; with `partition` and `offset` where it stands there.
-        value: as it came, or None; of a request None where it was not read again yet, or is gone from its topic.
+        topic: the full name of its source topic; with `partition` and `offset` where it stands
+            there.
+        value: as it came, or None; of a request None where it was not read again yet, or is gone
+            from its topic.
         request_id: what it waits for; None for a request that waits for its router.
         due: seconds since the epoch; then it is refused with `reason`.
         refused: its time is up, and only its dead letter is still to be delivered.
@@ -83,7 +88,19 @@ class Parked:
     def lost(cls, topic: str, partition: int, offset: int, *, router_id: str, why: str) -> Self:
         """Return an event of which only the place is known, as refused."""
         reason = Reason.ROUTER_UNREADABLE.value
-        return cls(topic, partition, offset, None, None, router_id, None, 0.0, reason, f"what waited can't be read ({why})", True)
+        return cls(
+            topic,
+            partition,
+            offset,
+            None,
+            None,
+            router_id,
+            None,
+            0.0,
+            reason,
+            f"what waited can't be read ({why})",
+            True,
+        )
 
     @property
     def part(self) -> str:
@@ -92,10 +109,13 @@ class Parked:
 
     def refuse(self, error: Exception) -> Parked:
         """Return it as refused, for this reason."""
-        return replace(self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error))
+        return replace(
+            self, refused=True, reason=str(getattr(error, "reason", self.reason)), detail=str(error)
+        )
 
     def pack(self) -> bytes:
-        """Return it as bytes: version, length of the JSON head, head, key, and the value or, if that is private, the trace."""
+        """Return it as bytes: version, length of the JSON head, head, key, and the value or, if
+        that is private, the trace."""
         value = None if self.private else self.value
         head = orjson.dumps(
             [
@@ -122,7 +142,8 @@ class Parked:
 
     @classmethod
     def unpack(cls, data: bytes) -> Parked:
-        """Invert `pack`. Raises ValueError for another version, and what decoding raises for damage."""
+        """Invert `pack`. Raises ValueError for another version, and what decoding raises for
+        damage."""
         if data[0] != VERSION:
             raise ValueError(f"version {data[0]} of a parked event is not {VERSION}")
         end = 5 + int.from_bytes(data[1:5], "little")
@@ -133,12 +154,31 @@ class Parked:
         value = None if value_size in (None, LEFT) else data[middle:]
         private = value_size == LEFT
         trace = unpack_trace(data[middle:]) if private else ()
-        return cls(topic, partition, offset, key, value, router_id, request_id, due, reason, detail, refused, private, trace)
+        return cls(
+            topic,
+            partition,
+            offset,
+            key,
+            value,
+            router_id,
+            request_id,
+            due,
+            reason,
+            detail,
+            refused,
+            private,
+            trace,
+        )
 
 
 def pack_trace(trace: Headers) -> bytes:
-    """Return a trace as bytes, none for none: a worker that knows of no traces reads what has none."""
-    return orjson.dumps([(name, value.decode(errors="replace")) for name, value in trace]) if trace else b""
+    """Return a trace as bytes, none for none: a worker that knows of no traces reads what has
+    none."""
+    return (
+        orjson.dumps([(name, value.decode(errors="replace")) for name, value in trace])
+        if trace
+        else b""
+    )
 
 
 def unpack_trace(data: bytes) -> Headers:
@@ -187,12 +227,16 @@ class Parking:
                 del self._waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
-        """Return what waits for this request or, with None, for this router: by topic, then by offset, whoever let it wait."""
+        """Return what waits for this request or, with None, for this router: by topic, then by
+        offset, whoever let it wait."""
         return sorted(self._waiting.get((router_id, request_id), ()), key=_place)
 
     def due(self, now: float) -> list[Parked]:
         """Return the events whose time is up, by topic, then by offset."""
-        return sorted((event for event in self._events.values() if not event.refused and event.due <= now), key=_place)
+        return sorted(
+            (event for event in self._events.values() if not event.refused and event.due <= now),
+            key=_place,
+        )
 
 
 def _place(event: Parked) -> tuple[str, int]:

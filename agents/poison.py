@@ -1,4 +1,5 @@
-"""An event on which the worker fails: it has three lives, then it is refused, and all others go on."""
+"""An event on which the worker fails: it has three lives, then it is refused, and all others go
+on."""
 
 from __future__ import annotations
 
@@ -15,15 +16,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIVES = 3
-"""Times that an event is tried alone: a defect that depends on more than the event has a chance to pass."""
+"""Times that an event is tried alone: a defect that depends on more than the event has a chance to
+pass."""
 
 
 @contextmanager
 def on_behalf_of(source: Any) -> Iterator[None]:
-    """Say of what escapes that it is this event's: it concerns no other one. What ends the process still does.
+    """Say of what escapes that it is this event's: it concerns no other one. What ends the process
+    still does.
 
     Args:
-        source: a message or a parked event, with topic, partition and offset; or what is moved in words.
+        source: a message or a parked event, with topic, partition and offset; or what is moved in
+            words.
 
     Raises:
         InternalError: quotes nothing of the event.
@@ -33,15 +37,24 @@ def on_behalf_of(source: Any) -> Iterator[None]:
     except (BoundaryError, InternalError):
         raise
     except Exception as error:
-        where = source if isinstance(source, str) else f"{source.topic}-{source.partition}@{source.offset}"
+        where = (
+            source
+            if isinstance(source, str)
+            else f"{source.topic}-{source.partition}@{source.offset}"
+        )
         log.exception("failed on %s", where)
-        raise InternalError(f"{type(error).__name__} in the worker; its log has the trace") from error
+        raise InternalError(
+            f"{type(error).__name__} in the worker; its log has the trace"
+        ) from error
 
 
 async def try_alone(
-    items: Sequence[T], step: Callable[[list[T]], Awaitable[None]], give_up: Callable[[T, InternalError], Awaitable[None]]
+    items: Sequence[T],
+    step: Callable[[list[T]], Awaitable[None]],
+    give_up: Callable[[T, InternalError], Awaitable[None]],
 ) -> None:
-    """Do a step for all items together; where that fails for one of them, for each alone, and give those up that fail again.
+    """Do a step for all items together; where that fails for one of them, for each alone, and give
+    those up that fail again.
 
     Args:
         step: raises InternalError when it has failed; then it has changed nothing.

@@ -1,4 +1,5 @@
-"""Cut batches to a size: what one commit changes must fit into one record batch of the changelog."""
+"""Cut batches to a size: what one commit changes must fit into one record batch of the
+changelog."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ T = TypeVar("T")
 
 
 def portions(items: Iterable[T], weight: Callable[[T], int], *, room: int) -> Iterator[list[T]]:
-    """Yield the items in order, in lists that weigh at most `room`; one that weighs more stands alone.
+    """Yield the items in order, in lists that weigh at most `room`; one that weighs more stands
+    alone.
 
     Example:
         >>> list(portions([3, 3, 3, 9, 1], int, room=6))
@@ -29,5 +31,6 @@ def portions(items: Iterable[T], weight: Callable[[T], int], *, room: int) -> It
 
 
 def arm_bytes(d: int) -> int:
-    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and vectors of 64-bit floats."""
+    """Bound the bytes that one changed arm of dimension d adds to a commit: its triangles and
+    vectors of 64-bit floats."""
     return 12 * d * (d + 4)

@@ -1,4 +1,5 @@
-"""What the agents of a worker are given from outside: all of it is made before they start, and none of it changes."""
+"""What the agents of a worker are given from outside: all of it is made before they start, and none
+of it changes."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class States(Protocol):
 
 
 class Source(Protocol):
-    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is asked for."""
+    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is
+    asked for."""
 
     def batches(self) -> AsyncIterator[list[Any]]: ...
 
@@ -37,8 +39,11 @@ class Source(Protocol):
 class SourceLog(Protocol):
     """What lies on the source topics beside what has been handed to the agents."""
 
-    async def read_again(self, partition: int, offsets: Iterable[int]) -> Mapping[int, bytes | None]:
-        """Return the values of requests by offset; those that are gone from the log are left out."""
+    async def read_again(
+        self, partition: int, offsets: Iterable[int]
+    ) -> Mapping[int, bytes | None]:
+        """Return the values of requests by offset; those that are gone from the log are left
+        out."""
         ...
 
     def requests_end(self, partition: int) -> int | None:
@@ -84,7 +89,8 @@ class Ports:
         outbox: makes an empty outbox.
         dead_letters: the dead letter writer of each source topic, by short name.
         log: the source topics.
-        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop; None without an encoder.
+        encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop;
+            None without an encoder.
         dimensions: d of what `encode` returns; 0 without.
         read_prior: reads a prior from the file that a declaration names.
         contexts: where contexts wait for their rewards outside of the table, or None.

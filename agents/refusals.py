@@ -15,7 +15,8 @@ class Refusal(Exception):
 
 
 class InternalError(Refusal):
-    """The worker failed on one event; the batch was rolled back, and the event may be tried again."""
+    """The worker failed on one event; the batch was rolled back, and the event may be tried
+    again."""
 
     reason = Reason.INTERNAL_ERROR
 
@@ -103,4 +104,6 @@ class Refused(Refusal):
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
-        self.reason = cast("Reason", reason)  # a newer worker may have had reasons that this one does not know
+        self.reason = cast(
+            "Reason", reason
+        )  # a newer worker may have had reasons that this one does not know

@@ -12,14 +12,19 @@ from schemas.refusals import EventRefused
 
 
 def refusal_of(message: Any, letter: DeadLetter, *, topic: str) -> EventRefused | None:
-    """Return what the clients of a refused event's router may know; None where no router can be read.
+    """Return what the clients of a refused event's router may know; None where no router can be
+    read.
 
     Args:
         message: the source's message; a parked one knows its ids, also where its value is gone.
         topic: the source topic's name without the prefix.
     """
     named = _named(message.value)
-    routers: tuple[Any, ...] = (named.get("router_id"), getattr(message, "router_id", None), _text(message.key))
+    routers: tuple[Any, ...] = (
+        named.get("router_id"),
+        getattr(message, "router_id", None),
+        _text(message.key),
+    )
     for router_id in routers:
         for request_id in (named.get("request_id"), getattr(message, "request_id", None), None):
             try:

@@ -29,7 +29,8 @@ class Table(Protocol):
 
 
 class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests as the engine sees them; those of the batch being written are kept unpacked until then."""
+    """A router's requests as the engine sees them; those of the batch being written are kept
+    unpacked until then."""
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:
         self._table = table
@@ -72,7 +73,8 @@ class Requests(MutableMapping[str, RequestRecord]):
         return len(self._request_ids)
 
     def write(self, records: Mapping[str, RequestRecord | None]) -> list[tuple[Ref, Vector]]:
-        """Put records into the table, or delete them; a context is written once, with its decision, and returned."""
+        """Put records into the table, or delete them; a context is written once, with its decision,
+        and returned."""
         contexts: list[tuple[Ref, Vector]] = []
         for request_id, record in records.items():
             at = keys.key(keys.REQUEST, self._router_id, request_id)

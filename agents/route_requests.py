@@ -16,7 +16,14 @@ from agents.parking import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
 from agents.ports import Source
-from agents.refusals import EncoderUnavailable, PromptTooLarge, Refusal, TooManyInFlight, UnknownRouter, WrongDimensions
+from agents.refusals import (
+    EncoderUnavailable,
+    PromptTooLarge,
+    Refusal,
+    TooManyInFlight,
+    UnknownRouter,
+    WrongDimensions,
+)
 from agents.service import Service
 from agents.wire import route_value
 from router_state.config import Vector
@@ -29,7 +36,8 @@ from schemas.requests import RequestNamed, RequestSubmitted
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its context: None where it needs none, or why it has none: its body, or the encoder."""
+    """A request with its context: None where it needs none, or why it has none: its body, or the
+    encoder."""
 
     message: Any
     event: RequestSubmitted
@@ -40,16 +48,25 @@ class Prepared:
 async def route_requests(source: Source, service: Service) -> None:
     """Decide which model answers each request.
 
-    Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its context to
-    `router_states`, then `pb.routes`. The same request_id gets the same decision again, whatever its body, `repeat` true;
-    an event that is delivered again after a crash gets exactly the answer it had. Dead letters: everything of
-    `RequestSubmitted`, `unknown_router` after a wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`,
-    `no_allowed_model`, `no_affordable_model`, `cap_reached`, `too_many_in_flight`.
+    Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its
+    context to `router_states`, then `pb.routes`. The same request_id gets the same decision again,
+    whatever its body, `repeat` true; an event that is delivered again after a crash gets exactly
+    the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a
+    wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
+    `no_affordable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
     async def step(messages: list[Any]) -> None:
-        batch = take_in(messages, RequestSubmitted, partition_of=service.ports.partition_of, max_bytes=service.room, name=_named)
-        prepared = await prepare([Prepared(t.message, t.event, t.error) for t in batch.taken], service)
+        batch = take_in(
+            messages,
+            RequestSubmitted,
+            partition_of=service.ports.partition_of,
+            max_bytes=service.room,
+            name=_named,
+        )
+        prepared = await prepare(
+            [Prepared(t.message, t.event, t.error) for t in batch.taken], service
+        )
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for request in prepared:
@@ -63,20 +80,24 @@ async def route_requests(source: Source, service: Service) -> None:
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
-    """Give every request that is to be decided its context; prompts are encoded together, off the event loop."""
+    """Give every request that is to be decided its context; prompts are encoded together, off the
+    event loop."""
     prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and service.ports.encode is not None:
         contexts = await service.ports.encode([requests[i].event.prompt or "" for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
-        request if request.x is not None else replace(request, x=encoded.get(i, _given(request.event)))
+        request
+        if request.x is not None
+        else replace(request, x=encoded.get(i, _given(request.event)))
         for i, request in enumerate(requests)
     ]
 
 
 def _named(message: Any) -> RequestSubmitted | None:
-    """Return of a request that can't be decoded whose it is, if that can be read: it may be one that has its answer."""
+    """Return of a request that can't be decoded whose it is, if that can be read: it may be one
+    that has its answer."""
     try:
         named = decode_keyed(RequestNamed, key=message.key, value=message.value)
     except MalformedEvent:
@@ -90,7 +111,12 @@ def _given(event: RequestSubmitted) -> Vector | None:
 
 def _needs_encoding(request: Prepared, service: Service) -> bool:
     event, shard = request.event, service.shard(request.message.partition)
-    if request.x is not None or event.context is not None or event.router_id not in shard or _is_too_large(event, service):
+    if (
+        request.x is not None
+        or event.context is not None
+        or event.router_id not in shard
+        or _is_too_large(event, service)
+    ):
         return False
     engine = shard.engine(event.router_id)
     return (
@@ -101,7 +127,8 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:
-    """Answer one request, let it wait for its router, or refuse it; what waited for its decision is applied at once."""
+    """Answer one request, let it wait for its router, or refuse it; what waited for its decision is
+    applied at once."""
     message, event = request.message, request.event
     shard = service.shard(message.partition)
     engine = shard.engine(event.router_id)
@@ -123,7 +150,8 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         _wait_for_router(request, service, answers)
         return
     if request.parked is None and _needs_encoding(request, service):
-        # Its router was declared while the batch was prepared: encoding is nothing that the single writer waits for.
+        # Its router was declared while the batch was prepared: encoding is nothing that the single
+        # writer waits for.
         _wait_for_router(request, service, answers)
         answers.declared_meanwhile.append((message.partition, event.router_id))
         return
@@ -159,22 +187,33 @@ def _answered(request: Prepared, answers: Answers) -> None:
 
 
 def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
-    return event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
+    return (
+        event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
+    )
 
 
 def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
     if engine.state.in_flight >= service.ports.limits.in_flight_per_router:
-        raise TooManyInFlight(f"{engine.state.in_flight} requests of this router await their bill (PB_IN_FLIGHT_PER_ROUTER)")
+        raise TooManyInFlight(
+            f"{engine.state.in_flight} requests of this router await their bill "
+            "(PB_IN_FLIGHT_PER_ROUTER)"
+        )
     if isinstance(request.x, EncoderUnavailable | MalformedEvent):
         raise request.x
     if request.x is not None:
         return request.x
     if _is_too_large(request.event, service):
-        raise PromptTooLarge(f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)")
+        raise PromptTooLarge(
+            f"the prompt has more than {service.ports.limits.prompt_bytes} bytes (PB_PROMPT_BYTES)"
+        )
     if service.ports.encode is None:
-        raise EncoderUnavailable("this worker runs without an encoder: send a context, or give it one (PB_ENCODER_BACKEND)")
+        raise EncoderUnavailable(
+            "this worker runs without an encoder: send a context, or give it one "
+            "(PB_ENCODER_BACKEND)"
+        )
     raise WrongDimensions(
-        f"prompts become {service.ports.dimensions} dimensions on this worker; the router has {engine.state.arms.d}"
+        f"prompts become {service.ports.dimensions} dimensions on this worker; the router has "
+        f"{engine.state.arms.d}"
     )
 
 
@@ -191,15 +230,24 @@ def _parked(request: Prepared, service: Service, error: Any) -> Parked:
     if request.parked is not None:
         return request.parked
     due = service.ports.clock() + service.ports.limits.unknown_router_wait
-    return Parked.of(request.message, error, router_id=request.event.router_id, due=due, private=True)
+    return Parked.of(
+        request.message, error, router_id=request.event.router_id, due=due, private=True
+    )
 
 
 async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service) -> None:
     """Answer the requests that waited for routers which are declared now."""
 
     async def step(portion: list[Parked]) -> None:
-        batch = take_in(portion, RequestSubmitted, partition_of=service.ports.partition_of, max_bytes=service.room)
-        prepared = await prepare([Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service)
+        batch = take_in(
+            portion,
+            RequestSubmitted,
+            partition_of=service.ports.partition_of,
+            max_bytes=service.room,
+        )
+        prepared = await prepare(
+            [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service
+        )
         answers = Answers()
         async with service.batch():
             for request in prepared:
@@ -208,6 +256,10 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
                         decide(request, service, answers)
         await service.answer(answers)
 
-    waiting = [parked for number, router_id in router_ids for parked in service.shard(number).parking.waiting_for(router_id, None)]
+    waiting = [
+        parked
+        for number, router_id in router_ids
+        for parked in service.shard(number).parking.waiting_for(router_id, None)
+    ]
     for portion in portions(waiting, lambda parked: 1, room=service.ports.limits.batch_size):
         await try_alone(portion, step, service.give_up)

@@ -1,8 +1,10 @@
-"""What the agents of one worker share: the shards, one writer at a time, and the order in which a batch becomes final.
+"""What the agents of one worker share: the shards, one writer at a time, and the order in which a
+batch becomes final.
 
-A batch is final in four steps: its changes are committed to the table; what it answers is delivered; its source events are acked;
-refusals whose dead letters were delivered are forgotten with the next commit. A crash between any two of them repeats answers and
-dead letters, and changes nothing that was committed.
+A batch is final in four steps: its changes are committed to the table; what it answers is
+delivered; its source events are acked; refusals whose dead letters were delivered are forgotten
+with the next commit. A crash between any two of them repeats answers and dead letters, and changes
+nothing that was committed.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class Service:
 
     @property
     def room(self) -> int:
-        """How many bytes of changes one batch aims at; the rest of a record batch is for what is small and many."""
+        """How many bytes of changes one batch aims at; the rest of a record batch is for what is
+        small and many."""
         return self.ports.limits.changelog_batch_bytes // 2
 
     @property
@@ -67,8 +70,11 @@ class Service:
         return sum(map(len, self.shards.values()))
 
     async def recovered(self, partitions: frozenset[int]) -> None:
-        """Index the routers of partitions that have just been recovered; call before any event flows."""
-        shards = [Shard(self.ports.states.partition(number)) for number in partitions - self.shards.keys()]
+        """Index the routers of partitions that have just been recovered; call before any event
+        flows."""
+        shards = [
+            Shard(self.ports.states.partition(number)) for number in partitions - self.shards.keys()
+        ]
         for shard in shards:
             shard.require_topics(self.ports.topic.values())
             await self._complete(shard)
@@ -80,21 +86,30 @@ class Service:
                 self.undelivered += [parked for parked in shard.parking if parked.refused]
 
     async def _complete(self, shard: Shard) -> None:
-        """Read the requests again of which the table has only the place; one that is gone from the log is refused."""
+        """Read the requests again of which the table has only the place; one that is gone from the
+        log is refused."""
         missing = [parked for parked in shard.parking if parked.private and parked.value is None]
         if missing:
-            values = await self.ports.log.read_again(shard.number, [parked.offset for parked in missing])
+            values = await self.ports.log.read_again(
+                shard.number, [parked.offset for parked in missing]
+            )
             for parked in missing:
                 gone = parked.offset not in values
-                shard.parking.add(replace(parked, value=values.get(parked.offset), refused=parked.refused or gone))
+                shard.parking.add(
+                    replace(parked, value=values.get(parked.offset), refused=parked.refused or gone)
+                )
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget everything about partitions that are not this worker's any more."""
         for number in partitions:
             self.shards.pop(number, None)
         self.bulletin.lost(partitions)
-        self.undelivered = [parked for parked in self.undelivered if parked.partition not in partitions]
-        self._delivered = [parked for parked in self._delivered if parked.partition not in partitions]
+        self.undelivered = [
+            parked for parked in self.undelivered if parked.partition not in partitions
+        ]
+        self._delivered = [
+            parked for parked in self._delivered if parked.partition not in partitions
+        ]
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:
@@ -118,7 +133,8 @@ class Service:
             await self.ports.commit()
 
     def _roll_back(self) -> None:
-        """Go on from what is durable, as after a crash: an event has failed, and nobody knows what it has moved."""
+        """Go on from what is durable, as after a crash: an event has failed, and nobody knows what
+        it has moved."""
         self.ports.states.roll_back()
         for number, before in list(self.shards.items()):
             self.shards[number] = shard = Shard(self.ports.states.partition(number))
@@ -128,14 +144,16 @@ class Service:
         self.interrupted = True
 
     async def clear(self) -> None:
-        """Delete what routers that are gone have left, as much at once as a record batch holds; a crash is gone on from."""
+        """Delete what routers that are gone have left, as much at once as a record batch holds; a
+        crash is gone on from."""
         while any(shard.leaves for shard in self.shards.values()):
             async with self.batch():
                 for shard in self.shards.values():
                     shard.clear(self.room)
 
     def reached(self, messages: list[Any]) -> None:
-        """Note that the state contains these source events, and all before them, with the next commit."""
+        """Note that the state contains these source events, and all before them, with the next
+        commit."""
         for message in messages:
             shard = self.shards[message.partition]
             shard.reached(message.topic, message.offset)
@@ -143,17 +161,26 @@ class Service:
                 shard.requests_seen_at = (message.timestamp or 0) / 1000.0
 
     def positions(self, partition: int) -> tuple[int, int]:
-        """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains; −1 before the first."""
+        """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains;
+        −1 before the first."""
         watermarks = self.shards[partition].watermarks
-        return watermarks.get(self.ports.topic["costs"], -1), watermarks.get(self.ports.topic["rewards"], -1)
+        return watermarks.get(self.ports.topic["costs"], -1), watermarks.get(
+            self.ports.topic["rewards"], -1
+        )
 
     def applied(self, partition: int) -> Contained:
-        """Return the last offsets of the sources that a partition's state contains; −1 before the first."""
+        """Return the last offsets of the sources that a partition's state contains; −1 before the
+        first."""
         watermarks = self.shards[partition].watermarks
-        return Contained(**{name: watermarks.get(self.ports.topic[name], -1) for name in Contained.model_fields})
+        return Contained(
+            **{name: watermarks.get(self.ports.topic[name], -1) for name in Contained.model_fields}
+        )
 
-    def note_unbooked(self, source: Any, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]) -> None:
-        """Let the router's next state on `pb.lambda` say that a bill or reward was taken in and changed nothing.
+    def note_unbooked(
+        self, source: Any, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
+    ) -> None:
+        """Let the router's next state on `pb.lambda` say that a bill or reward was taken in and
+        changed nothing.
 
         Args:
             source: a message or a parked event, with topic, partition and offset.
@@ -167,12 +194,16 @@ class Service:
     def lags(self, partition: int) -> bool:
         """Tell whether there are requests on a partition's log that have no answer yet."""
         end = self.ports.log.requests_end(partition)
-        return end is None or end - 1 > self.shards[partition].watermarks.get(self.ports.topic["requests"], -1)
+        return end is None or end - 1 > self.shards[partition].watermarks.get(
+            self.ports.topic["requests"], -1
+        )
 
     def hold_back(self) -> None:
-        """Take no more bills and rewards where too many wait already for requests that are still to be answered.
+        """Take no more bills and rewards where too many wait already for requests that are still to
+        be answered.
 
-        Nothing waits inside an agent for that: its queue would fill up and keep the requests from the worker.
+        Nothing waits inside an agent for that: its queue would fill up and keep the requests from
+        the worker.
         """
         self.held = frozenset(number for number in self.shards if self._is_crowded(number))
         self.ports.log.hold(self.held)
@@ -182,7 +213,8 @@ class Service:
         return self.lags(partition) and waiting >= (limit // 2 if partition in self.held else limit)
 
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
-        """Refuse an event by a decision that depends on the state: it stands, whatever the state is after a crash."""
+        """Refuse an event by a decision that depends on the state: it stands, whatever the state is
+        after a crash."""
         refused = parked.refuse(error)
         self.shards[parked.partition].park(refused)
         answers.refused_later.append((refused, error))
@@ -194,17 +226,21 @@ class Service:
 
     async def answer(self, answers: Answers) -> None:
         """Deliver what a batch has to say, all of it."""
-        await answers.deliver(self.ports.outbox(), topic=self.ports.topic, dead_letters=self.ports.dead_letters)
+        await answers.deliver(
+            self.ports.outbox(), topic=self.ports.topic, dead_letters=self.ports.dead_letters
+        )
         self._delivered += answers.delivered
 
     def _weight(self, message: Any) -> int:
-        """Bound the bytes that an event may add to a commit: itself, if it has to wait, and the arm that it moves."""
+        """Bound the bytes that an event may add to a commit: itself, if it has to wait, and the arm
+        that it moves."""
         router_id = (message.key or b"").decode(errors="replace")
         engine = self.shards[message.partition].engine(router_id)
         return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
 
     async def run(self, source: Source, step: Callable[[list[Any]], Awaitable[None]]) -> None:
-        """Feed what comes of a source topic to an agent's step, a batch at a time; whatever escapes ends the process."""
+        """Feed what comes of a source topic to an agent's step, a batch at a time; whatever escapes
+        ends the process."""
         with fatal():
             async for messages in source.batches():
                 for portion in portions(messages, self._weight, room=self.room):
@@ -212,7 +248,10 @@ class Service:
 
     async def _give_up(self, message: Any, error: InternalError) -> None:
         """Refuse a message on which this worker fails."""
-        router_id, private = (message.key or b"").decode(errors="replace"), message.topic == self.ports.topic["requests"]
+        router_id, private = (
+            (message.key or b"").decode(errors="replace"),
+            message.topic == self.ports.topic["requests"],
+        )
         await self.give_up(Parked.of(message, error, router_id=router_id, private=private), error)
 
     async def give_up(self, parked: Parked, error: InternalError) -> None:

@@ -1,4 +1,5 @@
-"""One partition's routers: engines over the durable table, unpacked when first needed, written back once a batch."""
+"""One partition's routers: engines over the durable table, unpacked when first needed, written back
+once a batch."""
 
 from __future__ import annotations
 
@@ -35,22 +36,29 @@ class ForeignState(Exception):
 
 
 WARM_AT_ONCE = 500
-"""Requests of a router that are unpacked before others of the event loop have their turn: some milliseconds."""
+"""Requests of a router that are unpacked before others of the event loop have their turn: some
+milliseconds."""
 DAMAGE = (
-    RouterStateError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error,
+    RouterStateError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+    AssertionError, struct.error, zlib.error,
 )  # fmt: skip
-"""What reading a record may raise that is damaged, or was written by another version of this program."""
+"""What reading a record may raise that is damaged, or was written by another version of this
+program."""
 
 
 class Shard:
     """The routers of one partition.
 
-    A batch applies events to routers and parks others, then calls `write` once; the caller commits the table.
+    A batch applies events to routers and parks others, then calls `write` once; the caller commits
+    the table.
 
     Attributes:
-        watermarks: the last offset of each source topic that the state contains, with the batch being written.
-        unreadable: routers whose records can't be read, and why; they are left as they are, and all others go on.
-        requests_seen_at: when the last request that was taken in had been sent, seconds since the epoch.
+        watermarks: the last offset of each source topic that the state contains, with the batch
+            being written.
+        unreadable: routers whose records can't be read, and why; they are left as they are, and all
+            others go on.
+        requests_seen_at: when the last request that was taken in had been sent, seconds since the
+            epoch.
     """
 
     def __init__(self, table: Table) -> None:
@@ -78,7 +86,9 @@ class Shard:
                 parked.append(self._parked(raw))
         self.parking = Parking(parked)
         gone = [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]
-        self._leftovers = {router_id: list(self._request_ids.pop(router_id, ())) for router_id in gone}
+        self._leftovers = {
+            router_id: list(self._request_ids.pop(router_id, ())) for router_id in gone
+        }
 
     def __contains__(self, router_id: object) -> bool:
         return router_id in self._request_ids
@@ -92,13 +102,20 @@ class Shard:
     def require_topics(self, topics: Collection[str]) -> None:
         """Raise ForeignState where it contains events of other topics than these."""
         if foreign := sorted(self.watermarks.keys() - set(topics)):
-            raise ForeignState(f"partition {self.number} of the changelog has the state of {', '.join(foreign)}: look at PB_APP_ID")
+            raise ForeignState(
+                f"partition {self.number} of the changelog has the state of {', '.join(foreign)}: "
+                "look at PB_APP_ID"
+            )
 
     def take_over(self, before: Shard) -> None:
-        """Take over what the table does not hold from the shard that was indexed before: requests that wait."""
+        """Take over what the table does not hold from the shard that was indexed before: requests
+        that wait."""
         held = {(parked.topic, parked.offset): parked.value for parked in before.parking}
         for parked in self.parking:
-            if parked.value is None and (value := held.get((parked.topic, parked.offset))) is not None:
+            if (
+                parked.value is None
+                and (value := held.get((parked.topic, parked.offset))) is not None
+            ):
                 self.parking.add(replace(parked, value=value))
         self.requests_seen_at = before.requests_seen_at
 
@@ -107,7 +124,8 @@ class Shard:
         return bool(self._contained.get(topic, -1) >= offset)
 
     def reached(self, topic: str, offset: int) -> None:
-        """Note that everything of a source topic up to this offset is contained with the next commit."""
+        """Note that everything of a source topic up to this offset is contained with the next
+        commit."""
         if offset > self.watermarks.get(topic, -1):
             self.watermarks[topic] = offset
 
@@ -134,12 +152,19 @@ class Shard:
     def take_set_aside(self) -> dict[str, str]:
         """Return the routers that turned out to be unreadable since the last call, and why."""
         taken, self._set_aside = self._set_aside, []
-        return {router_id: self.unreadable[router_id] for router_id in taken if router_id in self.unreadable}
+        return {
+            router_id: self.unreadable[router_id]
+            for router_id in taken
+            if router_id in self.unreadable
+        }
 
     def require_readable(self, router_id: str) -> None:
         """Raise RouterUnreadable for a router that was set aside."""
         if self.engine(router_id) is None and router_id in self.unreadable:
-            raise RouterUnreadable("the state of this router can't be read by this worker; its records are kept as they are")
+            raise RouterUnreadable(
+                "the state of this router can't be read by this worker; its records are kept as "
+                "they are"
+            )
 
     def apply(self, router_id: str, event: Event, *, now: float) -> Changes:
         """Apply an event to a declared router; what it changes is written with the batch."""
@@ -165,7 +190,8 @@ class Shard:
         return changes
 
     def drop(self, router_id: str) -> None:
-        """Let a router go: it is gone with the next commit, and what is left of its requests is for `clear`."""
+        """Let a router go: it is gone with the next commit, and what is left of its requests is for
+        `clear`."""
         if self.unreadable.pop(router_id, None) is not None:
             self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
         if router_id not in self._request_ids:
@@ -218,7 +244,8 @@ class Shard:
         self.table.delete(keys.key(keys.PARKED, event.router_id, event.part))
 
     def take_contexts(self) -> list[tuple[Ref, Vector]]:
-        """Return the contexts that were written since the last call, for a store outside of the table."""
+        """Return the contexts that were written since the last call, for a store outside of the
+        table."""
         taken, self._new_contexts = self._new_contexts, []
         return taken
 
@@ -248,20 +275,30 @@ class Shard:
         return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
 
     def _parked(self, raw: bytes) -> Parked:
-        """Return a parked event; one that can't be read is refused, as far as its key tells what it is."""
+        """Return a parked event; one that can't be read is refused, as far as its key tells what it
+        is."""
         try:
             return Parked.unpack(self.table.records[raw])
         except DAMAGE as error:
             _, router_id, part = keys.split(raw)
             topic, _, offset = part.rpartition("/")
-            return Parked.lost(topic, self.number, int(offset), router_id=router_id, why=f"{type(error).__name__}: {error}")
+            return Parked.lost(
+                topic,
+                self.number,
+                int(offset),
+                router_id=router_id,
+                why=f"{type(error).__name__}: {error}",
+            )
 
     def is_warm(self, router_id: str) -> bool:
         """Tell whether a router is unpacked, or soon would be."""
-        return router_id in self._engines or len(self._request_ids.get(router_id, ())) < WARM_AT_ONCE
+        return (
+            router_id in self._engines or len(self._request_ids.get(router_id, ())) < WARM_AT_ONCE
+        )
 
     async def warm(self, router_id: str) -> None:
-        """Unpack a router without holding the event loop for long: one that remembers 100,000 requests takes a second."""
+        """Unpack a router without holding the event loop for long: one that remembers 100,000
+        requests takes a second."""
         if self.is_warm(router_id):
             return
         found: list[snapshot.Outline] = []
@@ -281,12 +318,16 @@ class Shard:
             self._outlines.pop(router_id, None)
 
     def _outline(self, router_id: str, request_id: str) -> snapshot.Outline:
-        return snapshot.outline(request_id, self.table.get(keys.key(keys.REQUEST, router_id, request_id)) or b"")
+        return snapshot.outline(
+            request_id, self.table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
+        )
 
     def _unpack(self, router_id: str) -> Engine:
         request_ids = self._request_ids[router_id]
         outlines = self._outlines.get(router_id)
-        if outlines is None:  # what was outlined before can't have changed: nothing moves requests but an engine
+        if (
+            outlines is None
+        ):  # what was outlined before can't have changed: nothing moves requests but an engine
             outlines = [self._outline(router_id, request_id) for request_id in request_ids]
         outlines.sort(key=lambda outline: outline.seq)
         state = snapshot.unpack(
@@ -298,9 +339,16 @@ class Shard:
         return Engine(state, Requests(self.table, router_id, request_ids))
 
     def size_of(self, router_id: str, changes: Changes) -> int:
-        """Return about how many bytes the records of these changes take in a batch of the changelog."""
-        keyed = ((keys.key(keys.REQUEST, router_id, name), record) for name, record in changes.records.items())
-        return sum(2 * (len(at) + TOMBSTONE_BYTES) + len((record and self.table.get(at)) or b"") for at, record in keyed)
+        """Return about how many bytes the records of these changes take in a batch of the
+        changelog."""
+        keyed = (
+            (keys.key(keys.REQUEST, router_id, name), record)
+            for name, record in changes.records.items()
+        )
+        return sum(
+            2 * (len(at) + TOMBSTONE_BYTES) + len((record and self.table.get(at)) or b"")
+            for at, record in keyed
+        )
 
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}

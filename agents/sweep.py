@@ -1,4 +1,5 @@
-"""Go round the routers: expire commitments, forget old requests; in portions that are small in bytes and soon over."""
+"""Go round the routers: expire commitments, forget old requests; in portions that are small in
+bytes and soon over."""
 
 from __future__ import annotations
 
@@ -23,14 +24,16 @@ ROUTERS_PER_ROUND = 200
 REQUESTS_PER_ROUND = 10_000
 """Requests of a router that one round moves at most."""
 REQUESTS_AT_ONCE = 100
-"""Requests that are moved between two looks at the clock; with 64 models a record of them takes 5 kB and some 50 µs."""
+"""Requests that are moved between two looks at the clock; with 64 models a record of them takes 5
+kB and some 50 µs."""
 SECONDS_AT_ONCE = 0.01
 """Of the event loop that a portion takes before it is written and all others go on."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A router's turn: how many requests it may still move, and how many the router may keep, once that is known."""
+    """A router's turn: how many requests it may still move, and how many the router may keep, once
+    that is known."""
 
     number: int
     router_id: str
@@ -70,10 +73,13 @@ class Sweep:
         router_ids = list(self._service.shards[number])
         start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
         self._cursor[number] = start + ROUTERS_PER_ROUND
-        return [_Turn(number, router_id) for router_id in router_ids[start : start + ROUTERS_PER_ROUND]]
+        return [
+            _Turn(number, router_id) for router_id in router_ids[start : start + ROUTERS_PER_ROUND]
+        ]
 
     def _portion(self, turns: deque[_Turn]) -> None:
-        """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its turn."""
+        """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its
+        turn."""
         started, room, first = self._clock(), self._service.room // 4, True
         while turns and room > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             turn = turns[0]
@@ -88,14 +94,17 @@ class Sweep:
                 turns.popleft()
 
     def _step(self, shard: Shard, turn: _Turn, *, limit: int) -> tuple[int, int]:
-        """Expire and forget at most `limit` requests of a router; return how many, and about how many bytes that writes."""
+        """Expire and forget at most `limit` requests of a router; return how many, and about how
+        many bytes that writes."""
         router_id, left, size = turn.router_id, limit, 0
         if shard.engine(router_id) is None:  # dropped, or set aside
             return 0, 0
         now = self._service.ports.clock()
         with on_behalf_of(f"the sweep of router {router_id}"):
             for what in ("expired", "forgotten", "forgotten_early"):
-                changes = shard.apply(router_id, self._event(what, shard, turn, limit=left), now=now)
+                changes = shard.apply(
+                    router_id, self._event(what, shard, turn, limit=left), now=now
+                )
                 size += shard.size_of(router_id, changes)
                 self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
@@ -109,22 +118,39 @@ class Sweep:
             case "forgotten":
                 return Aged(self._service.ports.clock() - limits.context_ttl, limit)
             case _:
-                if turn.keep is None:  # once a turn: its share of what the last look at the memory has found too much
+                if (
+                    turn.keep is None
+                ):  # once a turn: its share of what the last look at the memory has found too much
                     remembered, most = shard.remembers(turn.router_id), limits.requests_per_router
-                    turn.keep = min(self._service.memory.keep(remembered), remembered if most is None else most)
+                    turn.keep = min(
+                        self._service.memory.keep(remembered), remembered if most is None else most
+                    )
                 return Crowded(turn.keep, limit)
 
     def _warn_of_memory(self) -> None:
-        """Say that requests will soon be forgotten before their time, to the router that has the most of them."""
+        """Say that requests will soon be forgotten before their time, to the router that has the
+        most of them."""
         service = self._service
         part, now = service.memory.part, service.ports.clock()
-        counts = {router_id: shard.remembers(router_id) for shard in service.shards.values() for router_id in shard}
+        counts = {
+            router_id: shard.remembers(router_id)
+            for shard in service.shards.values()
+            for router_id in shard
+        }
         log.warning(
-            "remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are forgotten early", 100 * part
+            "remembered requests take %.0f %% of PB_MEMORY_BYTES: beyond it the settled ones are "
+            "forgotten early",
+            100 * part,
         )
         if counts:
             router_id = max(counts, key=counts.__getitem__)
             limit_bytes = service.ports.limits.memory_bytes
-            evidence = {"requests": counts[router_id], "of_all": sum(counts.values()), "limit_bytes": limit_bytes}
-            alert = Alert("memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence)
+            evidence = {
+                "requests": counts[router_id],
+                "of_all": sum(counts.values()),
+                "limit_bytes": limit_bytes,
+            }
+            alert = Alert(
+                "memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence
+            )
             service.bulletin.alerts.append((router_id, alert))

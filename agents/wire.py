@@ -13,7 +13,17 @@ import orjson
 from msgspec import structs
 
 from router_state.alert import Alert
-from router_state.config import PROFILES, Cap, CostPrior, Knobs, ModelConfig, Price, Prior, RouterConfig, knobs_for
+from router_state.config import (
+    PROFILES,
+    Cap,
+    CostPrior,
+    Knobs,
+    ModelConfig,
+    Price,
+    Prior,
+    RouterConfig,
+    knobs_for,
+)
 from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
@@ -35,7 +45,9 @@ def _rfc3339(seconds: float) -> str:
     return utc(seconds).isoformat().replace("+00:00", "Z")
 
 
-def config_of(declared: RouterDeclared, *, offset: int, references: Mapping[str, Prior]) -> RouterConfig:
+def config_of(
+    declared: RouterDeclared, *, offset: int, references: Mapping[str, Prior]
+) -> RouterConfig:
     """Return a declaration as the core's configuration.
 
     Args:
@@ -53,7 +65,9 @@ def config_of(declared: RouterDeclared, *, offset: int, references: Mapping[str,
         if (cap := getattr(declared.caps, period)) is not None
     )  # fmt: skip
     return RouterConfig(
-        models={name: _model(model, references.get(name)) for name, model in declared.models.items()},
+        models={
+            name: _model(model, references.get(name)) for name, model in declared.models.items()
+        },
         budget_usd_per_request=declared.budget_usd_per_request,
         dimensions=declared.dimensions,
         profile=declared.profile,
@@ -81,8 +95,16 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
         case LikePrior(like=like, n_eff=n_eff):
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
-            prior = None if referenced is None or referenced.A is None else referenced  # its file may know costs only
-    return ModelConfig(price, prior, declared.onboarding_pulls, declared.expected_cost_usd, _costs(declared, referenced))
+            prior = (
+                None if referenced is None or referenced.A is None else referenced
+            )  # its file may know costs only
+    return ModelConfig(
+        price,
+        prior,
+        declared.onboarding_pulls,
+        declared.expected_cost_usd,
+        _costs(declared, referenced),
+    )
 
 
 def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | None:
@@ -94,7 +116,8 @@ def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | Non
 
 
 def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
-    """Return a declaration that means a configuration; priors, which have done their work, are left out.
+    """Return a declaration that means a configuration; priors, which have done their work, are left
+    out.
 
     Knobs are named only where they differ from the profile's.
     """
@@ -116,13 +139,18 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
         document["budget_usd_per_request"] = config.budget_usd_per_request
     if config.caps:
         period = {seconds: name for name, seconds in PERIODS.items()}
-        document["caps"] = {period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"} for cap in config.caps}
+        document["caps"] = {
+            period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"}
+            for cap in config.caps
+        }
     return document | _knobs(config.knobs, PROFILES[config.profile])
 
 
 def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, Any]:
     names = [name for name in KNOBS if name != "t_adapt"]
-    found = {name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)}
+    found = {
+        name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)
+    }
     if knobs.n_eff != usual.n_eff:
         found["t_adapt"] = float(f"{_t_adapt(knobs.n_eff, gamma=knobs.gamma):.12g}")
     return found
@@ -134,7 +162,8 @@ def _t_adapt(n_eff: float, *, gamma: float) -> float:
 
 
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:
-    """Return the value of a `pb.routes` record; candidates are left out once the record has dropped them."""
+    """Return the value of a `pb.routes` record; candidates are left out once the record has dropped
+    them."""
     value: dict[str, Any] = {
         "router_id": router_id,
         "request_id": request_id,
@@ -159,7 +188,15 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
 
 
 def _candidates(seen: Candidates) -> list[dict[str, Any]]:
-    rows = zip(seen.models, seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd, seen.excluded, strict=True)
+    rows = zip(
+        seen.models,
+        seen.mean,
+        seen.bonus,
+        seen.penalty,
+        seen.expected_cost_usd,
+        seen.excluded,
+        strict=True,
+    )
     return [
         {
             "model": model,
@@ -175,7 +212,12 @@ def _candidates(seen: Candidates) -> list[dict[str, Any]]:
 
 
 def lambda_updated(
-    router_id: str, state: RouterState, *, now: float, applied: Contained, unbooked: tuple[Unbooked, ...] | None
+    router_id: str,
+    state: RouterState,
+    *,
+    now: float,
+    applied: Contained,
+    unbooked: tuple[Unbooked, ...] | None,
 ) -> LambdaUpdated:
     """Return the router's pacing state as it is published on `pb.lambda`."""
     terms: dict[str, Any] = state.pacer.terms()

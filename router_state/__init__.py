@@ -1,5 +1,6 @@
 """The decision core of a router: events in, decisions and new state out.
 
-Pure Python and numpy. Nothing here does I/O, reads a clock, takes a lock, logs or draws from a global random generator; whoever
-drives an `Engine` hands in the time and the events. The agents, the replay tool, the benchmarks and the tests drive the same one.
+Pure Python and numpy. Nothing here does I/O, reads a clock, takes a lock, logs or draws from a
+global random generator; whoever drives an `Engine` hands in the time and the events. The agents,
+the replay tool, the benchmarks and the tests drive the same one.
 """

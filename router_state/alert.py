@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert; `kind`, `signal` and `size` are those of `pb.alerts`. Times are seconds since the epoch."""
+    """One alert; `kind`, `signal` and `size` are those of `pb.alerts`. Times are seconds since the
+    epoch."""
 
     kind: str
     direction: Literal["up", "down"]

@@ -23,29 +23,43 @@ LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
 
 
 def log_price(per_1k: float) -> float:
-    """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1, clipped (Eq. 6)."""
+    """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1,
+    clipped (Eq. 6)."""
     position = (np.log(max(per_1k, 1e-4)) - LOG_PRICE_FLOOR) / (LOG_PRICE_CEILING - LOG_PRICE_FLOOR)
     return float(min(1.0, max(0.0, position)))
 
 
 class Arm:
-    """One model: its price, what was learned of its rewards and of its bills, and whether it has drifted.
+    """One model: its price, what was learned of its rewards and of its bills, and whether it has
+    drifted.
 
     Attributes:
         price: list price in force; per_1k, log_price: derived of it.
         belief: of its rewards; costs: of its bills.
-        watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found, or None.
+        watch: looks out for a drift of its rewards; suspicion: what is assumed since one was found,
+            or None.
         pulls_left: onboarding pulls still to make.
-        retired_at: since when it takes no new traffic (bills and rewards in flight still settle), or None.
+        retired_at: since when it takes no new traffic (bills and rewards in flight still settle),
+            or None.
     """
 
     __slots__ = (
-        "_journal", "belief", "costs", "log_price", "name", "per_1k", "price", "pulls_left", "retired_at", "suspicion", "watch",
+        "_journal", "belief", "costs", "log_price", "name", "per_1k", "price", "pulls_left",
+        "retired_at", "suspicion", "watch",
     )  # fmt: skip
 
     suspicion: Suspicion | None
 
-    def __init__(self, name: str, bills: Pool, price: Price, journal: Journal, *, now_t: int = 0, pulls: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        bills: Pool,
+        price: Price,
+        journal: Journal,
+        *,
+        now_t: int = 0,
+        pulls: int = 0,
+    ) -> None:
         self.name, self._journal = name, journal
         self.belief = Belief(name, bills.d, journal, now_t=now_t)
         self.costs = CostModel(name, bills, price, journal)
@@ -59,16 +73,20 @@ class Arm:
         self.price, self.per_1k, self.log_price = price, price.per_1k, log_price(price.per_1k)
 
     def test_suspicion(self, x: Vector, reward: float) -> None:
-        """Hold a reward for context x, shape (d,), against what is assumed since it may have drifted."""
+        """Hold a reward for context x, shape (d,), against what is assumed since it may have
+        drifted."""
         if self.suspicion is not None:
-            self.suspicion.observe(predicted=self.belief.theta.dot(x).item(), reward=reward, sigma=self.watch.sigma)
+            self.suspicion.observe(
+                predicted=self.belief.theta.dot(x).item(), reward=reward, sigma=self.watch.sigma
+            )
             self._journal.pieces.add(self.name)
 
     def scalars(self) -> list[Any]:
         """Return what the head keeps of it, in the order of `SCALARS`."""
         belief, costs = self.belief, self.costs
         return [
-            belief.decay, belief.forgotten, belief.last_update, belief.last_played, self.pulls_left, belief.pending, costs.ratio,
+            belief.decay, belief.forgotten, belief.last_update, belief.last_played,
+            self.pulls_left, belief.pending, costs.ratio,
             costs.bills, self.retired_at,
         ]  # fmt: skip
 
@@ -76,14 +94,17 @@ class Arm:
         """Invert `scalars`."""
         belief, costs = self.belief, self.costs
         (
-            belief.decay, belief.forgotten, belief.last_update, belief.last_played, self.pulls_left, belief.pending, costs.ratio,
+            belief.decay, belief.forgotten, belief.last_update, belief.last_played,
+            self.pulls_left, belief.pending, costs.ratio,
             costs.bills, self.retired_at,
         ) = scalars  # fmt: skip
 
     def pack(self) -> bytes:
         """Return its piece: the belief's arrays, the watch, and the suspicion if there is one."""
         suspicion = [] if self.suspicion is None else self.suspicion.pack()
-        return packed(*self.belief.pack(), np.array([*self.watch.pack(), *suspicion], dtype=np.float64))
+        return packed(
+            *self.belief.pack(), np.array([*self.watch.pack(), *suspicion], dtype=np.float64)
+        )
 
     def unpack(self, data: bytes) -> None:
         """Invert `pack`; the scalars are restored. Raises CorruptSnapshot."""
@@ -95,11 +116,22 @@ class Arm:
         self.suspicion = Suspicion.unpack(suspicion.tolist()) if len(suspicion) else None
 
 
-SCALARS = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
+SCALARS = (
+    "decay",
+    "forgotten",
+    "last_update",
+    "last_played",
+    "pulls_left",
+    "pending",
+    "ratio",
+    "bills",
+    "retired_at",
+)
 
 
 class Arms:
-    """K arms of dimension d, in the order in which they joined. Who takes part, at which price, and who is suspected changes here.
+    """K arms of dimension d, in the order in which they joined. Who takes part, at which price, and
+    who is suspected changes here.
 
     Attributes:
         stack: the arrays of all of them.
@@ -108,19 +140,25 @@ class Arms:
         rewards, bills: what the arms' rewards, and their bills, have in common.
         doubt: the draw that scores use.
 
-    Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is
-    `onboarding` or a `suspect`. `_penalties` holds what `penalties` last returned, and for which weight.
+    Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of
+        those that do; whether any arm is
+    `onboarding` or a `suspect`. `_penalties` holds what `penalties` last returned, and for which
+    weight.
     """
 
     __slots__ = (
-        "_arms", "_journal", "_penalties", "beliefs", "bills", "costs", "d", "doubt", "highest_per_1k", "names", "onboarding",
+        "_arms", "_journal", "_penalties", "beliefs", "bills", "costs", "d", "doubt",
+        "highest_per_1k", "names", "onboarding",
         "open", "rewards", "row", "stack", "suspect",
     )  # fmt: skip
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal
         self._arms: list[Arm] = []
-        self.rewards, self.bills = Pool("\x1frewards", d, REWARDS, journal), Pool("\x1fbills", d, COSTS, journal)
+        self.rewards, self.bills = (
+            Pool("\x1frewards", d, REWARDS, journal),
+            Pool("\x1fbills", d, COSTS, journal),
+        )
         self.doubt = Doubt(d, journal)
         self._penalties: tuple[float, list[float]] = (0.0, [])
         self._bind(Stack(d))
@@ -163,7 +201,8 @@ class Arms:
         return penalties
 
     def add(self, name: str, *, price: Price, A: Matrix, b: Vector, now_t: int, pulls: int) -> Arm:
-        """Append an arm with statistics A (d, d), a ridge in it, and b (d,), known at clock `now_t`."""
+        """Append an arm with statistics A (d, d), a ridge in it, and b (d,), known at clock
+        `now_t`."""
         arm = Arm(name, self.bills, price, self._journal, now_t=now_t, pulls=pulls)
         self._arms.append(arm)
         self.stack.grow()
@@ -193,7 +232,8 @@ class Arms:
         self._bind(self.stack)
 
     def reprice(self, arm: Arm, price: Price) -> None:
-        """Put a new list price in force; what bills say of the tokens per request stays, but for one that was free, or gets so."""
+        """Put a new list price in force; what bills say of the tokens per request stays, but for
+        one that was free, or gets so."""
         if (arm.per_1k == 0.0) != (price.per_1k == 0.0):
             arm.costs.start_over(price)
         arm.set_price(price)
@@ -231,8 +271,11 @@ class Arms:
             self._arms[k].pulls_left -= 1
             self.onboarding = any(arm.pulls_left for arm in self._arms)
 
-    def learn_reward(self, arm: Arm, x: Vector, reward: float, *, t: int, gamma: float) -> tuple[float, float]:
-        """Let an arm learn a reward, and all arms what it says of what they share; see `Belief.observe`."""
+    def learn_reward(
+        self, arm: Arm, x: Vector, reward: float, *, t: int, gamma: float
+    ) -> tuple[float, float]:
+        """Let an arm learn a reward, and all arms what it says of what they share; see
+        `Belief.observe`."""
         belief, pool = arm.belief, self.rewards
         belief.forget(t=t, gamma=gamma, ridge=None)
         if belief.decay < RIDGE_FLOOR:
@@ -244,25 +287,31 @@ class Arms:
         return residual, variance
 
     def estimate_rewards(self, *, t: int, gamma: float) -> None:
-        """Estimate anew what the arms share of their rewards. One that is under suspicion forgets nothing meanwhile."""
+        """Estimate anew what the arms share of their rewards. One that is under suspicion forgets
+        nothing meanwhile."""
         for arm in self._arms:
             if arm.suspicion is None:
                 arm.belief.forget(t=t, gamma=gamma, ridge=None)
         self.rewards.estimate(self.beliefs)
 
-    def learn_bill(self, arm: Arm, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool) -> Rescaled | None:
-        """Let an arm learn a bill, and all arms what it says of what they share; see `CostModel.observe`."""
+    def learn_bill(
+        self, arm: Arm, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool
+    ) -> Rescaled | None:
+        """Let an arm learn a bill, and all arms what it says of what they share; see
+        `CostModel.observe`."""
         rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=now, watched=watched)
         if self.bills.due or arm.costs.faded:
             self.bills.estimate([costs for costs in self.costs if not costs.free])
         return rescaled
 
     def share_rewards(self) -> None:
-        """Let what newcomers were declared to know tell of the others, the scales being as they are."""
+        """Let what newcomers were declared to know tell of the others, the scales being as they
+        are."""
         self.rewards.estimate(self.beliefs, rescaled=False)
 
     def draw(self, x: Vector, rng: np.random.Generator) -> None:
-        """Draw from the doubt about the rewards if it is time, for the next request's context x, shape (d,)."""
+        """Draw from the doubt about the rewards if it is time, for the next request's context x,
+        shape (d,)."""
         self.doubt.renew(self.stack, self.beliefs, x, noise=self.rewards.noise, rng=rng)
 
     def _jump(self) -> None:
@@ -284,7 +333,9 @@ class Arms:
         self.row = {name: k for k, name in enumerate(self.names)}
         self.beliefs, self.costs = [arm.belief for arm in arms], [arm.costs for arm in arms]
         taking = self.taking
-        self.open: list[str | None] | None = [None] * len(arms) if arms and len(taking) == len(arms) else None
+        self.open: list[str | None] | None = (
+            [None] * len(arms) if arms and len(taking) == len(arms) else None
+        )
         self.highest_per_1k = max((arm.per_1k for arm in taking), default=0.0)
         self.onboarding = any(arm.pulls_left for arm in arms)
         self.suspect = any(arm.suspicion is not None for arm in arms)

@@ -35,7 +35,8 @@ def symmetric_inverse(A: Matrix) -> Matrix:
 
 
 def floats(data: bytes, *, least: int, most: int) -> Vector:
-    """Return a piece's little-endian 64-bit floats. Raises CorruptSnapshot where there are fewer or more than said."""
+    """Return a piece's little-endian 64-bit floats. Raises CorruptSnapshot where there are fewer or
+    more than said."""
     values = np.frombuffer(data, "<f8") if len(data) % 8 == 0 else np.empty(0)
     if not least <= len(values) <= most:
         raise CorruptSnapshot(f"an array has {len(data)} bytes, not {least * 8} to {most * 8}")

@@ -1,8 +1,10 @@
-"""Many decisions or rewards at once, with the outcome of one by one (to rounding) at a fraction of the price.
+"""Many decisions or rewards at once, with the outcome of one by one (to rounding) at a fraction of
+the price.
 
-Between the decisions of a batch no bill and no reward arrives: θ, A⁻¹, prices and λ_t stand still, and one product scores all
-contexts. Only the clock and who was played last move; they enter through the staleness in the bonus, and are found by repetition.
-Whatever is out of the ordinary is left to the caller, to be done one by one: both functions then have changed nothing.
+Between the decisions of a batch no bill and no reward arrives: θ, A⁻¹, prices and λ_t stand still,
+and one product scores all contexts. Only the clock and who was played last move; they enter through
+the staleness in the bonus, and are found by repetition. Whatever is out of the ordinary is left to
+the caller, to be done one by one: both functions then have changed nothing.
 """
 
 from __future__ import annotations
@@ -35,17 +37,25 @@ def decide(
     now: float,
     offsets: Sequence[int],
 ) -> list[RequestRecord] | None:
-    """Choose a model for each of n new, unrestricted requests and commit their costs; None: decide one by one.
+    """Choose a model for each of n new, unrestricted requests and commit their costs; None: decide
+    one by one.
 
     Args:
         contexts: n of shape (d,), last entry 1.0.
     """
     arms, knobs = state.arms, state.config.knobs
     known = len(set(request_ids)) < len(request_ids) or any(map(records.__contains__, request_ids))
-    if known or not _is_plain(state) or not arms.taking or (x := _stacked(contexts, arms.d)) is None:
+    if (
+        known
+        or not _is_plain(state)
+        or not arms.taking
+        or (x := _stacked(contexts, arms.d)) is None
+    ):
         return None
     lambda_t, costs = state.lambda_t, arms.mean_costs()
-    excluded, forced = state.pacer.admit(arms, arms.open or eligibility.exclude(arms, None, None), costs)
+    excluded, forced = state.pacer.admit(
+        arms, arms.open or eligibility.exclude(arms, None, None), costs
+    )
     penalties = arms.penalties(knobs.lambda_c + lambda_t)
     mean, variance = _project(arms, x)
     if variance.min() < MIN_VARIANCE:
@@ -57,15 +67,22 @@ def decide(
     terms = np.empty((*mean.shape, 3))
     terms[:, :, 0], terms[:, :, 1], terms[:, :, 2] = mean, bonus, costs
     listed, rows = terms.reshape(len(x), -1).tolist(), chosen.tolist()
-    seqs, expected = range(state.seq + 1, state.seq + 1 + len(rows)), terms[np.arange(len(x)), chosen].T.tolist()
+    seqs, expected = (
+        range(state.seq + 1, state.seq + 1 + len(rows)),
+        terms[np.arange(len(x)), chosen].T.tolist(),
+    )
     decided = list(
         map(
-            RequestRecord, seqs, map(arms.names.__getitem__, rows), repeat(forced or "ucb"), repeat(1.0), expected[0], expected[2],
-            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets, (arms[k].price for k in rows), contexts,
+            RequestRecord, seqs, map(arms.names.__getitem__, rows), repeat(forced or "ucb"),
+            repeat(1.0), expected[0], expected[2],
+            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets,
+            (arms[k].price for k in rows), contexts,
             map(Candidates, repeat(arms.names), listed, repeat(penalties), repeat(excluded)),
         )
     )  # fmt: skip
-    for k, number in dict(zip(rows, range(state.t + 1, state.t + 1 + len(rows)), strict=True)).items():
+    for k, number in dict(
+        zip(rows, range(state.t + 1, state.t + 1 + len(rows)), strict=True)
+    ).items():
         arms.played(k, t=number, pulled=False)
     state.t += len(rows)
     state.latest = max(state.latest, now)
@@ -76,10 +93,13 @@ def decide(
 
 
 def _is_plain(state: RouterState) -> bool:
-    """Tell whether nothing but the clock moves from one decision to the next, and no draw is made."""
+    """Tell whether nothing but the clock moves from one decision to the next, and no draw is
+    made."""
     arms, knobs = state.arms, state.config.knobs
     drawn = arms.onboarding or arms.suspect or knobs.epsilon > 0.0
-    moved = state.buckets or knobs.commit_and_settle or knobs.feedback_clock or arms.stack.prompt_costs
+    moved = (
+        state.buckets or knobs.commit_and_settle or knobs.feedback_clock or arms.stack.prompt_costs
+    )
     return not (drawn or moved) and isinstance(state.pacer, Unpaced | EmaPacer)
 
 
@@ -91,7 +111,11 @@ def _stacked(contexts: Sequence[Vector], d: int) -> Matrix | None:
     except (TypeError, ValueError):  # numbers or matrices among them
         return None
     x = flat.reshape(-1, d)
-    fits = (x[:, -1] == 1.0).all() and np.abs(x).max() <= MAX_NORM and np.einsum("nd,nd->n", x, x).max() <= MAX_NORM**2
+    fits = (
+        (x[:, -1] == 1.0).all()
+        and np.abs(x).max() <= MAX_NORM
+        and np.einsum("nd,nd->n", x, x).max() <= MAX_NORM**2
+    )
     return x if fits else None
 
 
@@ -110,15 +134,20 @@ def _project(arms: Arms, x: Matrix) -> tuple[Matrix, Matrix]:
 @lru_cache(maxsize=64)
 def _staleness(gamma: float, v_max: float) -> Vector:
     """Return 1/√max(γ^dt, 1/V_max) for dt from 0 to the last one that counts."""
-    stale: Vector = 1.0 / np.sqrt(np.maximum(gamma ** np.arange(MAX_STALE_STEPS + 1.0), 1.0 / v_max))
+    stale: Vector = 1.0 / np.sqrt(
+        np.maximum(gamma ** np.arange(MAX_STALE_STEPS + 1.0), 1.0 / v_max)
+    )
     return stale
 
 
-def _choose(arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs) -> tuple[Matrix, Rows | None]:
+def _choose(
+    arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs
+) -> tuple[Matrix, Rows | None]:
     """Return the bonuses and the best row of every decision, None if one has a tie.
 
-    A choice makes its arm fresh for the decisions after it, so it depends on the choices before. Starting from a guess, each
-    repetition makes at least one more of them right; as bonuses are small, two or three make all.
+    A choice makes its arm fresh for the decisions after it, so it depends on the choices before.
+    Starting from a guess, each repetition makes at least one more of them right; as bonuses are
+    small, two or three make all.
 
     Args:
         value: the scores without their bonuses, shape (n, K).
@@ -126,7 +155,9 @@ def _choose(arms: Arms, value: Matrix, root: Matrix, t: int, knobs: Knobs) -> tu
     """
     n, K = value.shape
     stale, each = _staleness(knobs.gamma, knobs.v_max), np.arange(n)
-    fresh = np.empty((n + 1, K), dtype=np.intp)  # by decision: which arms the one before it has made fresh, and when
+    fresh = np.empty(
+        (n + 1, K), dtype=np.intp
+    )  # by decision: which arms the one before it has made fresh, and when
     since = [max(belief.last_update, belief.last_played) - t for belief in arms.beliefs]
     guess = (value + root).argmax(1)
     while True:
@@ -154,7 +185,8 @@ def learn(
     rank: int,
     revision: int,
 ) -> bool:
-    """Learn (request_id, reward) pairs, a block per arm, if each is the first one of its request; False: learn one by one."""
+    """Learn (request_id, reward) pairs, a block per arm, if each is the first one of its request;
+    False: learn one by one."""
     arms, knobs = state.arms, state.config.knobs
     if arms.suspect or knobs.feedback_clock or knobs.drift_alarms:
         return False
@@ -162,7 +194,12 @@ def learn(
     blocks: dict[str, tuple[list[RequestRecord], list[float]]] = {}
     for request_id, reward in rewards:
         record, reward = records.get(request_id), float(reward)
-        if record is None or record.label is not None or record.x is None or not 0.0 <= reward <= 1.0:
+        if (
+            record is None
+            or record.label is not None
+            or record.x is None
+            or not 0.0 <= reward <= 1.0
+        ):
             return False
         labelled[request_id] = record
         block = blocks.get(record.called)
@@ -174,7 +211,9 @@ def learn(
         return False
     for model, (learned, values) in blocks.items():
         belief = arms[model].belief
-        contexts = np.concatenate([record.x for record in learned if record.x is not None]).reshape(-1, arms.d)
+        contexts = np.concatenate([record.x for record in learned if record.x is not None]).reshape(
+            -1, arms.d
+        )
         belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
         belief.observe_many(contexts, np.array(values))
         for record, reward in zip(learned, values, strict=True):

@@ -1,9 +1,11 @@
-"""What an arm has learned of its rewards: rank-one updates, geometric forgetting, and a ridge that must not fade away.
+"""What an arm has learned of its rewards: rank-one updates, geometric forgetting, and a ridge that
+must not fade away.
 
-Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A itself inverts it again. An arm's
-statistics decay geometrically. Instead of multiplying a whole matrix at every reward, each arm carries the product of its decays
-since its ridge was last whole as one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of
-the ridge is ridge·decay.
+Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A
+itself inverts it again. An arm's statistics decay geometrically. Instead of multiplying a whole
+matrix at every reward, each arm carries the product of its decays since its ridge was last whole as
+one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of the
+ridge is ridge·decay.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from router_state.journal import Journal
 from router_state.stack import TAILS, WIDE, Stack
 
 MAX_DECAY_STEPS = 1000
-"""Steps of the clock that one gap may decay by (ParetoBandit, appendix: γ^dt with dt capped)."""
+"""Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""
 RIDGE_FLOOR = 0.1
 """Share of the ridge below which it is given back."""
 BLOCK_ROWS = 32
-"""Rewards of one block: a Cholesky factor of 32 rows stays in the first cache (benchmarks.core, batches of 64)."""
+"""Rewards of one Woodbury step, which costs the cube of it; benchmarks.core times batches."""
 LEAST_EIGENVALUE = 1e-12
-"""What `repair` leaves of the smallest eigenvalue, as a share of the largest: some thousand times the rounding of 64-bit floats."""
+"""Share of the largest eigenvalue that the smallest gets: above the rounding of 64 bits."""
 
 
 def checked_reward(reward: float) -> float:
@@ -48,14 +50,16 @@ class Belief:
     Attributes:
         name: of its piece, which is that of its arm.
         decay: see the module, in (0, 1].
-        forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then − forgotten now).
+        forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then
+            − forgotten now).
         last_update, last_played: on the router's clock.
         pending: rows of `tails` still to be taken off `inverse`.
         block, inverse, theta, tails: views of the stack, see there.
     """
 
     __slots__ = (
-        "_journal", "_work", "block", "d", "decay", "forgotten", "inverse", "last_played", "last_update", "name", "pending",
+        "_journal", "_work", "block", "d", "decay", "forgotten", "inverse", "last_played",
+        "last_update", "name", "pending",
         "tails", "theta",
     )  # fmt: skip
 
@@ -97,8 +101,9 @@ class Belief:
     def forget(self, *, t: int, gamma: float, ridge: float | None) -> None:
         """Decay by γ^(t − last_update); give the ridge back once less than a tenth of it is left.
 
-        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in ln(10)/−ln(γ) rewards. Without a
-        `ridge` whoever knows the prior has it whole again, see `conclude`.
+        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in
+        ln(10)/−ln(γ) rewards. Without a `ridge` whoever knows the prior has it whole again, see
+        `conclude`.
         """
         steps = t - self.last_update
         self.last_update = t
@@ -128,7 +133,8 @@ class Belief:
         self._journal.pieces.add(self.name)
 
     def _restore_ridge(self, *, decay: float, ridge: float) -> None:
-        """Fold a decay into the statistics and top the ridge up to its full size, as if it had said reward 0 all along."""
+        """Fold a decay into the statistics and top the ridge up to its full size, as if it had said
+        reward 0 all along."""
         self.flush()
         added = (1.0 - decay) * ridge
         A = symmetric_inverse(self.inverse)
@@ -141,9 +147,10 @@ class Belief:
     def observe(self, x: Vector, reward: float) -> tuple[float, float]:
         """Add one reward: A += xxᵀ, b += reward·x, in O(d²).
 
-        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = A⁻¹x and s = 1 + xᵀu,
-        A⁻¹ −= uuᵀ/s and θ += u·(reward − θᵀx)/s; both are one outer product. In undecayed statistics the observation weighs
-        1/decay. A⁻¹ stays exactly symmetric: only products vᵢ·vⱼ of one vector with itself are taken off.
+        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = A⁻¹x and s = 1
+        + xᵀu, A⁻¹ −= uuᵀ/s and θ += u·(reward − θᵀx)/s; both are one outer product. In undecayed
+        statistics the observation weighs 1/decay. A⁻¹ stays exactly symmetric: only products vᵢ·vⱼ
+        of one vector with itself are taken off.
 
         Args:
             x: context, shape (d,), last entry 1.0.
@@ -172,21 +179,24 @@ class Belief:
             u[:] = self.inverse.dot(x)
             xu = x.dot(u).item()
         if d >= WIDE:
-            # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and taken off with seven others.
+            # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and
+            # taken off with seven others.
             self.theta += u * (residual / (decay + xu))
             np.multiply(u, 1.0 / math.sqrt(decay + xu), self.tails[n])
             self.pending = n + 1
             if n + 1 == TAILS:
                 self.flush()
             return residual, xu / decay
-        # Row d of the block is θ: with −residual in its place the same outer product moves it, and w below it not at all.
+        # Row d of the block is θ: with −residual in its place the same outer product moves it, and
+        # w below it not at all.
         y[d] = -residual
         y[d + 1] = 0.0
         correction.take_off(block, decay + xu)
         return residual, xu / decay
 
     def observe_many(self, contexts: Matrix, rewards: Vector) -> None:
-        """Add m rewards at once, as `observe` would one after the other; equal to it up to rounding.
+        """Add m rewards at once, as `observe` would one after the other; equal to it up to
+        rounding.
 
         Args:
             contexts: shape (m, d), each with 1.0 last; of decided requests, so they are finite.
@@ -200,10 +210,13 @@ class Belief:
             _observe_many(self.inverse, self.theta, Z, targets)
         else:
             for first in range(0, len(Z), BLOCK_ROWS):
-                _observe_few(self.block, Z[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS])
+                _observe_few(
+                    self.block, Z[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS]
+                )
 
     def revise(self, x: Vector, *, difference: float, discount: float) -> None:
-        """Move b by the difference between a revised reward and the one learned from, of which `discount` is left; A stays.
+        """Move b by the difference between a revised reward and the one learned from, of which
+        `discount` is left; A stays.
 
         Args:
             x: context, shape (d,).
@@ -258,11 +271,17 @@ class Belief:
 
     def pack(self) -> list[Vector]:
         """Return its arrays: the lower triangle of A_hat⁻¹, θ, the pending rows."""
-        return [self.inverse.ravel()[lower_triangle(self.d)], self.theta, self.tails[: self.pending].ravel()]
+        return [
+            self.inverse.ravel()[lower_triangle(self.d)],
+            self.theta,
+            self.tails[: self.pending].ravel(),
+        ]
 
     def unpack(self, values: Vector) -> None:
         """Fill its arrays in, `pending` being restored."""
-        triangle, theta, tails = np.split(values, [self.d * (self.d + 1) // 2, self.d * (self.d + 3) // 2])
+        triangle, theta, tails = np.split(
+            values, [self.d * (self.d + 1) // 2, self.d * (self.d + 3) // 2]
+        )
         self.inverse[:] = symmetric_from(triangle, self.d)
         self.theta[:] = theta
         self.tails[: self.pending] = tails.reshape(self.pending, self.d)
@@ -279,7 +298,8 @@ def _observe_many(A_inv: Matrix, theta: Vector, Z: Matrix, targets: Vector) -> N
 
 
 def _observe_few(block: Matrix, Z: Matrix, targets: Vector) -> None:
-    """Add m rewards by Woodbury, in O(m³ + md²): LLᵀ = I + ZA⁻¹Zᵀ, W = L⁻¹ZA⁻¹, A⁻¹ −= WᵀW, θ −= WᵀL⁻¹(Zθ − r)."""
+    """Add m rewards by Woodbury, in O(m³ + md²): LLᵀ = I + ZA⁻¹Zᵀ, W = L⁻¹ZA⁻¹, A⁻¹ −= WᵀW, θ −=
+    WᵀL⁻¹(Zθ − r)."""
     d = block.shape[1]
     rows = Z.dot(block.T)
     gram = Z.dot(rows[:, :d].T)

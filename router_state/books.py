@@ -1,4 +1,5 @@
-"""The books of a router: what was decided, committed, billed and judged. They alone change what they count."""
+"""The books of a router: what was decided, committed, billed and judged. They alone change what
+they count."""
 
 from __future__ import annotations
 
@@ -44,9 +45,12 @@ class Books:
         seq: decisions made; the last one's number.
         settled: decisions whose bill has come; expired: those whose bill did not come in time.
         rewards_applied: decisions that have a reward.
-        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a request.
-        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order of seq}.
-        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no remembered request stands for.
+        spend_usd: Σ of the bills of decided requests; unmatched_cost_usd: Σ of bills without a
+            request.
+        committed_usd: Σ of expected costs of `open_commitments` {request_id: decided_at, in order
+            of seq}.
+        forgotten: the part of `seq`, `settled`, `rewards_applied` and `spend_usd` that no
+            remembered request stands for.
     """
 
     seq: int = 0

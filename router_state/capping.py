@@ -12,8 +12,11 @@ from router_state.journal import HEAD
 from router_state.state import RouterState
 
 
-def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, now: float) -> tuple[Excluded, str | None]:
-    """Rule out arms that what is left of a cap can't pay for; where that changes anything the reason is "capped".
+def apply(
+    state: RouterState, excluded: Excluded, expected: Sequence[float], *, now: float
+) -> tuple[Excluded, str | None]:
+    """Rule out arms that what is left of a cap can't pay for; where that changes anything the
+    reason is "capped".
 
     Where no arm is left a soft cap leaves the cheapest one, and an alert tells of it once.
 
@@ -22,7 +25,10 @@ def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, 
     """
     lefts = [bucket.left_at(now) for bucket in state.buckets]
     left = min(lefts)
-    under = [why or (None if cost <= left else "capped") for why, cost in zip(excluded, expected, strict=True)]
+    under = [
+        why or (None if cost <= left else "capped")
+        for why, cost in zip(excluded, expected, strict=True)
+    ]
     if None in under:
         for bucket in state.buckets:
             bucket.recover(now)
@@ -33,10 +39,17 @@ def apply(state: RouterState, excluded: Excluded, expected: Sequence[float], *, 
             state.journal.pieces.add(HEAD)
             state.journal.alerts.append(_alert(bucket, left, now))
     if any(bucket.cap.hard for bucket in tightest):
-        raise CapReached(f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible model costs")
+        raise CapReached(
+            f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible "
+            "model costs"
+        )
     for bucket in state.buckets:
         bucket.refill(now)
-    cheapest = min((cost, k) for k, (cost, why) in enumerate(zip(expected, excluded, strict=True)) if why is None)[1]
+    cheapest = min(
+        (cost, k)
+        for k, (cost, why) in enumerate(zip(expected, excluded, strict=True))
+        if why is None
+    )[1]
     return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
 
 
@@ -48,5 +61,9 @@ def _alert(bucket: Bucket, left_usd: float, now: float) -> Alert:
         size=(cap.usd - left_usd) / cap.usd,
         since=now,
         observed_at=now,
-        evidence={"seconds": cap.seconds, "cap_usd": cap.usd, "mode": "hard" if cap.hard else "soft"},
+        evidence={
+            "seconds": cap.seconds,
+            "cap_usd": cap.usd,
+            "mode": "hard" if cap.hard else "soft",
+        },
     )

@@ -13,7 +13,8 @@ class Bucket:
 
     Attributes:
         cap: the limit.
-        left_usd: dollars left at time `at` (seconds since the epoch); below 0 when bills were higher than expected.
+        left_usd: dollars left at time `at` (seconds since the epoch); below 0 when bills were
+            higher than expected.
         reached: whether it has been used up since it last was half full and enough for a request.
     """
 
@@ -33,7 +34,8 @@ class Bucket:
         self.left_usd, self.at = self.left_at(now), max(self.at, now)
 
     def recover(self, now: float) -> None:
-        """Let the time pass up to a request that can be paid for; one that is half full again may be reached again."""
+        """Let the time pass up to a request that can be paid for; one that is half full again may
+        be reached again."""
         self.refill(now)
         self.reached = self.reached and self.left_usd <= self.cap.usd / 2.0
 

@@ -1,4 +1,5 @@
-"""What one event did to a router, as data: all that outside of the core is persisted and published."""
+"""What one event did to a router, as data: all that outside of the core is persisted and
+published."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Changes:
         decision: the record of the request that was asked for, decided now or before.
         refusal: why the event was refused.
         alerts: what was raised, in order.
-        pieces: names of the pieces to be written anew, see `snapshot.pack_piece`; the head among them where anything changed.
+        pieces: names of the pieces to be written anew, see `snapshot.pack_piece`; the head among
+            them where anything changed.
         records: the requests that changed; None: it is forgotten.
     """
 

@@ -18,8 +18,8 @@ from router_state.scoring import TIE, Projection
 from router_state.window import PRICE_SPREAD
 
 PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
-"""Reward, and dollars by their price, that probes of a suspect may cost per request, and their largest probability
-(docs/algorithm.md)."""
+"""Reward, and dollars by their price, that probes of a suspect may cost per request, and their
+largest probability (docs/algorithm.md)."""
 PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
 """Of a request's own price of a dollar, in squares of λ_t."""
 RETURNING = 10.0
@@ -37,7 +37,8 @@ class Choice(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """The arm that a pull or a probe drew (−1: none), why, with what probability each was drawn, and none."""
+    """The arm that a pull or a probe drew (−1: none), why, with what probability each was drawn,
+    and none."""
 
     k: int
     reason: str
@@ -49,10 +50,15 @@ UNEXPLORED = Explored(-1, "ucb", {}, 1.0)
 
 
 def choose(
-    arms: Arms, candidates: Candidates, *, knobs: Knobs, rng: np.random.Generator, allowance: Allowance = UNLIMITED
+    arms: Arms,
+    candidates: Candidates,
+    *,
+    knobs: Knobs,
+    rng: np.random.Generator,
+    allowance: Allowance = UNLIMITED,
 ) -> Choice:
-    """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random; pulls and probes are
-    made as the knobs say.
+    """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random;
+    pulls and probes are made as the knobs say.
 
     Args:
         allowance: what pulls and probes may cost.
@@ -92,7 +98,8 @@ def choose(
 
 
 def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
-    """Return with what probability the k-th arm had the best score, over draws of the rewards' coefficients and of the price.
+    """Return with what probability the k-th arm had the best score, over draws of the rewards'
+    coefficients and of the price.
 
     Scores are taken to be normal and independent; the smallest is `doubt.LEAST_PROPENSITY`.
     """
@@ -100,28 +107,45 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
     terms, penalties, beliefs = candidates.terms, candidates.penalty, arms.beliefs
     penalty = penalties[k]
     own = terms[3 * k] - penalty
-    variance = noise * abs(doubts[k]) / beliefs[k].decay + levels[k] + PRICE_VARIANCE * penalty * penalty
+    variance = (
+        noise * abs(doubts[k]) / beliefs[k].decay + levels[k] + PRICE_VARIANCE * penalty * penalty
+    )
     rivals = []
     for j, why in enumerate(candidates.excluded):
         if why is None and j != k:
             penalty = penalties[j]
             gap = own - terms[3 * j] + penalty
-            other = noise * abs(doubts[j]) / beliefs[j].decay + levels[j] + PRICE_VARIANCE * penalty * penalty
+            other = (
+                noise * abs(doubts[j]) / beliefs[j].decay
+                + levels[j]
+                + PRICE_VARIANCE * penalty * penalty
+            )
             if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
                 rivals.append((gap, other))
     return probability(variance, rivals) if rivals else 1.0
 
 
 def _explore(
-    arms: Arms, candidates: Candidates, *, eligible: list[int], k: int, rng: np.random.Generator, allowance: Allowance
+    arms: Arms,
+    candidates: Candidates,
+    *,
+    eligible: list[int],
+    k: int,
+    rng: np.random.Generator,
+    allowance: Allowance,
 ) -> Explored:
     """Draw a pull or a probe.
 
-    Probability loss/gap (inverse-gap weighting, Abe and Long 1999): what one draw costs on average, quality and dollars taken
-    together, is the same for every arm, so dear ones are drawn as rarely as the budget asks. A newcomer counts as good as the best.
+    Probability loss/gap (inverse-gap weighting, Abe and Long 1999): what one draw costs on average,
+    quality and dollars taken together, is the same for every arm, so dear ones are drawn as rarely
+    as the budget asks. A newcomer counts as good as the best.
     """
     mean = candidates.mean
-    best, passed, hopeful = max(map(candidates.score, eligible)), 1.0, max(mean[j] for j in eligible)
+    best, passed, hopeful = (
+        max(map(candidates.score, eligible)),
+        1.0,
+        max(mean[j] for j in eligible),
+    )
     newcomers, drawn, why = arms[k].pulls_left == 0, -1, "ucb"
     chances: dict[int, float] = {}
     for j in eligible:
@@ -132,12 +156,22 @@ def _explore(
         if suspicion is not None:
             if cost > allowance.probe:
                 continue
-            reason, loss, most, score = "probe", PROBE_LOSS, PROBE_AT_MOST, mean[j] - candidates.penalty[j]
+            reason, loss, most, score = (
+                "probe",
+                PROBE_LOSS,
+                PROBE_AT_MOST,
+                mean[j] - candidates.penalty[j],
+            )
             if suspicion.evidence > 0.0:  # as before, perhaps: some more probes tell
                 loss *= RETURNING
         elif newcomers and arm.pulls_left > 0 and cost <= allowance.pull:
             newcomers = False  # one at a time
-            reason, loss, most, score = "onboarding", PULL_LOSS, PULL_AT_MOST, hopeful - candidates.penalty[j]
+            reason, loss, most, score = (
+                "onboarding",
+                PULL_LOSS,
+                PULL_AT_MOST,
+                hopeful - candidates.penalty[j],
+            )
         else:
             continue
         gap = best - score

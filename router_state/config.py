@@ -32,12 +32,15 @@ class Price:
 
     def cost_usd(self, *, input_tokens: int, output_tokens: int) -> float:
         """Dollars for these tokens."""
-        return (input_tokens * self.input_price_per_m + output_tokens * self.output_price_per_m) / 1e6
+        return (
+            input_tokens * self.input_price_per_m + output_tokens * self.output_price_per_m
+        ) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class CostPrior:
-    """What is believed of a model's bills before the first one: sums over earlier bills, at the list price that is declared.
+    """What is believed of a model's bills before the first one: sums over earlier bills, at the
+    list price that is declared.
 
     Attributes:
         A: Σ xxᵀ over the bills above zero, shape (d, d).
@@ -56,9 +59,10 @@ class CostPrior:
 class Prior:
     """What is believed of a model before its first reward.
 
-    One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose coefficients are taken over
-    (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is how many observations the belief counts for; None takes
-    the profile's. `costs` is what the same file says of its bills.
+    One of: offline statistics `A` (d, d) and `b` (d,); the name of a model of the portfolio whose
+    coefficients are taken over (`like`); a guess of its mean reward (`expected_reward`). `n_eff` is
+    how many observations the belief counts for; None takes the profile's. `costs` is what the same
+    file says of its bills.
     """
 
     A: Matrix | None = None
@@ -75,8 +79,10 @@ class ModelConfig:
 
     Attributes:
         onboarding_pulls: None: the profile's number without a prior, none with one.
-        expected_cost_usd: mean cost of a request as far as it is known before the first bill, or None.
-        cost_prior: what earlier bills say of costs by prompt; where `expected_cost_usd` is given as well, that is the mean.
+        expected_cost_usd: mean cost of a request as far as it is known before the first bill, or
+            None.
+        cost_prior: what earlier bills say of costs by prompt; where `expected_cost_usd` is given as
+            well, that is the mean.
     """
 
     price: Price
@@ -88,7 +94,8 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """At most `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the cheapest model."""
+    """At most `usd` dollars per `seconds`, refilled steadily; hard refuses, soft falls back to the
+    cheapest model."""
 
     usd: float
     seconds: float
@@ -97,7 +104,8 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """Everything that tunes a router. The six switches of the live profile are the booleans; all False is the paper's policy."""
+    """Everything that tunes a router. The six switches of the live profile are the booleans; all
+    False is the paper's policy."""
 
     alpha: float = 0.01
     gamma: float = 0.997
@@ -126,7 +134,12 @@ class Knobs:
         _require("n_eff", self.n_eff, 0.0 < self.n_eff < INF, "> 0")
         _require("onboarding_pulls", self.onboarding_pulls, self.onboarding_pulls >= 0, "≥ 0")
         _require("epsilon", self.epsilon, 0.0 <= self.epsilon <= 1.0, "in [0, 1]")
-        _require("commitment_ttl_seconds", self.commitment_ttl_seconds, 0.0 < self.commitment_ttl_seconds < INF, "> 0")
+        _require(
+            "commitment_ttl_seconds",
+            self.commitment_ttl_seconds,
+            0.0 < self.commitment_ttl_seconds < INF,
+            "> 0",
+        )
 
 
 def _require(name: str, value: float, fits: bool, what: str) -> None:
@@ -150,9 +163,11 @@ PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
 
 
 def n_eff_of(t_adapt: float, *, gamma: float) -> float:
-    """Return how many observations a prior may count for so that it is outweighed after `t_adapt` requests.
+    """Return how many observations a prior may count for so that it is outweighed after `t_adapt`
+    requests.
 
-    Equation 13 of ParetoBandit: (γ^(−T_adapt) − 1)/(1 − γ); its limit T_adapt where nothing is forgotten.
+    Equation 13 of ParetoBandit: (γ^(−T_adapt) − 1)/(1 − γ); its limit T_adapt where nothing is
+    forgotten.
     """
     if gamma >= 1.0:
         return float(t_adapt)
@@ -183,10 +198,13 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
 
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
-    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of this configuration.
+    """The whole router, declared. `offset` is where in `pb.routers` it was read: the version of
+    this configuration.
 
-    `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in force (−1: none).
-    `snapshot`: what the router goes on from when it starts, see `router_state.export`; without meaning afterwards.
+    `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
+        force (−1: none).
+    `snapshot`: what the router goes on from when it starts, see `router_state.export`; without
+        meaning afterwards.
     """
 
     models: Mapping[str, ModelConfig]

@@ -1,8 +1,9 @@
 """What a call of a model will cost: its list price times a ratio that is learned per prompt.
 
-The logarithm of the ratio is linear in the context, so bills of several kinds, far apart, are expected as what they are; what all
-models share of it is learned from all bills (`pool`). The mean of bill ÷ exp(prediction) makes the expectation right in dollars
-(smearing, Duan 1983), bills of nothing included. Because ratios are per listed price (per 1k tokens), an announced price needs no
+The logarithm of the ratio is linear in the context, so bills of several kinds, far apart, are
+expected as what they are; what all models share of it is learned from all bills (`pool`). The mean
+of bill ÷ exp(prediction) makes the expectation right in dollars (smearing, Duan 1983), bills of
+nothing included. Because ratios are per listed price (per 1k tokens), an announced price needs no
 relearning.
 """
 
@@ -30,7 +31,8 @@ GAMMA = 0.9995
 SMEARED_FIRST = 3.0
 """Bills that the first mean of bill ÷ exp(prediction), 1, counts for."""
 MOST_SMEARED = 10.0
-"""Times its expectation that a bill counts for in that mean: one of a heavy tail is not the mean of the next hundred."""
+"""Times its expectation that a bill counts for in that mean: one of a heavy tail is not the mean of
+the next hundred."""
 MOST_TAUGHT = 10.0
 """A bill counts in the mean ratio as if it were at most this many times what was expected of it."""
 KNOWN_AFTER = 5
@@ -38,7 +40,8 @@ KNOWN_AFTER = 5
 EXPECTED_COUNTS = 20.0
 """Bills that a declared mean cost counts for."""
 COST_LIMIT, LEAST_COST_LIMIT = 12.0, 4.0
-"""Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones (benchmarks.shocks)."""
+"""Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones
+(benchmarks.shocks)."""
 STAKE = 1.4
 """By what that limit falls with the logarithm of a bill, in budgets."""
 DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
@@ -46,15 +49,18 @@ DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 FIRST_SIGMA = 0.7
 """Deviation of the logarithm of a bill, before there is one: a factor of two either way."""
 KNOWN_VARIANCE = 0.25
-"""xᵀ(A + R)⁻¹x below which a bill that is off says something of the model, and not of the prompt."""
+"""xᵀ(A + R)⁻¹x below which a bill that is off says something of the model, and not of the
+prompt."""
 MIN_PRICE_PER_1K = 1e-9
 """Dollars per 1k tokens that ratios of a free model are taken of."""
 LEAST_RESIDUAL = -math.log(MOST_TAUGHT)
-"""A bill far below what was expected (a call that was cut off) counts as a tenth of it, as one far above counts as ten times."""
+"""A bill far below what was expected (a call that was cut off) counts as a tenth of it, as one far
+above counts as ten times."""
 MOST_FACTOR = 7.0
 """Largest logarithm of what one shift multiplies: a factor of 1,100."""
 MOST_EXPONENT = 20.0
-"""Largest logarithm of an expected ratio: no call costs five hundred million times its list price."""
+"""Largest logarithm of an expected ratio: no call costs five hundred million times its list
+price."""
 LEAST_RATIO = 1e-6
 """Of a declared mean cost to the list price: that of nothing has a logarithm all the same."""
 DECAY_FLOOR = 0.1
@@ -73,11 +79,18 @@ def list_price_of(price: Price) -> float:
 
 def bounded(exponent: float) -> float:
     """Return the logarithm of a ratio within what a call may cost."""
-    return MOST_EXPONENT if exponent > MOST_EXPONENT else -MOST_EXPONENT if exponent < -MOST_EXPONENT else exponent
+    return (
+        MOST_EXPONENT
+        if exponent > MOST_EXPONENT
+        else -MOST_EXPONENT
+        if exponent < -MOST_EXPONENT
+        else exponent
+    )
 
 
 class Rescaled(NamedTuple):
-    """A shift of costs that was found, what it multiplied every expectation by, and by how much it moved the mean ratio."""
+    """A shift of costs that was found, what it multiplied every expectation by, and by how much it
+    moved the mean ratio."""
 
     shift: Shift
     factor: float
@@ -87,23 +100,28 @@ class Rescaled(NamedTuple):
 class CostModel:
     """The bills of one arm: the regression of ln(bill ÷ list price) on contexts, and means.
 
-    Of a model with a list price of 0 only the mean is learned: there is nothing that its bills are a multiple of.
+    Of a model with a list price of 0 only the mean is learned: there is nothing that its bills are
+    a multiple of.
 
     Attributes:
         name: of its piece.
-        ratio, bills: mean ratio of a bill to the list price, and how many it stands for; the first guess counts for one.
+        ratio, bills: mean ratio of a bill to the list price, and how many it stands for; the first
+            guess counts for one.
         smear, smeared: mean of bill ÷ exp(prediction), and how many bills it stands for.
         awaited: calls since the last bill.
-        list_price: what ratios are of, in dollars per 1k tokens; free: whether the declared one is 0.
+        list_price: what ratios are of, in dollars per 1k tokens; free: whether the declared one is
+            0.
         mean_usd: what a request costs on average.
         block: shape (d + 1, d): in rows 0..d-1 (A + R)⁻¹, not decayed, in row d the coefficients w.
         inverse, w: views of it.
         decay: what is left of what the inverse contains.
-        watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷ prediction.
+        watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷
+            prediction.
     """
 
     __slots__ = (
-        "_journal", "_k", "_pool", "_stack", "_work", "awaited", "bills", "block", "d", "decay", "free", "inverse", "list_price",
+        "_journal", "_k", "_pool", "_stack", "_work", "awaited", "bills", "block", "d", "decay",
+        "free", "inverse", "list_price",
         "mean_usd", "name", "ratio", "smear", "smeared", "w", "watch",
     )  # fmt: skip
 
@@ -146,7 +164,8 @@ class CostModel:
         self.believe(bills * np.outer(at, at), bills * mean * at, mean_usd=cost_usd, bills=bills)
 
     def believe(self, A: Matrix, b: Vector, *, mean_usd: float, bills: float) -> None:
-        """Start from earlier bills: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, their mean, and how many they are."""
+        """Start from earlier bills: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, their mean, and
+        how many they are."""
         ridges = self._pool.ridges
         inverse = symmetric_inverse(A + np.diag(ridges))
         self.bills = bills
@@ -155,7 +174,10 @@ class CostModel:
         means = A[-1] / A[-1, -1]
         spread = float(self.w @ (A / A[-1, -1] - np.outer(means, means)) @ self.w)
         expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0))
-        self.smear, self.smeared = min(self.ratio / expected, MOST_SMEARED), max(bills, SMEARED_FIRST)
+        self.smear, self.smeared = (
+            min(self.ratio / expected, MOST_SMEARED),
+            max(bills, SMEARED_FIRST),
+        )
         self._moved()
 
     def predict(self, exponent: float) -> float:
@@ -167,8 +189,11 @@ class CostModel:
         self._step(_winsorised(ratio, self.ratio))
         self._journal.pieces.add(self.name)
 
-    def observe(self, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool) -> Rescaled | None:
-        """Learn one bill; return what every expectation was multiplied by, if the bill gave a shift away.
+    def observe(
+        self, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool
+    ) -> Rescaled | None:
+        """Learn one bill; return what every expectation was multiplied by, if the bill gave a shift
+        away.
 
         Args:
             ratio: bill ÷ list price at the decision.
@@ -184,11 +209,13 @@ class CostModel:
         correction, rescaled = self._work.cost, None
         exponent = self.block.dot(x, correction.y).item(-1)
         variance = x.dot(correction.u).item() / self.decay
-        if ratio > 0.0:  # a bill of nothing (a cached answer, a call that failed) is no price: it moves the means only
+        # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
+        if ratio > 0.0:
             residual = math.log(ratio) - exponent
             if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
                 shift = surprise(
-                    self.watch, residual / math.sqrt(1.0 + variance), budgets=budgets, bills=self.bills, now=now,
+                    self.watch, residual / math.sqrt(1.0 + variance), budgets=budgets,
+                    bills=self.bills, now=now,
                     least=self._pool.deviation,
                 )  # fmt: skip
                 if shift is not None:
@@ -226,12 +253,16 @@ class CostModel:
         size = self.ratio * abs(factor - 1.0)
         self.ratio *= factor
         self.w[-1] += moved
-        self.bills, self.smeared = min(self.bills, MEMORY_AFTER_SHIFT), min(self.smeared, MEMORY_AFTER_SHIFT)
+        self.bills, self.smeared = (
+            min(self.bills, MEMORY_AFTER_SHIFT),
+            min(self.smeared, MEMORY_AFTER_SHIFT),
+        )
         self._journal.jumped = True
         return Rescaled(shift, factor, size)
 
     def _regress(self, residual: float, variance: float) -> None:
-        """Learn one residual by Sherman–Morrison, as `Belief.observe` does; the work array holds inverse·x."""
+        """Learn one residual by Sherman–Morrison, as `Belief.observe` does; the work array holds
+        inverse·x."""
         correction = self._work.cost
         spread = variance * self.decay
         self.decay *= GAMMA
@@ -264,12 +295,15 @@ class CostModel:
     def ignore_prompts(self) -> None:
         """Expect the mean cost for every prompt."""
         self.w[:-1] = 0.0
-        self.w[-1] = math.log(max(self.ratio / self.smear, LEAST_RATIO)) if self.smear > 0.0 else 0.0
+        self.w[-1] = (
+            math.log(max(self.ratio / self.smear, LEAST_RATIO)) if self.smear > 0.0 else 0.0
+        )
         self._show()
         self._moved()
 
     def scalars(self) -> list[float]:
-        """Return what the head keeps of it beside the means: smearing, and calls that await bills."""
+        """Return what the head keeps of it beside the means: smearing, and calls that await
+        bills."""
         return [self.smear, self.smeared, self.awaited]
 
     def restore_scalars(self, scalars: Sequence[float]) -> None:
@@ -278,7 +312,8 @@ class CostModel:
         self.awaited = int(awaited)
 
     def pack(self) -> bytes:
-        """Return the lower triangle of the inverse, w, the decay and the watch; means and counts are the head's."""
+        """Return the lower triangle of the inverse, w, the decay and the watch; means and counts
+        are the head's."""
         scalars = np.array([self.decay, *self.watch.pack()])
         return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars)
 
@@ -286,7 +321,9 @@ class CostModel:
         """Invert `pack`. Raises CorruptSnapshot."""
         d, triangle = self.d, self.d * (self.d + 1) // 2
         size = triangle + d + 1 + WATCH_SIZE
-        inverse, w, scalars = np.split(floats(data, least=size, most=size), (triangle, triangle + d))
+        inverse, w, scalars = np.split(
+            floats(data, least=size, most=size), (triangle, triangle + d)
+        )
         decay, *watch = scalars.tolist()
         self.restore(inverse, w, decay=decay, watch=Watch.unpack(watch))
 
@@ -303,17 +340,33 @@ def _winsorised(ratio: float, predicted: float) -> float:
     return min(ratio, MOST_TAUGHT * predicted) if predicted > 0.0 else ratio
 
 
-def surprise(watch: Watch, residual: float, *, budgets: float, bills: float, now: float, least: float) -> Shift | None:
-    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent change of price or tokens.
+def surprise(
+    watch: Watch, residual: float, *, budgets: float, bills: float, now: float, least: float
+) -> Shift | None:
+    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent
+    change of price or tokens.
 
-    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill alone is never enough.
+    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill
+    alone is never enough.
 
     Args:
-        residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not known).
+        residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not
+            known).
         budgets: the bill, in requests' budgets.
         bills: how many the arm has had.
         least: deviation of bills of all models.
     """
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
-    limit = COST_LIMIT if budgets <= 1.0 else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
-    return watch.observe(max(residual, LEAST_RESIDUAL), limit=limit, now=now, adaptive=True, memory=memory, least=least)
+    limit = (
+        COST_LIMIT
+        if budgets <= 1.0
+        else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
+    )
+    return watch.observe(
+        max(residual, LEAST_RESIDUAL),
+        limit=limit,
+        now=now,
+        adaptive=True,
+        memory=memory,
+        least=least,
+    )

@@ -21,8 +21,13 @@ def checked(prior: CostPrior, *, d: int) -> CostPrior:
         InvalidConfig: another dimension, not finite, not a sum of xxᵀ, or a mean cost below zero.
     """
     if prior.A.shape != (d, d) or prior.b.shape != (d,):
-        raise InvalidConfig(f"a cost prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} dimensions")
-    if not (np.isfinite(prior.A).all() and np.isfinite(prior.b).all() and 0.0 <= prior.mean_usd < np.inf):
+        raise InvalidConfig(
+            f"a cost prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} "
+            "dimensions"
+        )
+    if not (
+        np.isfinite(prior.A).all() and np.isfinite(prior.b).all() and 0.0 <= prior.mean_usd < np.inf
+    ):
         raise InvalidConfig("a cost prior must be finite, and its mean cost not below zero")
     if not np.allclose(prior.A, prior.A.T, rtol=1e-6, atol=1e-9):
         raise InvalidConfig("a cost prior's A must be symmetric")
@@ -38,7 +43,8 @@ def bills_of(prior: CostPrior) -> float:
 
 
 def start(arm: Arm, prior: CostPrior) -> None:
-    """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for as many as the prior says."""
+    """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for
+    as many as the prior says."""
     per_1k = arm.price.per_1k
     if per_1k <= 0.0:
         return

@@ -1,4 +1,5 @@
-"""One decision: which arms may be called, what a dollar is worth, whose score is best, and what that moves in the state."""
+"""One decision: which arms may be called, what a dollar is worth, whose score is best, and what
+that moves in the state."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def decide(
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called. Nothing has changed, but that a
-            cap may be noted as reached.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
+            Nothing has changed, but that a cap may be noted as reached.
     """
     arms, knobs, pacer = state.arms, state.config.knobs, state.pacer
     seen = scoring.project(arms, x)
@@ -38,7 +39,9 @@ def decide(
     if excluded is None or allowed_models is not None or max_price_per_1k is not None:
         excluded = eligibility.exclude(arms, allowed_models, max_price_per_1k)
         if allowed_models is not None or max_price_per_1k is not None:
-            limited_to = frozenset(name for name, why in zip(arms.names, excluded, strict=True) if why is None)
+            limited_to = frozenset(
+                name for name, why in zip(arms.names, excluded, strict=True) if why is None
+            )
     if state.buckets:
         excluded, forced = capping.apply(state, excluded, costs, now=now)
     # Nothing is refused from here on, so that the pacer may take the context in.
@@ -48,12 +51,18 @@ def decide(
     excluded, why = pacer.admit(arms, excluded, costs)
     forced = forced or why
     if knobs.shared_learning:
-        candidates, k = scoring.score_drawn(arms, seen, drawn=arms.doubt.of(x), excluded=excluded, weights=weights)
+        candidates, k = scoring.score_drawn(
+            arms, seen, drawn=arms.doubt.of(x), excluded=excluded, weights=weights
+        )
     else:
-        candidates, k = scoring.score(arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights)
+        candidates, k = scoring.score(
+            arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights
+        )
     reason, propensity = "ucb", 1.0
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
-        k, reason, propensity = choosing.choose(arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance())
+        k, reason, propensity = choosing.choose(
+            arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance()
+        )
     if knobs.shared_learning and reason == "ucb":
         propensity *= choosing.drawn(arms, seen, candidates, k)
     if forced is not None and reason == "ucb":
@@ -61,12 +70,20 @@ def decide(
     config = state.config
     basis = None if contained is None else Basis(*contained, state.expired, *config.applied)
     record = RequestRecord(
-        state.seq + 1, arms.names[k], reason, propensity, candidates.terms[3 * k], candidates.terms[3 * k + 2], weights[0],
+        state.seq + 1, arms.names[k], reason, propensity, candidates.terms[3 * k],
+        candidates.terms[3 * k + 2], weights[0],
         config.offset, now, offset, arms[k].price, x, candidates, applied=basis,
     )  # fmt: skip
     _take(state, request_id, record, k)
     if record.seq % newcomers.EVERY == 0:
-        state.newcomers.look(arms, candidates, k, budget=config.budget_usd_per_request, now=state.latest, journal=state.journal)
+        state.newcomers.look(
+            arms,
+            candidates,
+            k,
+            budget=config.budget_usd_per_request,
+            now=state.latest,
+            journal=state.journal,
+        )
     return record
 
 

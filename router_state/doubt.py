@@ -1,8 +1,10 @@
-"""How sure the arms are of their rewards, and what is made of it: one draw from what is believed of all coefficients.
+"""How sure the arms are of their rewards, and what is made of it: one draw from what is believed of
+all coefficients.
 
-The draw serves the dual and the choices alike until the next one (Thompson 1933, once per solution of the dual): so the price of a
-dollar fits the choices, and what a few answers rule out is not drawn again. Of the doubt about an arm's level, its expected reward
-on the traffic as it is, the draw takes `LEVEL` deviations, of what is left, how it differs between prompts, `FEATURES`: a wrong
+The draw serves the dual and the choices alike until the next one (Thompson 1933, once per solution
+of the dual): so the price of a dollar fits the choices, and what a few answers rule out is not
+drawn again. Of the doubt about an arm's level, its expected reward on the traffic as it is, the
+draw takes `LEVEL` deviations, of what is left, how it differs between prompts, `FEATURES`: a wrong
 level is wrong on every request, and d − 1 coefficients together would drown it.
 """
 
@@ -21,7 +23,8 @@ from router_state.journal import Journal
 from router_state.stack import Stack
 
 LEVEL, FEATURES = 0.6, 0.2
-"""Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not differ)."""
+"""Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not
+differ)."""
 SERVES = 16
 """Decisions that one draw serves (8 to 32 do not differ); each of the first eight has its own."""
 ALONE = 8
@@ -62,7 +65,15 @@ class Doubt:
         """Start anew, as arms have come or gone."""
         self.offsets, self.levels, self.left = np.zeros((K, self.offsets.shape[1])), [0.0] * K, 0
 
-    def renew(self, stack: Stack, beliefs: Sequence[Belief], x: Vector, *, noise: float, rng: np.random.Generator) -> None:
+    def renew(
+        self,
+        stack: Stack,
+        beliefs: Sequence[Belief],
+        x: Vector,
+        *,
+        noise: float,
+        rng: np.random.Generator,
+    ) -> None:
         """Draw anew if it is time, for the next request's context x, shape (d,); λ_t then follows.
 
         Args:
@@ -90,22 +101,34 @@ class Doubt:
         self._journal.jumped = True
 
     def of(self, x: Vector) -> list[float]:
-        """Return what the draw adds to the expected reward of each arm for a context x, shape (d,)."""
+        """Return what the draw adds to the expected reward of each arm for a context x, shape
+        (d,)."""
         added: list[float] = self.offsets.dot(x).tolist()
         return added
 
     def pack(self) -> bytes:
         """Return offsets, levels, center and counts."""
-        return packed(self.offsets.ravel(), np.array(self.levels), self.center, np.array([self.drawn, self.left], dtype=np.float64))
+        return packed(
+            self.offsets.ravel(),
+            np.array(self.levels),
+            self.center,
+            np.array([self.drawn, self.left], dtype=np.float64),
+        )
 
     def unpack(self, data: bytes, K: int) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""
         d = len(self.center)
         size = K * d + K + d + 2
-        offsets, levels, center, counts = np.split(floats(data, least=size, most=size), np.cumsum([K * d, K, d]))
+        offsets, levels, center, counts = np.split(
+            floats(data, least=size, most=size), np.cumsum([K * d, K, d])
+        )
         if not np.isfinite(offsets).all():
             raise CorruptSnapshot("a draw is not finite")
-        self.offsets, self.levels, self.center = offsets.reshape(K, d).copy(), levels.tolist(), center.copy()
+        self.offsets, self.levels, self.center = (
+            offsets.reshape(K, d).copy(),
+            levels.tolist(),
+            center.copy(),
+        )
         self.drawn, self.left = (int(count) for count in counts)
 
 
@@ -119,7 +142,8 @@ def _roots(covariances: Matrix) -> Matrix:
 
 
 def probability(variance: float, rivals: Sequence[tuple[float, float]]) -> float:
-    """Return how probable it is that a normal score is larger than independent others, at least `LEAST_PROPENSITY`.
+    """Return how probable it is that a normal score is larger than independent others, at least
+    `LEAST_PROPENSITY`.
 
     Exact for one rival, by quadrature over the score for more.
 

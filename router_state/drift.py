@@ -1,4 +1,5 @@
-"""Alarms: a cumulative sum of standardised residuals gives a drift away, a likelihood ratio tells when it is over."""
+"""Alarms: a cumulative sum of standardised residuals gives a drift away, a likelihood ratio tells
+when it is over."""
 
 from __future__ import annotations
 
@@ -8,19 +9,21 @@ from dataclasses import dataclass, field
 SHIFT = 1.0
 """The least shift that is looked for, in deviations; the slack of the CUSUM is half of it."""
 REWARD_LIMIT = 16.0
-"""Log-likelihood ratio of an alarm: one false one in 14,000 rewards (benchmarks.drift, steady)."""
+"""Log-likelihood ratio of an alarm (docs/algorithm.md; benchmarks.drift counts false ones)."""
 CUT_AT = 4.0
 """Deviations at which a residual is cut: no single one may raise an alarm."""
 MIN_SIGMA = 0.02
-"""Least running deviation, in units of the signal: rewards that are all alike are not infinitely sure."""
+"""Least running deviation, in units of the signal: rewards that are all alike are not infinitely
+sure."""
 MEMORY = 200.0
 """Residuals over which the deviation is taken."""
 CENTRING = 0.01
 """Step of the running mean, per residual; over a hundred of them."""
 RETURN_LIMIT = 4.0
-"""Log-likelihood ratio that ends a suspicion (benchmarks.drift: after ÷ before 0.996 to 1.00)."""
+"""Log-likelihood ratio that ends a suspicion (docs/algorithm.md)."""
 MOST_FROM_ONE = 1.5
-"""What one reward may add to it: three are wanted, as one good answer of a bad model proves nothing."""
+"""What one reward may add to it: three are wanted, as one good answer of a bad model proves
+nothing."""
 ACCEPTED_AFTER = 400
 """Rewards after which a fall is the new normal."""
 BETTER_ACCEPTED_AFTER = 100
@@ -35,7 +38,8 @@ SUSPICION_SIZE = 5
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A drift that was found: the mean residual `size` of the run that gave it away, its length and since when it runs.
+    """A drift that was found: the mean residual `size` of the run that gave it away, its length and
+    since when it runs.
 
     `evidence` was more than `limit`.
     """
@@ -59,11 +63,13 @@ class Side:
 
 @dataclass(slots=True)
 class Watch:
-    """Two-sided CUSUM of residuals (Page 1954), each standardised by a running deviation and cut at four of them.
+    """Two-sided CUSUM of residuals (Page 1954), each standardised by a running deviation and cut at
+    four of them.
 
-    A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against none. δ is 1; where it is
-    `adaptive`, it is the mean of the run so far if that is more (Lorden and Pollak 2008): two residuals alike that are far out
-    then give a shift away, and an ordinary one after an outlier clears it.
+    A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against
+    none. δ is 1; where it is `adaptive`, it is the mean of the run so far if that is more (Lorden
+    and Pollak 2008): two residuals alike that are far out then give a shift away, and an ordinary
+    one after an outlier clears it.
 
     Attributes:
         sigma: running standard deviation; mean: running mean, taken off every residual.
@@ -76,10 +82,12 @@ class Watch:
     down: Side = field(default_factory=Side)
 
     def observe(
-        self, residual: float, *, limit: float, now: float, centred: bool = True, adaptive: bool = False, memory: float = MEMORY,
+        self, residual: float, *, limit: float, now: float, centred: bool = True,
+        adaptive: bool = False, memory: float = MEMORY,
         least: float = MIN_SIGMA,
     ) -> Shift | None:  # fmt: skip
-        """Take one residual in; return the shift that it gives away, after which both sides start anew.
+        """Take one residual in; return the shift that it gives away, after which both sides start
+        anew.
 
         Args:
             memory: over about how many residuals the deviation is taken.
@@ -122,29 +130,39 @@ class Watch:
 
     def pack(self) -> list[float]:
         """Return its ten numbers."""
-        sides = [value for side in (self.up, self.down) for value in (side.evidence, side.count, side.total, side.since)]
+        sides = [
+            value
+            for side in (self.up, self.down)
+            for value in (side.evidence, side.count, side.total, side.since)
+        ]
         return [self.sigma, self.mean, *sides]
 
     @classmethod
     def unpack(cls, values: Sequence[float]) -> Watch:
         """Invert `pack`."""
-        up, down = (Side(evidence, int(count), total, since) for evidence, count, total, since in (values[2:6], values[6:10]))
+        up, down = (
+            Side(evidence, int(count), total, since)
+            for evidence, count, total, since in (values[2:6], values[6:10])
+        )
         return cls(values[0], values[1], up, down)
 
 
 @dataclass(slots=True)
 class Suspicion:
-    """What is assumed of an arm since its rewards drifted: everything as before, but for one offset.
+    """What is assumed of an arm since its rewards drifted: everything as before, but for one
+    offset.
 
     The arm's statistics rest meanwhile: they are the memory to which it returns.
 
     Attributes:
         offset: mean residual so far.
         count: rewards behind it.
-        evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below 0; no reward adds more than
-            `MOST_FROM_ONE`, so that it takes three to return: one good answer of a bad model does not.
+        evidence: log-likelihood ratio of "as before" against "shifted by the offset", never below
+            0; no reward adds more than `MOST_FROM_ONE`, so that it takes three to return: one good
+            answer of a bad model does not.
         since: when the drift began.
-        after: seq of the last decision before the alarm. Rewards of decisions up to it say nothing of what the arm is like now.
+        after: seq of the last decision before the alarm. Rewards of decisions up to it say nothing
+            of what the arm is like now.
     """
 
     offset: float
@@ -159,7 +177,9 @@ class Suspicion:
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)
         after = min(abs(reward - shifted) / sigma, CUT_AT)
-        self.evidence = max(0.0, self.evidence + min((after * after - before * before) / 2.0, MOST_FROM_ONE))
+        self.evidence = max(
+            0.0, self.evidence + min((after * after - before * before) / 2.0, MOST_FROM_ONE)
+        )
         self.count += 1
         self.offset += max(1.0 / self.count, OFFSET_STEP) * (reward - predicted - self.offset)
 

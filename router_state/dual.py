@@ -1,4 +1,5 @@
-"""The dollar dual: the price of a dollar, in reward, at which a window's winners meet the budget."""
+"""The dollar dual: the price of a dollar, in reward, at which a window's winners meet the
+budget."""
 
 from __future__ import annotations
 
@@ -7,22 +8,26 @@ import numpy as np
 from router_state.config import Matrix
 
 STEP = 1.1
-"""First factor by which the price is moved in search of one on the other side; each is the fourth power of the one before."""
+"""First factor by which the price is moved in search of one on the other side; each is the fourth
+power of the one before."""
 NEAR, FAR = 1e-9, 1e12
 """Prices, in reward per dollar, below which 0 and above which infinity is tried."""
 PRECISION = 1e-12
 """Share of the terms of a sum that rounding may take."""
 MOST_TANGENTS = 100
-"""Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was 18."""
+"""Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
+18."""
 
 
 def solve_dual(
     scores: Matrix, costs: Matrix, *, target: float, start: float = 0.0, within: float = 0.0
 ) -> float | None:  # fmt: skip
-    """Return the smallest λ ≥ 0 at which the rows' winners (largest scores − λ·costs) cost at most `target` on average, or None.
+    """Return the smallest λ ≥ 0 at which the rows' winners (largest scores − λ·costs) cost at most
+    `target` on average, or None.
 
-    It is where Σ max(scores − λ·costs) + λ·n·target, convex and piecewise linear, has its minimum. Two tangents, one on either
-    side, meet closer to it than where they touch (Kelley 1960), and at it once no piece is left between them: exact, O(nK) each.
+    It is where Σ max(scores − λ·costs) + λ·n·target, convex and piecewise linear, has its minimum.
+    Two tangents, one on either side, meet closer to it than where they touch (Kelley 1960), and at
+    it once no piece is left between them: exact, O(nK) each.
 
     A tangent that comes again is one of the two, up to rounding: then no piece is left either.
 

@@ -1,4 +1,5 @@
-"""The live profile's pacer: a penalty linear in expected dollars, its price found from the last contexts."""
+"""The live profile's pacer: a penalty linear in expected dollars, its price found from the last
+contexts."""
 
 from __future__ import annotations
 
@@ -16,20 +17,24 @@ from router_state.scoring import Weights
 from router_state.window import Window
 
 EVERY = 8
-"""Decisions that one solution serves."""
+"""Decisions that one solution serves; from 1 to 16 it makes no difference (docs/algorithm.md)."""
 LEAP = 20.0
 """Budgets by which one booking must move the debt for λ_t to answer before the next decision."""
 HORIZON = 100.0
-"""Requests over which a debt is paid back."""
+"""Requests over which a debt is paid back; from 50 to 200 it makes no difference
+(docs/algorithm.md)."""
 KEPT = 0.5
-"""Share of what was saved that one solution leaves while the budget does not bind: with doubts it binds now and then, and what was
-saved is to be spent; where it never binds nothing is kept, so that a price that comes back is met at once."""
+"""Share of what was saved that one solution leaves while the budget does not bind: with doubts it
+binds now and then, and what was saved is to be spent; where it never binds nothing is kept, so that
+a price that comes back is met at once."""
 AT_STAKE = 25.0
-"""Budgets that calls of a model whose cost is not known may cost, as far as they can be foreseen, until its next bill."""
+"""Budgets that calls of a model whose cost is not known may cost, as far as they can be foreseen,
+until its next bill."""
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
 LEAST, MOST = 0.25, 2.0
-"""Bounds of what a request may cost on average while debts are paid or savings spent, in budgets."""
+"""Bounds of what a request may cost on average while debts are paid or savings spent, in
+budgets."""
 CREDIT = 50.0
 """Budgets that may be saved, and that one call may be expected to cost."""
 UNREACHABLE = 1e6
@@ -44,7 +49,8 @@ class DualPacer:
     """Paces spend by a penalty linear in expected dollars: λ_t·ê/B.
 
     Attributes:
-        lambda_t: dual variable, dimensionless: the reward that one budget's worth of dollars must earn.
+        lambda_t: dual variable, dimensionless: the reward that one budget's worth of dollars must
+            earn.
         debt_usd: Σ (charged − budget) over the decisions.
         target_usd: mean cost per request that λ_t was last solved for.
         stale: decisions since, with the next one; above `EVERY` it is solved anew.
@@ -52,7 +58,16 @@ class DualPacer:
         window: the contexts to solve over.
     """
 
-    __slots__ = ("_journal", "budget_usd", "debt_usd", "lambda_t", "stale", "target_usd", "unreachable", "window")
+    __slots__ = (
+        "_journal",
+        "budget_usd",
+        "debt_usd",
+        "lambda_t",
+        "stale",
+        "target_usd",
+        "unreachable",
+        "window",
+    )
 
     def __init__(self, budget_usd: float, window: Window, journal: Journal) -> None:
         """Start without a history."""
@@ -65,7 +80,15 @@ class DualPacer:
         if budget_usd != self.budget_usd:
             self.budget_usd, self.stale = budget_usd, EVERY
 
-    def weigh(self, arms: Arms, x: Vector, *, lambda_c: float, limited_to: frozenset[str] | None, now: float) -> Weights:
+    def weigh(
+        self,
+        arms: Arms,
+        x: Vector,
+        *,
+        lambda_c: float,
+        limited_to: frozenset[str] | None,
+        now: float,
+    ) -> Weights:
         """See Pacer; takes the context into the window, and solves again if it is time."""
         self.window.push(x, limited_to)
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
@@ -74,33 +97,46 @@ class DualPacer:
         self._journal.jumped = False
         if self.lambda_t == UNREACHABLE or self.unreachable:
             self._review(arms, now=now)
-        return self.lambda_t, lambda_c, min(self.lambda_t * self.window.price / self.budget_usd, MOST_PER_DOLLAR)
+        return (
+            self.lambda_t,
+            lambda_c,
+            min(self.lambda_t * self.window.price / self.budget_usd, MOST_PER_DOLLAR),
+        )
 
     def _solve(self, arms: Arms) -> None:
-        """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the target.
+        """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the
+        target.
 
-        The target is the budget, less what is owed and more what was saved, spread over some hundred requests. While the budget
-        does not bind no credit is kept, so that a price that comes back is met at once.
+        The target is the budget, less what is owed and more what was saved, spread over some
+        hundred requests. While the budget does not bind no credit is kept, so that a price that
+        comes back is met at once.
         """
         budget = self.budget_usd
         self.stale = 1
         share = 1.0 - self.debt_usd / (HORIZON * budget)
         self.target_usd = budget * min(max(share, LEAST), MOST)
         scores, costs = self.window.candidates(arms)
-        per_dollar = solve_dual(scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH)
+        per_dollar = solve_dual(
+            scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
+        )
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         self.debt_usd = max(self.debt_usd, -CREDIT * budget)
         if self.lambda_t == 0.0 and self.debt_usd < 0.0:
             self.debt_usd *= KEPT
 
     def _review(self, arms: Arms, *, now: float) -> None:
-        """Raise an alert when even the cheapest model has become dearer than the budget; allow the next one when it is not."""
+        """Raise an alert when even the cheapest model has become dearer than the budget; allow the
+        next one when it is not."""
         budget = self.budget_usd
         cheapest = min(arms.taking, key=lambda arm: arm.costs.mean_usd)
         cheapest_usd = cheapest.costs.mean_usd
         if cheapest_usd <= budget:
             self.unreachable = False
-        elif not self.unreachable and cheapest.costs.bills > UNREACHABLE_AFTER and cheapest_usd > UNREACHABLE_FROM * budget:
+        elif (
+            not self.unreachable
+            and cheapest.costs.bills > UNREACHABLE_AFTER
+            and cheapest_usd > UNREACHABLE_FROM * budget
+        ):
             self.unreachable = True
             self._journal.alerts.append(
                 Alert(
@@ -114,8 +150,11 @@ class DualPacer:
                 )
             )
 
-    def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
-        """See Pacer; no single call is to cost more than may be saved, and few are made of models whose cost is not known."""
+    def admit(
+        self, arms: Arms, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
+        """See Pacer; no single call is to cost more than may be saved, and few are made of models
+        whose cost is not known."""
         excluded = eligibility.within_reach(arms, excluded, costs, usd=CREDIT * self.budget_usd)
         return eligibility.within_stake(arms, excluded, costs, usd=AT_STAKE * self.budget_usd), None
 
@@ -123,28 +162,44 @@ class DualPacer:
         """See Pacer."""
         self._charge(expected_usd - self.budget_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int) -> None:
+    def settle(
+        self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int
+    ) -> None:
         """See Pacer."""
         self._charge(cost_usd - (self.budget_usd if first and not committed else charged_usd))
 
     def _charge(self, usd: float) -> None:
-        """Add to the debt; λ_t answers what moves it by several budgets before the next decision."""
+        """Add to the debt; λ_t answers what moves it by several budgets before the next
+        decision."""
         self.debt_usd += usd
         if abs(usd) > LEAP * self.budget_usd:
             self.stale = EVERY
 
     def allowance(self) -> Allowance:
-        """See Pacer: for a pull as much as may be saved, for a probe twice that, and so while nothing binds."""
+        """See Pacer: for a pull as much as may be saved, for a probe twice that, and so while
+        nothing binds."""
         probe = HORIZON * self.budget_usd - self.debt_usd
-        return Allowance(probe, CREDIT * self.budget_usd - self.debt_usd if self.lambda_t > 0.0 else probe)
+        return Allowance(
+            probe, CREDIT * self.budget_usd - self.debt_usd if self.lambda_t > 0.0 else probe
+        )
 
     def terms(self) -> dict[str, float]:
         """See Pacer."""
-        return {"debt_usd": self.debt_usd, "target_usd": self.target_usd, "window": self.window.size}
+        return {
+            "debt_usd": self.debt_usd,
+            "target_usd": self.target_usd,
+            "window": self.window.size,
+        }
 
     def scalars(self) -> list[Any]:
-        """Return λ_t, debt, target and how stale λ_t is: one that is to be solved anew at once is as stale as can be."""
-        return [self.lambda_t, self.debt_usd, self.target_usd, EVERY if self._journal.jumped else self.stale]
+        """Return λ_t, debt, target and how stale λ_t is: one that is to be solved anew at once is
+        as stale as can be."""
+        return [
+            self.lambda_t,
+            self.debt_usd,
+            self.target_usd,
+            EVERY if self._journal.jumped else self.stale,
+        ]
 
     def pack(self) -> dict[str, Any] | None:
         """See Pacer; the window's contexts are pieces of their own."""

@@ -18,7 +18,9 @@ Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
 
-def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None) -> Excluded:
+def exclude(
+    arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None
+) -> Excluded:
     """Return what the portfolio and the request rule out.
 
     Raises:
@@ -28,21 +30,32 @@ def exclude(arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k
     if None not in excluded:
         raise EmptyPortfolio("the router has no model that takes traffic")
     if allowed_models is not None:
-        excluded = [why or (None if m in allowed_models else "not_allowed") for why, m in zip(excluded, arms.names, strict=True)]
+        excluded = [
+            why or (None if m in allowed_models else "not_allowed")
+            for why, m in zip(excluded, arms.names, strict=True)
+        ]
         if None not in excluded:
             raise NoAllowedModel("none of allowed_models is in the portfolio")
     if max_price_per_1k is not None:
         excluded = [
-            why or (None if arm.per_1k <= max_price_per_1k else "over_max_price") for why, arm in zip(excluded, arms, strict=True)
+            why or (None if arm.per_1k <= max_price_per_1k else "over_max_price")
+            for why, arm in zip(excluded, arms, strict=True)
         ]
         if None not in excluded:
-            raise NoAffordableModel(f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens")
+            raise NoAffordableModel(
+                f"no eligible model has a list price up to ${max_price_per_1k} per 1k tokens"
+            )
     return excluded
 
 
-def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float) -> Excluded:
-    """Rule out arms of which bills say that the request will cost more dollars than this, if another is expected not to."""
-    if max(expected) <= usd or all(why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)):
+def within_reach(
+    arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float
+) -> Excluded:
+    """Rule out arms of which bills say that the request will cost more dollars than this, if
+    another is expected not to."""
+    if max(expected) <= usd or all(
+        why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)
+    ):
         return excluded
     return [
         why or ("out_of_reach" if cost > usd and model.bills > KNOWN_AFTER else None)
@@ -50,8 +63,11 @@ def within_reach(arms: Arms, excluded: Excluded, expected: Sequence[float], *, u
     ]
 
 
-def within_stake(arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float) -> Excluded:
-    """Rule out arms of which few bills have come, and so many calls await theirs that they might cost more dollars than this.
+def within_stake(
+    arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float
+) -> Excluded:
+    """Rule out arms of which few bills have come, and so many calls await theirs that they might
+    cost more dollars than this.
 
     The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known.
     """
@@ -61,16 +77,28 @@ def within_stake(arms: Arms, excluded: Excluded, expected: Sequence[float], *, u
     else:
         return excluded
     waiting = [
-        model.bills <= FEW and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
+        model.bills <= FEW
+        and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
         for model, cost in zip(arms.costs, expected, strict=True)
     ]
-    if not any(waiting) or all(wait or why is not None for wait, why in zip(waiting, excluded, strict=True)):
+    if not any(waiting) or all(
+        wait or why is not None for wait, why in zip(waiting, excluded, strict=True)
+    ):
         return excluded
-    return [why or ("cost_unknown" if wait else None) for why, wait in zip(excluded, waiting, strict=True)]
+    return [
+        why or ("cost_unknown" if wait else None)
+        for why, wait in zip(excluded, waiting, strict=True)
+    ]
 
 
-def under_ceiling(arms: Arms, excluded: Excluded, *, lambda_t: float) -> tuple[Excluded, str | None]:
-    """Rule out list prices above c_max/(1 + λ_t), c_max over the portfolio; the reason says so where that had to be given up."""
+def under_ceiling(
+    arms: Arms, excluded: Excluded, *, lambda_t: float
+) -> tuple[Excluded, str | None]:
+    """Rule out list prices above c_max/(1 + λ_t), c_max over the portfolio; the reason says so
+    where that had to be given up."""
     ceiling = arms.highest_per_1k / (1.0 + lambda_t)
-    under = [why or (None if arm.per_1k <= ceiling else "ceiling") for why, arm in zip(excluded, arms, strict=True)]
+    under = [
+        why or (None if arm.per_1k <= ceiling else "ceiling")
+        for why, arm in zip(excluded, arms, strict=True)
+    ]
     return (under, None) if None in under else (excluded, "ceiling_relaxed")

@@ -1,4 +1,5 @@
-"""The engine of one router: requests, bills, rewards and declarations in; decisions and new state out."""
+"""The engine of one router: requests, bills, rewards and declarations in; decisions and new state
+out."""
 
 from __future__ import annotations
 
@@ -6,14 +7,34 @@ from collections.abc import Callable, Collection, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from router_state import batches, deciding, export, portfolio, scoring, settling, suspecting, sweeping
+from router_state import (
+    batches,
+    deciding,
+    export,
+    portfolio,
+    scoring,
+    settling,
+    suspecting,
+    sweeping,
+)
 from router_state.alert import Alert
 from router_state.belief import checked_reward
 from router_state.books import checked_cost
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig, Vector
 from router_state.errors import ContextLost, RouterStateError, UnknownRequest
-from router_state.events import AT_MOST, Aged, Asked, Charged, Crowded, Event, Judged, Orphaned, Redeclared, Waited
+from router_state.events import (
+    AT_MOST,
+    Aged,
+    Asked,
+    Charged,
+    Crowded,
+    Event,
+    Judged,
+    Orphaned,
+    Redeclared,
+    Waited,
+)
 from router_state.journal import HEAD
 from router_state.record import Bill, Label, RequestRecord
 from router_state.state import RouterState
@@ -22,10 +43,12 @@ Records = MutableMapping[str, RequestRecord]
 
 
 class Engine:
-    """Moves the state of one router. Every event may be given again: what is contained already changes nothing.
+    """Moves the state of one router. Every event may be given again: what is contained already
+    changes nothing.
 
-    `apply` takes an event as data and returns as data what it changed: who keeps the state durable uses nothing else. Whoever
-    only wants decisions (simulations, benchmarks) calls the method of the event's kind.
+    `apply` takes an event as data and returns as data what it changed: who keeps the state durable
+    uses nothing else. Whoever only wants decisions (simulations, benchmarks) calls the method of
+    the event's kind.
 
     Args:
         state: the router's state, moved in place.
@@ -40,7 +63,8 @@ class Engine:
 
     @classmethod
     def start(cls, config: RouterConfig, records: Records | None = None) -> Engine:
-        """Return an engine for a router that was just declared; with a snapshot it goes on from that.
+        """Return an engine for a router that was just declared; with a snapshot it goes on from
+        that.
 
         Raises:
             InvalidConfig: the declaration contradicts itself, or its snapshot.
@@ -57,7 +81,8 @@ class Engine:
     def apply(self, event: Event, now: float) -> Changes:
         """Apply one event, at `now` in seconds since the epoch, and return all that it changed.
 
-        A refusal is in the changes too, and may have some: a cap that was reached is noted, though nothing was decided.
+        A refusal is in the changes too, and may have some: a cap that was reached is noted, though
+        nothing was decided.
         """
         changes = Changes()
         try:
@@ -84,10 +109,12 @@ class Engine:
         return self.state.journal.take_alerts()
 
     def configure(self, config: RouterConfig, *, now: float) -> None:
-        """Put a declaration in force: models join, retire or change price, the budget changes; learned state stays.
+        """Put a declaration in force: models join, retire or change price, the budget changes;
+        learned state stays.
 
         Raises:
-            InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has changed.
+            InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
+                changed.
         """
         portfolio.declare(self.state, config, now=now)
 
@@ -102,28 +129,37 @@ class Engine:
         max_price_per_1k: float | None = None,
         contained: tuple[int, int] | None = None,
     ) -> RequestRecord:
-        """Choose a model for a request and commit its expected cost; a request that has its decision gets that again.
+        """Choose a model for a request and commit its expected cost; a request that has its
+        decision gets that again.
 
         Args: see `Asked`.
 
         Raises:
             WrongContext, NonFiniteInput: the context does not fit.
-            EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called. Nothing is decided.
+            EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
+                Nothing is decided.
         """
         known = self.records.get(request_id)
         if known is not None:
             return known
         record = deciding.decide(
-            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models, max_price_per_1k=max_price_per_1k,
+            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models,
+            max_price_per_1k=max_price_per_1k,
             contained=contained,
         )  # fmt: skip
         self.records[request_id] = record
         return record
 
     def decide_many(
-        self, request_ids: Sequence[str], contexts: Sequence[Vector], *, now: float, offsets: Sequence[int] | None = None
+        self,
+        request_ids: Sequence[str],
+        contexts: Sequence[Vector],
+        *,
+        now: float,
+        offsets: Sequence[int] | None = None,
     ) -> list[RequestRecord]:
-        """Choose a model for each of n unrestricted requests; what `decide` would do for one after the other, up to rounding.
+        """Choose a model for each of n unrestricted requests; what `decide` would do for one after
+        the other, up to rounding.
 
         The paper's policy does it in one go, several times as fast.
 
@@ -131,13 +167,18 @@ class Engine:
             contexts: n of shape (d,).
 
         Raises:
-            WrongContext, NonFiniteInput, EmptyPortfolio, CapReached: as `decide`; the requests before that one are decided.
+            WrongContext, NonFiniteInput, EmptyPortfolio, CapReached: as `decide`; the requests
+                before that one are decided.
         """
         offsets = [-1] * len(request_ids) if offsets is None else offsets
-        decided = batches.decide(self.state, self.records, request_ids, contexts, now=now, offsets=offsets)
+        decided = batches.decide(
+            self.state, self.records, request_ids, contexts, now=now, offsets=offsets
+        )
         if decided is None:
             each = zip(request_ids, contexts, offsets, strict=True)
-            return [self.decide(request_id, x, now=now, offset=offset) for request_id, x, offset in each]
+            return [
+                self.decide(request_id, x, now=now, offset=offset) for request_id, x, offset in each
+            ]
         return decided
 
     def settle(
@@ -150,7 +191,8 @@ class Engine:
         revision: int = 0,
         x: Vector | None = None,
     ) -> Outcome:
-        """Book the bill of a request: the first one settles the commitment, a higher revision replaces it by the difference.
+        """Book the bill of a request: the first one settles the commitment, a higher revision
+        replaces it by the difference.
 
         Args: see `Charged`; without a context the bill teaches nothing about prompts.
 
@@ -167,7 +209,13 @@ class Engine:
         if known is not None and revision <= known.revision:
             return Outcome.DUPLICATE
         settling.settle(
-            self.state, request_id, record, bill=Bill(cost_usd, revision), called=called, price=price, x=self._context(record, x)
+            self.state,
+            request_id,
+            record,
+            bill=Bill(cost_usd, revision),
+            called=called,
+            price=price,
+            x=self._context(record, x),
         )
         self.records[request_id] = record
         return Outcome.APPLIED if known is None else Outcome.REVISED
@@ -183,7 +231,8 @@ class Engine:
         revision: int = 0,
         x: Vector | None = None,
     ) -> Outcome:
-        """Learn a reward; one of higher rank, or of higher revision from the same source, revises an earlier one.
+        """Learn a reward; one of higher rank, or of higher revision from the same source, revises
+        an earlier one.
 
         Args: see `Judged`.
 
@@ -195,7 +244,9 @@ class Engine:
         record = self._record(request_id)
         reward = checked_reward(reward)
         label = record.label
-        if label is not None and not (rank > label.rank or (source == label.source and revision > label.revision)):
+        if label is not None and not (
+            rank > label.rank or (source == label.source and revision > label.revision)
+        ):
             return Outcome.DUPLICATE
         context = self._context(record, x)
         if context is None:
@@ -212,21 +263,34 @@ class Engine:
         return Outcome.APPLIED if label is None else Outcome.REVISED
 
     def learn_many(
-        self, rewards: Sequence[tuple[str, float]], *, source: str = "judge", rank: int = 0, revision: int = 0
+        self,
+        rewards: Sequence[tuple[str, float]],
+        *,
+        source: str = "judge",
+        rank: int = 0,
+        revision: int = 0,
     ) -> list[Outcome]:
-        """Learn (request_id, reward) pairs; what `learn` would do for one after the other, up to rounding.
+        """Learn (request_id, reward) pairs; what `learn` would do for one after the other, up to
+        rounding.
 
         The paper's policy takes first rewards in blocks, about twice as fast.
 
         Raises:
-            UnknownRequest, ContextLost, NonFiniteInput, RewardOutOfRange: as `learn`; the rewards before that one are learned.
+            UnknownRequest, ContextLost, NonFiniteInput, RewardOutOfRange: as `learn`; the rewards
+                before that one are learned.
         """
-        if batches.learn(self.state, self.records, rewards, source=source, rank=rank, revision=revision):
+        if batches.learn(
+            self.state, self.records, rewards, source=source, rank=rank, revision=revision
+        ):
             return [Outcome.APPLIED] * len(rewards)
-        return [self.learn(request_id, reward=r, source=source, rank=rank, revision=revision) for request_id, r in rewards]
+        return [
+            self.learn(request_id, reward=r, source=source, rank=rank, revision=revision)
+            for request_id, r in rewards
+        ]
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
-        """Stop waiting for bills older than the commitment's time limit; they stay charged at their expectation.
+        """Stop waiting for bills older than the commitment's time limit; they stay charged at their
+        expectation.
 
         The oldest first, at most `limit` of them: so how many have expired tells which.
 
@@ -236,9 +300,11 @@ class Engine:
         return len(sweeping.expire(self.state, self.records, now=now, limit=limit))
 
     def forget(self, *, before: float, limit: int = AT_MOST) -> int:
-        """Forget requests decided before this time (seconds since the epoch), at most `limit`, in the order of their decisions.
+        """Forget requests decided before this time (seconds since the epoch), at most `limit`, in
+        the order of their decisions.
 
-        Their repeats become new requests, their late bills and rewards orphans. Arms that retired before then are dropped.
+        Their repeats become new requests, their late bills and rewards orphans. Arms that retired
+        before then are dropped.
 
         Returns:
             How many requests were forgotten.
@@ -250,7 +316,8 @@ class Engine:
     def forget_early(self, *, keep: int, limit: int = AT_MOST) -> int:
         """Forget what is remembered beyond `keep` requests, at most `limit` of them.
 
-        Of the oldest ones those that have bill and reward, then the others; never one whose bill is awaited.
+        Of the oldest ones those that have bill and reward, then the others; never one whose bill is
+        awaited.
 
         Returns:
             How many requests were forgotten.
@@ -264,7 +331,8 @@ class Engine:
         return record
 
     def _context(self, record: RequestRecord, x: Vector | None) -> Vector | None:
-        """Return a request's context. One from another store is looked at like a new one. Raises WrongContext, NonFiniteInput."""
+        """Return a request's context. One from another store is looked at like a new one. Raises
+        WrongContext, NonFiniteInput."""
         if record.x is not None or x is None:
             return record.x
         scoring.check(x, self.state.arms.d)
@@ -290,14 +358,20 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
     changes.outcome = engine.settle(
-        event.request_id, cost_usd=event.cost_usd, tokens=event.tokens, model=event.model, revision=event.revision, x=event.x
+        event.request_id,
+        cost_usd=event.cost_usd,
+        tokens=event.tokens,
+        model=event.model,
+        revision=event.revision,
+        x=event.x,
     )
     _note_record(engine, event.request_id, changes)
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
     changes.outcome = engine.learn(
-        event.request_id, reward=event.reward, source=event.source, rank=event.rank, model=event.model, revision=event.revision,
+        event.request_id, reward=event.reward, source=event.source, rank=event.rank,
+        model=event.model, revision=event.revision,
         x=event.x,
     )  # fmt: skip
     _note_record(engine, event.request_id, changes)
@@ -322,12 +396,16 @@ def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None
 
 
 def _aged(engine: Engine, event: Aged, now: float, changes: Changes) -> None:
-    changes.records |= dict.fromkeys(sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit))
+    changes.records |= dict.fromkeys(
+        sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
+    )
     portfolio.drop_retired(engine.state, before=event.before)
 
 
 def _crowded(engine: Engine, event: Crowded, now: float, changes: Changes) -> None:
-    changes.records |= dict.fromkeys(sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit))
+    changes.records |= dict.fromkeys(
+        sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit)
+    )
 
 
 _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {

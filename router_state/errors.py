@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class RouterStateError(Exception):
-    """Base of everything the core raises; `reason` is the dead letter's reason and a metric's label."""
+    """Base of everything the core raises; `reason` is the dead letter's reason and a metric's
+    label."""
 
     reason = "router_state_error"
     retriable = False

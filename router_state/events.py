@@ -20,7 +20,8 @@ class Asked:
         offset: where in `pb.requests` it was read.
         allowed_models: only these, whatever they cost.
         max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
-        contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none); the record keeps them.
+        contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
+            the record keeps them.
     """
 
     request_id: str
@@ -35,8 +36,8 @@ class Asked:
 class Charged:
     """A request's bill came, in dollars or, priced as at the decision, in input and output tokens.
 
-    `model` is which one was called, where that is known: another one than was decided if the caller could not wait. `x` is the
-    context, shape (d,), where the record does not hold it.
+    `model` is which one was called, where that is known: another one than was decided if the caller
+    could not wait. `x` is the context, shape (d,), where the record does not hold it.
     """
 
     request_id: str
@@ -49,7 +50,8 @@ class Charged:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A request's reward came, in [0, 1]; `rank` is that of its source, `model` and `x` as of a bill."""
+    """A request's reward came, in [0, 1]; `rank` is that of its source, `model` and `x` as of a
+    bill."""
 
     request_id: str
     reward: float
@@ -62,7 +64,8 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Orphaned:
-    """A bill came whose request never got a decision: money all the same, apart from `spend_usd`."""
+    """A bill came whose request never got a decision: money all the same, apart from
+    `spend_usd`."""
 
     cost_usd: float
 
@@ -76,14 +79,16 @@ class Redeclared:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Time has passed: commitments older than their time limit expire, at most `limit`, the oldest first."""
+    """Time has passed: commitments older than their time limit expire, at most `limit`, the oldest
+    first."""
 
     limit: int = AT_MOST
 
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """Requests decided before this time (seconds since the epoch) are forgotten, at most `limit`; so are arms retired before it."""
+    """Requests decided before this time (seconds since the epoch) are forgotten, at most `limit`;
+    so are arms retired before it."""
 
     before: float
     limit: int = AT_MOST

@@ -1,8 +1,9 @@
-"""One router's learned state as a file: a name, a version, a length, a SHA-256, then what that version holds. Never pickle.
+"""One router's learned state as a file: a name, a version, a length, a SHA-256, then what that
+version holds. Never pickle.
 
-A file outlives the program that wrote it: layout 2, which is written, names all that it holds; layout 1 is still read.
-The pieces of the changelog are another matter. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of
-the rest (32), the rest.
+A file outlives the program that wrote it: layout 2, which is written, names all that it holds;
+layout 1 is still read. The pieces of the changelog are another matter. Big-endian: `PBSNAP\\r\\n`,
+version (2 bytes), length of the rest (8), SHA-256 of the rest (32), the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _PREFIX = struct.Struct(">8sHQ32s")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds: where it comes from, as its writer put it, the state without its requests, and the file's layout."""
+    """What a file holds: where it comes from, as its writer put it, the state without its requests,
+    and the file's layout."""
 
     about: dict[str, str]
     state: RouterState
@@ -41,14 +43,18 @@ def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
 
 
 def unpack(data: bytes) -> Exported:
-    """Invert `pack`. Raises CorruptSnapshot: foreign, newer, truncated, damaged, or not a state that an engine can hold."""
+    """Invert `pack`. Raises CorruptSnapshot: foreign, newer, truncated, damaged, or not a state
+    that an engine can hold."""
     if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
     if len(data) < _PREFIX.size:
         raise CorruptSnapshot(f"truncated: {len(data)} bytes are not even its beginning")
     _, version, length, digest = _PREFIX.unpack_from(data)
     if version > VERSION:
-        raise CorruptSnapshot(f"format {version} is newer than this program, which reads up to {VERSION}: use a newer pbstream")
+        raise CorruptSnapshot(
+            f"format {version} is newer than this program, which reads up to {VERSION}: use a "
+            "newer pbstream"
+        )
     rest = data[_PREFIX.size :]
     if len(rest) < length:
         raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
@@ -62,7 +68,8 @@ def unpack(data: bytes) -> Exported:
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:
-    """Return the state of a new router that goes on from a snapshot: what was learned and is owed, with books that are empty.
+    """Return the state of a new router that goes on from a snapshot: what was learned and is owed,
+    with books that are empty.
 
     Models that the declaration does not name are left out; `portfolio.declare` does the rest.
 

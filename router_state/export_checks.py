@@ -1,4 +1,5 @@
-"""What a state from outside must hold before an engine may go on from it: a checksum vouches for bytes, not for their sense."""
+"""What a state from outside must hold before an engine may go on from it: a checksum vouches for
+bytes, not for their sense."""
 
 from __future__ import annotations
 
@@ -24,42 +25,74 @@ def check(state: RouterState) -> None:
     for name in ("spend_usd", "committed_usd", "unmatched_cost_usd", "latest"):
         _require(name, math.isfinite(getattr(state, name)))
     _require("unreachable", isinstance(state.unreachable, bool))
-    _require("names of models", len(set(state.arms.names)) == len(state.arms) and all(_is_name(n) for n in state.arms.names))
+    _require(
+        "names of models",
+        len(set(state.arms.names)) == len(state.arms)
+        and all(_is_name(n) for n in state.arms.names),
+    )
     for k, arm in enumerate(state.arms):
         _require(f"arrays of {arm.name}", bool(np.isfinite(state.arms.stack.rows[k]).all()))
         _check_arm(arm, t=state.t)
     for bucket in state.buckets:
-        _require("caps", math.isfinite(bucket.left_usd) and math.isfinite(bucket.at) and isinstance(bucket.reached, bool))
+        _require(
+            "caps",
+            math.isfinite(bucket.left_usd)
+            and math.isfinite(bucket.at)
+            and isinstance(bucket.reached, bool),
+        )
     _check_pacer(state)
 
 
 def _check_arm(arm: Arm, *, t: int) -> None:
     name, belief, costs, suspicion = arm.name, arm.belief, arm.costs, arm.suspicion
-    _require(f"clock of {name}", 0 <= _whole(belief.last_update) <= t and 0 <= _whole(belief.last_played) <= t)
+    _require(
+        f"clock of {name}",
+        0 <= _whole(belief.last_update) <= t and 0 <= _whole(belief.last_played) <= t,
+    )
     _require(f"pulls of {name}", _whole(arm.pulls_left) >= 0)
-    _require(f"decay of {name}", RIDGE_FLOOR <= belief.decay <= 1.0 and 0.0 <= belief.forgotten < math.inf)
-    _require(f"cost ratio of {name}", 0.0 <= costs.ratio < math.inf and 0.0 <= costs.bills < math.inf)
-    _require(f"price of {name}", 0.0 <= arm.price.input_price_per_m <= 1e6 and 0.0 <= arm.price.output_price_per_m <= 1e6)
+    _require(
+        f"decay of {name}",
+        RIDGE_FLOOR <= belief.decay <= 1.0 and 0.0 <= belief.forgotten < math.inf,
+    )
+    _require(
+        f"cost ratio of {name}", 0.0 <= costs.ratio < math.inf and 0.0 <= costs.bills < math.inf
+    )
+    _require(
+        f"price of {name}",
+        0.0 <= arm.price.input_price_per_m <= 1e6 and 0.0 <= arm.price.output_price_per_m <= 1e6,
+    )
     _require(f"pending rows of {name}", 0 <= _whole(belief.pending) < max(1, len(belief.tails)))
     _require(f"retirement of {name}", arm.retired_at is None or math.isfinite(arm.retired_at))
     _require(f"arrays of {name}", bool(np.isfinite(belief.tails).all()))
     _require(f"design matrix of {name}", _is_positive_definite(belief.A_inv()))
-    _require(f"cost model of {name}", 0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.inverse))
+    _require(
+        f"cost model of {name}", 0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.inverse)
+    )
     _require(f"watch of {name}", _is_watch(arm.watch) and _is_watch(costs.watch))
     if suspicion is not None:
         numbers = (suspicion.offset, suspicion.evidence, suspicion.since)
         counts = (suspicion.count, suspicion.after)
-        _require(f"suspicion of {name}", all(map(math.isfinite, numbers)) and all(_whole(count) >= 0 for count in counts))
+        _require(
+            f"suspicion of {name}",
+            all(map(math.isfinite, numbers)) and all(_whole(count) >= 0 for count in counts),
+        )
 
 
 def _check_pacer(state: RouterState) -> None:
     pacer = state.pacer
     if isinstance(pacer, EmaPacer):
-        _require("λ_t", 0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf)
+        _require(
+            "λ_t", 0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
+        )
     if isinstance(pacer, DualPacer):
         window = pacer.window
         _require("λ_t", 0.0 <= pacer.lambda_t <= UNREACHABLE)
-        _require("debt", math.isfinite(pacer.debt_usd) and math.isfinite(pacer.target_usd) and _whole(pacer.stale) >= 0)
+        _require(
+            "debt",
+            math.isfinite(pacer.debt_usd)
+            and math.isfinite(pacer.target_usd)
+            and _whole(pacer.stale) >= 0,
+        )
         _require("window", 0 <= _whole(window.size) <= LENGTH and 0 <= _whole(window.next) < LENGTH)
         _require("contexts of the window", bool(np.isfinite(window.contexts).all()))
         _require("limits of the window", all(0 <= slot < window.size for slot in window.limited))
@@ -81,7 +114,12 @@ def _is_name(name: str) -> bool:
 
 
 def _is_watch(watch: Watch) -> bool:
-    return all(map(math.isfinite, watch.pack())) and watch.sigma >= 0.0 and watch.up.count >= 0 and watch.down.count >= 0
+    return (
+        all(map(math.isfinite, watch.pack()))
+        and watch.sigma >= 0.0
+        and watch.up.count >= 0
+        and watch.down.count >= 0
+    )
 
 
 def _is_positive_definite(matrix: Matrix) -> bool:

@@ -1,8 +1,10 @@
-"""A router's state as named pieces, values and arrays, and back: what a file holds, however the program keeps it.
+"""A router's state as named pieces, values and arrays, and back: what a file holds, however the
+program keeps it.
 
-Every name that is written stands here, so that a change of the program's objects does not change a file. A piece that is added
-later has a name of its own; where a file lacks it, the reader says here what it was before. A name that the reader does not know
-is an error: a router would go on without it, and nobody would see.
+Every name that is written stands here, so that a change of the program's objects does not change a
+file. A piece that is added later has a name of its own; where a file lacks it, the reader says here
+what it was before. A name that the reader does not know is an error: a router would go on without
+it, and nobody would see.
 """
 
 from __future__ import annotations
@@ -29,17 +31,30 @@ from router_state.state import RouterState
 
 MAX_DIMENSIONS = 4096
 COUNTERS = (
-    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
+    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd",
+    "unmatched_cost_usd", "latest",
     "unreachable",
 )  # fmt: skip
 KNOBS = (
-    "alpha", "gamma", "lambda_c", "ridge", "v_max", "n_eff", "onboarding_pulls", "epsilon", "seed", "commitment_ttl_seconds",
-    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding", "shared_learning",
+    "alpha", "gamma", "lambda_c", "ridge", "v_max", "n_eff", "onboarding_pulls", "epsilon",
+    "seed", "commitment_ttl_seconds",
+    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding",
+    "shared_learning",
 )  # fmt: skip
 PRICE = ("input_price_per_m", "output_price_per_m")
 CAP = ("usd", "seconds", "hard")
 BUCKET = ("left_usd", "at", "reached")
-ARM = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
+ARM = (
+    "decay",
+    "forgotten",
+    "last_update",
+    "last_played",
+    "pulls_left",
+    "pending",
+    "ratio",
+    "bills",
+    "retired_at",
+)
 SUSPICION = ("offset", "count", "evidence", "since", "after")
 SIDE = ("evidence", "count", "total", "since")
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
@@ -85,7 +100,9 @@ def restored(pieces: Pieces) -> RouterState:
     """Invert `gathered`. Raises CorruptSnapshot, LookupError, TypeError, ValueError."""
     names = ("config", "counters", "pacer", "buckets", "rng", "arms", "shared")
     # Written before arms learned together: None.
-    config, counters, pacer, buckets, rng, arms, shared = _known("the router", {"shared": None, **pieces.values}, names)
+    config, counters, pacer, buckets, rng, arms, shared = _known(
+        "the router", {"shared": None, **pieces.values}, names
+    )
     state = RouterState.start(_restored_config(config))
     named = dict(zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True))
     restore_counters(state, named)
@@ -109,14 +126,16 @@ def _fields(thing: Any, names: Iterable[str]) -> Values:
 
 
 def _known(what: str, body: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
-    """Return a piece's values in the order of their names. Raises CorruptSnapshot for a name that is none of these."""
+    """Return a piece's values in the order of their names. Raises CorruptSnapshot for a name that
+    is none of these."""
     if unknown := set(body) - set(names):
         raise CorruptSnapshot(_unknown(what, unknown))
     return [body[name] for name in names]
 
 
 def _unknown(what: str, names: Iterable[str]) -> str:
-    return f"{what} has {', '.join(sorted(names))}, which this program does not know: use a newer pbstream"
+    unknown = ", ".join(sorted(names))
+    return f"{what} has {unknown}, which this program does not know: use a newer pbstream"
 
 
 def _config(config: RouterConfig) -> Values:
@@ -138,9 +157,14 @@ def _restored_config(body: Mapping[str, Any]) -> RouterConfig:
     models, budget, dimensions, profile, knobs, caps = _known("the configuration", body, names)
     if not 2 <= dimensions <= MAX_DIMENSIONS:  # before anything of that size is made
         raise CorruptSnapshot(f"{dimensions} dimensions can't be")
-    known = {name: _known(f"model {name}", model, (*PRICE, "onboarding_pulls")) for name, model in models.items()}
+    known = {
+        name: _known(f"model {name}", model, (*PRICE, "onboarding_pulls"))
+        for name, model in models.items()
+    }
     return RouterConfig(
-        models={name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in known.items()},
+        models={
+            name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in known.items()
+        },
         budget_usd_per_request=budget,
         dimensions=dimensions,
         profile=profile,
@@ -151,8 +175,15 @@ def _restored_config(body: Mapping[str, Any]) -> RouterConfig:
 
 def _rng(rng: np.random.Generator) -> Values:
     found: Any = rng.bit_generator.state
-    state, inc = (f"{found['state'][name]:x}" for name in ("state", "inc"))  # 128 bits, more than JSON's integers
-    return {"state": state, "inc": inc, "has_uint32": found["has_uint32"], "uinteger": found["uinteger"]}
+    state, inc = (
+        f"{found['state'][name]:x}" for name in ("state", "inc")
+    )  # 128 bits, more than JSON's integers
+    return {
+        "state": state,
+        "inc": inc,
+        "has_uint32": found["has_uint32"],
+        "uinteger": found["uinteger"],
+    }
 
 
 def _restored_rng(body: Mapping[str, Any]) -> Any:
@@ -169,17 +200,30 @@ def _pacer(pacer: Pacer) -> Values | None:
     if isinstance(pacer, DualPacer):
         window, scalars = pacer.window, dict(zip(DUAL, pacer.scalars(), strict=True))
         limited = {str(slot): sorted(models) for slot, models in window.limited.items()}
-        return {"dual": {**scalars, "window": {"size": window.size, "next": window.next, "limited": limited}}}
+        return {
+            "dual": {
+                **scalars,
+                "window": {"size": window.size, "next": window.next, "limited": limited},
+            }
+        }
     return {"ema": _fields(pacer, EMA)} if isinstance(pacer, EmaPacer) else None
 
 
-def _restore_pacer(state: RouterState, body: Mapping[str, Any] | None, pieces: Pieces, *, unreachable: bool) -> None:
+def _restore_pacer(
+    state: RouterState, body: Mapping[str, Any] | None, pieces: Pieces, *, unreachable: bool
+) -> None:
     if body is None or "ema" in body:
-        restore_pacer(state, None if body is None else {"ema": _known("the pacer", body["ema"], EMA)}, unreachable=unreachable)
+        restore_pacer(
+            state,
+            None if body is None else {"ema": _known("the pacer", body["ema"], EMA)},
+            unreachable=unreachable,
+        )
         return
     *scalars, packed = _known("the pacer", body["dual"], (*DUAL, "window"))
     size, following, limited = _known("the window", packed, ("size", "next", "limited"))
-    window = restore_pacer(state, {"dual": scalars, "size": size, "next": following}, unreachable=unreachable)
+    window = restore_pacer(
+        state, {"dual": scalars, "size": size, "next": following}, unreachable=unreachable
+    )
     if window is not None:
         window.contexts[:size] = pieces.take("window", size, state.arms.d)
         window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
@@ -207,20 +251,32 @@ def _shared(arms: Arms) -> Values:
 
 
 def _restore_shared(arms: Arms, body: Mapping[str, Any], pieces: Pieces) -> None:
-    costs, rewards, bills, draw = _known("what arms share", body, ("costs", "rewards", "bills", "draw"))
+    costs, rewards, bills, draw = _known(
+        "what arms share", body, ("costs", "rewards", "bills", "draw")
+    )
     for model, packed in zip(arms.costs, costs, strict=True):
         model.restore_scalars(_known("a cost model", packed, COSTS))
     for name, pool, packed in (("rewards", arms.rewards, rewards), ("bills", arms.bills, bills)):
         for field, value in zip(POOL, _known("a pool", packed, POOL), strict=True):
             setattr(pool, field, value)
-        pool.mean, pool.center = (pieces.take(f"{name}/{part}", arms.d).copy() for part in ("mean", "center"))
+        pool.mean, pool.center = (
+            pieces.take(f"{name}/{part}", arms.d).copy() for part in ("mean", "center")
+        )
     doubt = arms.doubt
     doubt.levels, doubt.drawn, doubt.left = _known("the draw", draw, ("levels", "drawn", "left"))
-    doubt.offsets, doubt.center = pieces.take("draw/offsets", len(arms), arms.d).copy(), pieces.take("draw/center", arms.d).copy()
+    doubt.offsets, doubt.center = (
+        pieces.take("draw/offsets", len(arms), arms.d).copy(),
+        pieces.take("draw/center", arms.d).copy(),
+    )
 
 
 def _watch(watch: Watch) -> Values:
-    return {"sigma": watch.sigma, "mean": watch.mean, "up": _fields(watch.up, SIDE), "down": _fields(watch.down, SIDE)}
+    return {
+        "sigma": watch.sigma,
+        "mean": watch.mean,
+        "up": _fields(watch.up, SIDE),
+        "down": _fields(watch.down, SIDE),
+    }
 
 
 def _restored_watch(body: Mapping[str, Any]) -> Watch:
@@ -239,8 +295,14 @@ def _arrays(state: RouterState) -> dict[str, Array]:
         found[f"arm/{k}/costs/inverse"] = arm.costs.inverse.ravel()[lower].astype("<f8")
         found[f"arm/{k}/costs/w"] = arm.costs.w.astype("<f8")
     for name, pool in (("rewards", state.arms.rewards), ("bills", state.arms.bills)):
-        found[f"{name}/mean"], found[f"{name}/center"] = pool.mean.astype("<f8"), pool.center.astype("<f8")
-    found["draw/offsets"], found["draw/center"] = state.arms.doubt.offsets.astype("<f8"), state.arms.doubt.center.astype("<f8")
+        found[f"{name}/mean"], found[f"{name}/center"] = (
+            pool.mean.astype("<f8"),
+            pool.center.astype("<f8"),
+        )
+    found["draw/offsets"], found["draw/center"] = (
+        state.arms.doubt.offsets.astype("<f8"),
+        state.arms.doubt.center.astype("<f8"),
+    )
     if isinstance(state.pacer, DualPacer):
         found["window"] = state.pacer.window.contexts[: state.pacer.window.size].astype("<f4")
     return found
@@ -251,15 +313,24 @@ def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], pieces: P
     names = ("name", "price", *ARM, "watch", "suspicion", "costs")
     bodies = [dict(zip(names, _known("an arm", arm, names), strict=True)) for arm in packed]
     for body in bodies:
-        arms.restore(body["name"], Price(*_known("a price", body["price"], PRICE)), [body[name] for name in ARM])
+        arms.restore(
+            body["name"],
+            Price(*_known("a price", body["price"], PRICE)),
+            [body[name] for name in ARM],
+        )
     arms.make_room()
     half = d * (d + 1) // 2
     for k, (arm, body) in enumerate(zip(arms, bodies, strict=True)):
         pending = arm.belief.pending
         inverse, theta = pieces.take(f"arm/{k}/inverse", half), pieces.take(f"arm/{k}/theta", d)
-        arm.belief.unpack(np.concatenate([inverse, theta, pieces.take(f"arm/{k}/tails", pending, d).ravel()]))
+        arm.belief.unpack(
+            np.concatenate([inverse, theta, pieces.take(f"arm/{k}/tails", pending, d).ravel()])
+        )
         decay, watch = _known("a cost model", body["costs"], ("decay", "watch"))
-        triangle, w = pieces.take(f"arm/{k}/costs/inverse", half), pieces.take(f"arm/{k}/costs/w", d)
+        triangle, w = (
+            pieces.take(f"arm/{k}/costs/inverse", half),
+            pieces.take(f"arm/{k}/costs/w", d),
+        )
         arm.costs.restore(triangle, w, decay=decay, watch=_restored_watch(watch))
         arm.watch = _restored_watch(body["watch"])
         if body["suspicion"] is not None:

@@ -1,7 +1,8 @@
 """Layout 1 of an exported router, as layout 2 calls its pieces; it is only read.
 
-The length of the head (4 bytes, big-endian), the head, then arrays, little-endian, one after the other: of each arm A_hat⁻¹ (lower
-triangle), θ, w, pending rows, the cost model's inverse (lower triangle); of the window the contexts, in single precision. Values of
+The length of the head (4 bytes, big-endian), the head, then arrays, little-endian, one after the
+other: of each arm A_hat⁻¹ (lower triangle), θ, w, pending rows, the cost model's inverse (lower
+    triangle); of the window the contexts, in single precision. Values of
 an arm stand in a fixed order, without names.
 """
 
@@ -18,12 +19,23 @@ from router_state.errors import CorruptSnapshot
 from router_state.export_pieces import MAX_DIMENSIONS, Array, Pieces, Values
 
 LENGTH_BYTES = 4
-ARM = ("decay", "forgotten", "last_update", "last_played", "pulls_left", "pending", "ratio", "bills", "retired_at")
+ARM = (
+    "decay",
+    "forgotten",
+    "last_update",
+    "last_played",
+    "pulls_left",
+    "pending",
+    "ratio",
+    "bills",
+    "retired_at",
+)
 RUN = ("evidence", "count", "total", "since")
 
 
 def unpack(data: bytes) -> tuple[dict[str, str], Pieces]:
-    """Return what the writer said about it, and the pieces. Raises CorruptSnapshot, LookupError, TypeError, ValueError."""
+    """Return what the writer said about it, and the pieces. Raises CorruptSnapshot, LookupError,
+    TypeError, ValueError."""
     size = int.from_bytes(data[:LENGTH_BYTES], "big")
     head = orjson.loads(data[LENGTH_BYTES : LENGTH_BYTES + size])
     about = {str(name): str(value) for name, value in head["about"].items()}
@@ -61,13 +73,19 @@ def _pacer(packed: Mapping[str, Any] | None) -> Values | None:
     if "ema" in packed:
         return {"ema": _named(("lambda_t", "cost_ema_usd"), packed["ema"])}
     window = {name: packed[name] for name in ("size", "next", "limited")}
-    return {"dual": {**_named(("lambda_t", "debt_usd", "target_usd", "stale"), packed["dual"]), "window": window}}
+    return {
+        "dual": {
+            **_named(("lambda_t", "debt_usd", "target_usd", "stale"), packed["dual"]),
+            "window": window,
+        }
+    }
 
 
 def _arm(packed: Mapping[str, Any], *, seq: int) -> Values:
     suspicion = packed["suspicion"]
     if suspicion is not None:
-        # Which decision was the last before the alarm is not in this layout; what starts from it has none from before.
+        # Which decision was the last before the alarm is not in this layout; what starts from it
+        # has none from before.
         suspicion = _named(("offset", "count", "evidence", "since", "after"), [*suspicion, seq])
     return {
         "name": packed["name"],

@@ -1,7 +1,8 @@
 """Layout 2 of an exported router: a container of named pieces.
 
-The length of the head (4 bytes, big-endian); the head, JSON: `about`, `values`, and of each array its name, kind and shape; the
-arrays, little-endian, one after the other. What the pieces are is said in `export_pieces`: a later one needs no new layout.
+The length of the head (4 bytes, big-endian); the head, JSON: `about`, `values`, and of each array
+its name, kind and shape; the arrays, little-endian, one after the other. What the pieces are is
+said in `export_pieces`: a later one needs no new layout.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def pack(pieces: Pieces, about: Mapping[str, str]) -> bytes:
     """Return head and arrays."""
     listed = [[name, array.dtype.str, array.shape] for name, array in pieces.arrays.items()]
     head = orjson.dumps({"about": dict(about), "values": pieces.values, "arrays": listed})
-    return b"".join([_HEAD.pack(len(head)), head, *(array.tobytes() for array in pieces.arrays.values())])
+    return b"".join(
+        [_HEAD.pack(len(head)), head, *(array.tobytes() for array in pieces.arrays.values())]
+    )
 
 
 def unpack(data: bytes) -> tuple[dict[str, str], Pieces]:

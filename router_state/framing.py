@@ -1,4 +1,5 @@
-"""The frame around every piece of a snapshot: the version of its format, and a checksum of what follows."""
+"""The frame around every piece of a snapshot: the version of its format, and a checksum of what
+follows."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import orjson
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
 VERSION = 4
-"""Of what is written. Whoever raises it lets `unpack` read the one before as well, with a fixture that it wrote."""
+"""Of what is written. Whoever raises it lets `unpack` read the one before as well, with a fixture
+that it wrote."""
 READABLE = (4,)
 """The versions that can be read. 4 is the first one that was released."""
 _HEADER = struct.Struct(">BI")
@@ -28,7 +30,9 @@ def body_of(data: bytes) -> bytes:
     """Return the piece in a frame. Raises CorruptSnapshot."""
     if data and data[0] not in READABLE:
         known = " or ".join(map(str, READABLE))
-        raise CorruptSnapshot(f"format version {data[0]} is not {known}: written by another version of this program")
+        raise CorruptSnapshot(
+            f"format version {data[0]} is not {known}: written by another version of this program"
+        )
     body = data[_HEADER.size :]
     if len(data) < _HEADER.size or crc32(body) != _HEADER.unpack_from(data)[1]:
         raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")

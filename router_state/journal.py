@@ -1,4 +1,5 @@
-"""What has changed in a router since it was last written: its owners report here, and nobody else has to remember."""
+"""What has changed in a router since it was last written: its owners report here, and nobody else
+has to remember."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class Journal:
     Attributes:
         pieces: names of the pieces that differ from what was last written.
         alerts: what an operator should know, in order.
-        jumped: whether something that λ_t depends on has changed at once: prices, who takes traffic, a suspicion. λ_t is solved
-            anew before the next decision.
+        jumped: whether something that λ_t depends on has changed at once: prices, who takes
+            traffic, a suspicion. λ_t is solved anew before the next decision.
     """
 
     pieces: set[str] = field(default_factory=set)
@@ -28,7 +29,8 @@ class Journal:
     jumped: bool = False
 
     def take_pieces(self) -> set[str]:
-        """Return the names of the pieces that changed since the last call, the head among them if there are any."""
+        """Return the names of the pieces that changed since the last call, the head among them if
+        there are any."""
         taken = self.pieces
         if taken:
             self.pieces = set()

@@ -1,4 +1,5 @@
-"""From a state in which every arm learned alone to one in which they learn together; what they learned is kept."""
+"""From a state in which every arm learned alone to one in which they learn together; what they
+learned is kept."""
 
 from __future__ import annotations
 
@@ -18,12 +19,18 @@ BILLS_KEPT = 20.0
 
 
 def share(state: RouterState) -> None:
-    """Let the arms of a restored state conclude together from what each of them has learned. O(K·d³)."""
+    """Let the arms of a restored state conclude together from what each of them has learned.
+    O(K·d³)."""
     arms, knobs = state.arms, state.config.knobs
     priced = [costs for costs in arms.costs if not costs.free]
     found = [_evidence(costs) for costs in priced]
     for costs in arms.costs:
-        costs.decay, costs.smear, costs.smeared, costs.awaited = 1.0, costs.ratio if costs.free else 1.0, BILLS_KEPT, 0
+        costs.decay, costs.smear, costs.smeared, costs.awaited = (
+            1.0,
+            costs.ratio if costs.free else 1.0,
+            BILLS_KEPT,
+            0,
+        )
         if costs.free:
             costs.inverse[:], costs.w[:] = np.diag(1.0 / arms.bills.ridges), 0.0
             costs.bind(arms.stack, arms.row[costs.name.removeprefix("\x1fcost:")])
@@ -38,7 +45,8 @@ def share(state: RouterState) -> None:
 
 
 def _evidence(costs: CostModel) -> tuple[Matrix, Vector]:
-    """Return Σ xxᵀ and Σ ln(ratio)·x of an arm that knows its mean ratio ρ, and how ratios deviate from it by wᵀx.
+    """Return Σ xxᵀ and Σ ln(ratio)·x of an arm that knows its mean ratio ρ, and how ratios deviate
+    from it by wᵀx.
 
     To first order ln(ρ + wᵀx) = ln ρ + wᵀx/ρ.
     """

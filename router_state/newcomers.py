@@ -1,4 +1,5 @@
-"""Models of which little is known and that the budget has no place for: their operator is told, and what it would take."""
+"""Models of which little is known and that the budget has no place for: their operator is told, and
+what it would take."""
 
 from __future__ import annotations
 
@@ -22,11 +23,13 @@ TRIAL, TRIAL_REQUESTS = 20, 1000
 
 @dataclass(frozen=True, slots=True)
 class Unaffordable:
-    """A newcomer that would not be worth its price at this budget even if every answer of it earned 1.
+    """A newcomer that would not be worth its price at this budget even if every answer of it earned
+    1.
 
     Attributes:
         expected_cost_usd: of one call.
-        needed_budget_usd: per request, with which 20 of the next 1,000 requests can go to it, all else as now.
+        needed_budget_usd: per request, with which 20 of the next 1,000 requests can go to it, all
+            else as now.
     """
 
     model: str
@@ -36,13 +39,24 @@ class Unaffordable:
 
 @dataclass(slots=True)
 class Newcomers:
-    """Looks at them every few decisions. Nothing of it is kept: after a restart it is found again."""
+    """Looks at them every few decisions. Nothing of it is kept: after a restart it is found
+    again."""
 
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
 
-    def look(self, arms: Arms, candidates: Candidates, k: int, *, budget: float | None, now: float, journal: Journal) -> None:
-        """Note whom the budget has no place for, given a decision for the k-th arm; raise an alert once it is certain.
+    def look(
+        self,
+        arms: Arms,
+        candidates: Candidates,
+        k: int,
+        *,
+        budget: float | None,
+        now: float,
+        journal: Journal,
+    ) -> None:
+        """Note whom the budget has no place for, given a decision for the k-th arm; raise an alert
+        once it is certain.
 
         Args:
             now: when something last happened, seconds since the epoch.
@@ -57,7 +71,8 @@ class Newcomers:
                 and arm.retired_at is None
                 and arm.costs.bills < FEW_BILLS
                 and costs[j] > budget
-                # With the largest reward that there is, it would still be worth less than what was chosen.
+                # With the largest reward that there is, it would still be worth less than what was
+                # chosen.
                 and BEST_REWARD - penalties[j] < means[k] - penalties[k]
             )
             if not hopeless or budget is None:
@@ -68,7 +83,9 @@ class Newcomers:
             if looks >= PATIENCE:
                 self._tell(arm, costs[j], budget=budget, now=now, journal=journal)
 
-    def _tell(self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal) -> None:
+    def _tell(
+        self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal
+    ) -> None:
         news = arm.name not in self.found
         needed = budget + (cost_usd - budget) * TRIAL / TRIAL_REQUESTS
         self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
@@ -81,6 +98,12 @@ class Newcomers:
             }
             journal.alerts.append(
                 Alert(
-                    "newcomer_unaffordable", "up", cost_usd / budget, since=now, observed_at=now, evidence=evidence, model=arm.name
+                    "newcomer_unaffordable",
+                    "up",
+                    cost_usd / budget,
+                    since=now,
+                    observed_at=now,
+                    evidence=evidence,
+                    model=arm.name,
                 )
             )

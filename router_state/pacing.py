@@ -43,7 +43,15 @@ class Pacer(Protocol):
     @property
     def lambda_t(self) -> float: ...
 
-    def weigh(self, arms: Arms, x: Vector, *, lambda_c: float, limited_to: frozenset[str] | None, now: float) -> Weights:
+    def weigh(
+        self,
+        arms: Arms,
+        x: Vector,
+        *,
+        lambda_c: float,
+        limited_to: frozenset[str] | None,
+        now: float,
+    ) -> Weights:
         """Return what money weighs in the next request's scores.
 
         Args:
@@ -54,15 +62,20 @@ class Pacer(Protocol):
         """
         ...
 
-    def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
-        """Rule out arms that the budget has no place for, given the expected costs; the reason says so where it can't be helped."""
+    def admit(
+        self, arms: Arms, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
+        """Rule out arms that the budget has no place for, given the expected costs; the reason says
+        so where it can't be helped."""
         ...
 
     def commit(self, expected_usd: float) -> None:
         """Charge a decision's expected cost."""
         ...
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int) -> None:
+    def settle(
+        self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int
+    ) -> None:
         """Put a bill in place of what was charged.
 
         Args:
@@ -92,18 +105,30 @@ class Unpaced:
     budget_usd: None = None
     lambda_t = 0.0
 
-    def weigh(self, arms: Arms, x: Vector, *, lambda_c: float, limited_to: frozenset[str] | None, now: float) -> Weights:
+    def weigh(
+        self,
+        arms: Arms,
+        x: Vector,
+        *,
+        lambda_c: float,
+        limited_to: frozenset[str] | None,
+        now: float,
+    ) -> Weights:
         """See Pacer."""
         return 0.0, lambda_c, 0.0
 
-    def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
+    def admit(
+        self, arms: Arms, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
         """See Pacer."""
         return excluded, None
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int) -> None:
+    def settle(
+        self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int
+    ) -> None:
         """See Pacer."""
 
     def allowance(self) -> Allowance:
@@ -128,24 +153,42 @@ class EmaPacer:
 
     __slots__ = ("budget_usd", "cost_ema_usd", "lambda_t")
 
-    def __init__(self, budget_usd: float, *, lambda_t: float = 0.0, cost_ema_usd: float | None = None) -> None:
+    def __init__(
+        self, budget_usd: float, *, lambda_t: float = 0.0, cost_ema_usd: float | None = None
+    ) -> None:
         """Start by believing that the budget is being met."""
         self.budget_usd, self.lambda_t = budget_usd, lambda_t
         self.cost_ema_usd = budget_usd if cost_ema_usd is None else cost_ema_usd
 
-    def weigh(self, arms: Arms, x: Vector, *, lambda_c: float, limited_to: frozenset[str] | None, now: float) -> Weights:
+    def weigh(
+        self,
+        arms: Arms,
+        x: Vector,
+        *,
+        lambda_c: float,
+        limited_to: frozenset[str] | None,
+        now: float,
+    ) -> Weights:
         """See Pacer."""
         return self.lambda_t, lambda_c + self.lambda_t, 0.0
 
-    def admit(self, arms: Arms, excluded: Excluded, costs: list[float]) -> tuple[Excluded, str | None]:
+    def admit(
+        self, arms: Arms, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
         """See Pacer; a hard ceiling on list prices while λ_t > 0."""
-        return eligibility.under_ceiling(arms, excluded, lambda_t=self.lambda_t) if self.lambda_t > 0.0 else (excluded, None)
+        return (
+            eligibility.under_ceiling(arms, excluded, lambda_t=self.lambda_t)
+            if self.lambda_t > 0.0
+            else (excluded, None)
+        )
 
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
         self._observe(expected_usd)
 
-    def settle(self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int) -> None:
+    def settle(
+        self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int
+    ) -> None:
         """See Pacer; what the mean has left of an expectation is replaced."""
         if committed:
             left = EMA_STEP * (1.0 - EMA_STEP) ** age

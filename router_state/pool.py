@@ -1,9 +1,11 @@
 """What the arms of a router have in common, and how large their differences are.
 
-Every arm's coefficients scatter around shared ones: θ_a = θ_0 + δ_a, δ_a ~ N(0, σ²R⁻¹), θ_0 ~ N(m, σ²R_0⁻¹), R and R_0 diagonal,
-with one entry for all features and one for the bias. Given θ_0 the arms are independent, so nothing of size (Kd)² is needed: each
-arm keeps the inverse of A_a + R, and θ_0 follows from sums of d × d matrices (Lindley and Smith 1972). Ridges and noise are
-estimated from the data: the ridges by the fixed point of the evidence (MacKay 1992), the noise by the errors of predictions.
+Every arm's coefficients scatter around shared ones: θ_a = θ_0 + δ_a, δ_a ~ N(0, σ²R⁻¹), θ_0 ~ N(m,
+σ²R_0⁻¹), R and R_0 diagonal, with one entry for all features and one for the bias. Given θ_0 the
+arms are independent, so nothing of size (Kd)² is needed: each arm keeps the inverse of A_a + R, and
+θ_0 follows from sums of d × d matrices (Lindley and Smith 1972). Ridges and noise are estimated
+from the data: the ridges by the fixed point of the evidence (MacKay 1992), the noise by the errors
+of predictions.
 """
 
 from __future__ import annotations
@@ -32,20 +34,23 @@ THOROUGH_UNTIL = 300.0
 HELD, HELD_BIAS = 3.0, 2.0
 """Coefficients, and biases, that the first guess of a ridge counts for."""
 NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
-"""Observations that the first guess of the noise counts for, and over how many it is taken at most."""
+"""Observations that the first guess of the noise counts for, and over how many it is taken at
+most."""
 LEAST_NOISE = 1e-6
 """Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
 LEAST_EVIDENCE = 1e-9
 """Observations, and of a feature's mean square, below which nothing is known of the contexts."""
 FEATURES_WITHIN, BIAS_WITHIN = (1e-2, 1e5), (2e-2, 1e4)
-"""Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a feature."""
+"""Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a
+feature."""
 
 
 class Regression(Protocol):
     """One arm's part: its evidence and what is concluded from it."""
 
     def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
-        """Return Σ xxᵀ and Σ y·x, decayed, given the prior that the inverse and coefficients contain."""
+        """Return Σ xxᵀ and Σ y·x, decayed, given the prior that the inverse and coefficients
+        contain."""
         ...
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
@@ -62,7 +67,8 @@ class Guess:
         noise: variance of an observation around its expectation.
         features: σ² ÷ variance that all features of an arm together explain.
         bias: σ² ÷ variance of the arms' biases around the shared one.
-        absolute: whether the two are about variances as such, and not about what they are to the noise that is found.
+        absolute: whether the two are about variances as such, and not about what they are to the
+            noise that is found.
     """
 
     mean: float
@@ -82,7 +88,8 @@ COSTS = Guess(mean=0.0, deviation=1.5, noise=0.3, features=4.0, bias=1.0, absolu
 class Fitted(NamedTuple):
     """Posterior of all arms at given ridges, in units of σ.
 
-    `inverse` (A_a + R)⁻¹, shape (K, d, d); `pull` the same times R; `shared` covariance of θ_0, `mean` its mean; `theta` (K, d).
+    `inverse` (A_a + R)⁻¹, shape (K, d, d); `pull` the same times R; `shared` covariance of θ_0,
+    `mean` its mean; `theta` (K, d).
     """
 
     inverse: Matrix
@@ -116,8 +123,10 @@ class Pool:
     Attributes:
         name: of its piece; d: dimensions.
         mean: θ_0, shape (d,); center: mean context of the evidence.
-        ridge, bias_ridge, shared_ridge: of the features and the bias of δ_a, and of the features of θ_0, in observations.
-        noise: σ²; fourth: mean fourth power of what is left of an observation; noise_count: observations behind the two.
+        ridge, bias_ridge, shared_ridge: of the features and the bias of δ_a, and of the features of
+            θ_0, in observations.
+        noise: σ²; fourth: mean fourth power of what is left of an observation; noise_count:
+            observations behind the two.
         seen: observations so far; due_at: at how many of them the next estimate is made.
     """
 
@@ -145,15 +154,18 @@ class Pool:
 
     @property
     def deviation(self) -> float:
-        """The deviation of the observations that make up the noise: above σ where most of them are far tighter than the rest.
+        """The deviation of the observations that make up the noise: above σ where most of them are
+        far tighter than the rest.
 
-        Of normal observations the fourth moment is 3σ⁴; of a mixture √(fourth ÷ 3σ²) is about that of its widest part.
+        Of normal observations the fourth moment is 3σ⁴; of a mixture √(fourth ÷ 3σ²) is about that
+        of its widest part.
         """
         return math.sqrt(max(self.noise, self.fourth / (3.0 * self.noise)))
 
     @property
     def due(self) -> bool:
-        """Whether there is so much new evidence that scales and shared coefficients are to be estimated again."""
+        """Whether there is so much new evidence that scales and shared coefficients are to be
+        estimated again."""
         return self.seen >= self.due_at
 
     def resume(self, seen: int, deviations: Sequence[float]) -> None:
@@ -161,10 +173,14 @@ class Pool:
         self.seen = seen
         if seen and deviations:
             self.noise = max(float(np.mean(np.square(deviations))), LEAST_NOISE)
-            self.fourth, self.noise_count = 3.0 * self.noise**2, min(NOISE_HELD + seen, NOISE_MEMORY)
+            self.fourth, self.noise_count = (
+                3.0 * self.noise**2,
+                min(NOISE_HELD + seen, NOISE_MEMORY),
+            )
 
     def observe(self, residual: float, variance: float) -> None:
-        """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the noise."""
+        """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the
+        noise."""
         self.seen += 1
         self._journal.pieces.add(self.name)
         self.noise_count = min(self.noise_count + 1.0, NOISE_MEMORY)
@@ -174,13 +190,18 @@ class Pool:
         self.noise = noise if noise > LEAST_NOISE else LEAST_NOISE
 
     def estimate(self, regressions: Sequence[Regression], *, rescaled: bool = True) -> None:
-        """Estimate shared coefficients, and the scales too, from the evidence of all arms, and let each conclude. O(K·d³)."""
+        """Estimate shared coefficients, and the scales too, from the evidence of all arms, and let
+        each conclude. O(K·d³)."""
         ridges = self.ridges
         found = [regression.evidence(ridges, self.mean) for regression in regressions]
         self.conclude_from(regressions, found, rescaled=rescaled)
 
     def conclude_from(
-        self, regressions: Sequence[Regression], found: Sequence[tuple[Matrix, Vector]], *, rescaled: bool = True
+        self,
+        regressions: Sequence[Regression],
+        found: Sequence[tuple[Matrix, Vector]],
+        *,
+        rescaled: bool = True,
     ) -> None:
         """Estimate from this evidence of the arms, and let each conclude from all."""
         growth = min(GROWTH * max(1.0, (self.d / WIDE_FROM) ** 2), MOST_GROWTH)
@@ -216,7 +237,16 @@ class Pool:
         size = 2 * self.d + 8
         mean, center, scalars = np.split(floats(data, least=size, most=size), (self.d, 2 * self.d))
         self.mean, self.center = mean.copy(), center.copy()
-        self.ridge, self.bias_ridge, self.shared_ridge, self.noise, self.fourth, self.noise_count, seen, due_at = scalars.tolist()
+        (
+            self.ridge,
+            self.bias_ridge,
+            self.shared_ridge,
+            self.noise,
+            self.fourth,
+            self.noise_count,
+            seen,
+            due_at,
+        ) = scalars.tolist()
         self.seen, self.due_at = int(seen), int(due_at)
 
     def _fitted(self, A: Matrix, b: Matrix) -> Fitted:
@@ -226,11 +256,14 @@ class Pool:
         return fit(A, b, ridges=self.ridges, shared_ridges=shared_ridges, mean=mean)
 
     def _rescale(self, fitted: Fitted, K: int, square: float) -> None:
-        """Take one step to the ridges at which the evidence is largest: what is determined by data ÷ Σ coefficients²."""
+        """Take one step to the ridges at which the evidence is largest: what is determined by data
+        ÷ Σ coefficients²."""
         guess, noise, unit = self._guess, self.noise, (self.d - 1) * square
         own = fitted.theta - fitted.mean
         away = fitted.pull - np.eye(self.d)
-        variance = np.einsum("kii->ki", fitted.inverse) + np.einsum("kij,kij->ki", away @ fitted.shared, away)
+        variance = np.einsum("kii->ki", fitted.inverse) + np.einsum(
+            "kij,kij->ki", away @ fitted.shared, away
+        )
         known = np.maximum(1.0 - self.ridges * variance, 0.0).sum(0)
         squares = (own * own).sum(0) / noise
         low, high = FEATURES_WITHIN
@@ -238,7 +271,9 @@ class Pool:
         first = guess.features * unit * measured
         ridge = (known[:-1].sum() + HELD) / (squares[:-1].sum() + HELD / first)
         bias = (known[-1] + HELD_BIAS) / (squares[-1] + HELD_BIAS / (guess.bias * measured))
-        known_shared = np.maximum(1.0 - self.shared_ridge * np.diagonal(fitted.shared)[:-1], 0.0).sum()
+        known_shared = np.maximum(
+            1.0 - self.shared_ridge * np.diagonal(fitted.shared)[:-1], 0.0
+        ).sum()
         center = fitted.mean[:-1]
         shared = (known_shared + HELD) / (center.dot(center) / noise + HELD / first)
         self.ridge = float(min(max(ridge, low * unit), high * unit))
@@ -268,7 +303,8 @@ def _inverted(A: Matrix) -> Matrix:
 
 
 def _spread(A: Matrix, center: Vector) -> tuple[float, Vector]:
-    """Return the mean square of a feature over all that was observed, and the mean context; 1 and `center` before anything was."""
+    """Return the mean square of a feature over all that was observed, and the mean context; 1 and
+    `center` before anything was."""
     total = A.sum(0)
     count, features = float(total[-1, -1]), float(np.diagonal(total)[:-1].mean())
     if count < LEAST_EVIDENCE or features <= LEAST_EVIDENCE * count:

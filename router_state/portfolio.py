@@ -11,22 +11,33 @@ from router_state.state import RouterState
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
-    """Put `config` in force: new models join, missing ones retire, prices and budget change; what was learned stays.
+    """Put `config` in force: new models join, missing ones retire, prices and budget change; what
+    was learned stays.
 
     A model that comes back while its last requests are still remembered goes on with what it knew.
 
     Raises:
-        InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has changed.
+        InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
+            changed.
     """
     arms = state.arms
     if config.dimensions != arms.d:
         raise InvalidConfig(
-            f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare another router_id"
+            f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare "
+            "another router_id"
         )
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
-    # All of them before the first one joins: a prior that does not fit changes nothing, and none starts from another newcomer.
-    starts = {name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs) for name, model in joining.items()}
-    costs = {name: _cost_prior(model, arms.d) for name, model in joining.items() if model.cost_prior is not None}
+    # All of them before the first one joins: a prior that does not fit changes nothing, and none
+    # starts from another newcomer.
+    starts = {
+        name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs)
+        for name, model in joining.items()
+    }
+    costs = {
+        name: _cost_prior(model, arms.d)
+        for name, model in joining.items()
+        if model.cost_prior is not None
+    }
     for arm in arms:
         declared = config.models.get(arm.name)
         if declared is None:
@@ -39,7 +50,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             arms.reprice(arm, declared.price)
     for name, model in joining.items():
         A, b = starts[name]
-        arm = arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config))
+        arm = arms.add(
+            name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
+        )
         if name in costs:
             cost_priors.start(arm, costs[name])
         elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
@@ -58,15 +71,19 @@ def _cost_prior(model: ModelConfig, d: int) -> CostPrior:
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
-    """Return how often a joining model is called before its score decides: by default only if nothing is known of it."""
+    """Return how often a joining model is called before its score decides: by default only if
+    nothing is known of it."""
     if model.onboarding_pulls is not None:
         return model.onboarding_pulls
     return config.knobs.onboarding_pulls if model.prior is None else 0
 
 
 def drop_retired(state: RouterState, *, before: float) -> bool:
-    """Forget arms that retired before this time (seconds since the epoch); tell whether there were any."""
-    gone = [arm.name for arm in state.arms if arm.retired_at is not None and arm.retired_at < before]
+    """Forget arms that retired before this time (seconds since the epoch); tell whether there were
+    any."""
+    gone = [
+        arm.name for arm in state.arms if arm.retired_at is not None and arm.retired_at < before
+    ]
     for name in gone:
         state.arms.remove(name)
     return bool(gone)

@@ -10,8 +10,9 @@ from router_state.config import Price, Vector
 class Candidates(Struct, frozen=True, gc=False):
     """Every arm that was looked at; `excluded` says why an arm could not be chosen.
 
-    `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on: one list a decision is what
-    a busy router can afford. Decisions may share `penalty` and `excluded`: they are only read.
+    `terms` are mean, bonus and expected cost in dollars of the first arm, of the second, and so on:
+    one list a decision is what a busy router can afford. Decisions may share `penalty` and
+    `excluded`: they are only read.
     """
 
     models: tuple[str, ...]
@@ -47,7 +48,8 @@ class Bill(Struct, frozen=True, gc=False):
 
 
 class Label(Struct, frozen=True, gc=False):
-    """How good the answer was, and what of it the arm had forgotten when it was learned (`forgotten`, see Arms)."""
+    """How good the answer was, and what of it the arm had forgotten when it was learned
+    (`forgotten`, see Arms)."""
 
     reward: float
     source: str
@@ -59,8 +61,8 @@ class Label(Struct, frozen=True, gc=False):
 class Basis(Struct, frozen=True, gc=False):
     """What the state contained when it decided: with the events themselves, enough to decide again.
 
-    Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and the same two offsets when the
-    declaration in force had come in force.
+    Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and
+    the same two offsets when the declaration in force had come in force.
     """
 
     costs: int
@@ -71,10 +73,12 @@ class Basis(Struct, frozen=True, gc=False):
 
 
 class RequestRecord(Struct, gc=False):
-    """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where another store keeps the context.
+    """One decided request. `offset` is where in `pb.requests` it was read; `x` is None where
+    another store keeps the context.
 
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
-    `answered_by` is the model that was called where that was another one than the decided one; `price` is that model's then.
+    `answered_by` is the model that was called where that was another one than the decided one;
+    `price` is that model's then.
     """
 
     seq: int

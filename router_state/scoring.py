@@ -13,7 +13,8 @@ from router_state.stack import WIDE
 MIN_VARIANCE = 1e-12
 """Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
 MAX_NORM = 1e4
-"""Of a context: an embedding has norm 1, a whitened entry is about 1. Above it single precision loses what tells prompts apart."""
+"""Of a context: an embedding has norm 1, a whitened entry is about 1. Above it single precision
+loses what tells prompts apart."""
 MAX_STALE_STEPS = 1000
 """Steps of the clock that an idle arm may become uncertain by."""
 TIE = 1e-12
@@ -22,10 +23,11 @@ TIE = 1e-12
 
 # Plain tuples: on the hot path a class costs more than the sums that it holds.
 Projection = tuple[list[list[float]], list[float], list[float]]
-"""What the arms say of one context, by position: pairs [θᵀx, wᵀx], the variances xᵀÂ⁻¹x, not decayed, and the expected costs in
-dollars."""
+"""What the arms say of one context, by position: pairs [θᵀx, wᵀx], the variances xᵀÂ⁻¹x, not
+decayed, and the expected costs in dollars."""
 Weights = tuple[float, float, float]
-"""λ_t, and what a score weighs money with, in reward: the price on the logarithmic scale, and a dollar."""
+"""λ_t, and what a score weighs money with, in reward: the price on the logarithmic scale, and a
+dollar."""
 
 
 def project(arms: Arms, x: Vector) -> Projection:
@@ -54,34 +56,48 @@ def project(arms: Arms, x: Vector) -> Projection:
     if stack.prompt_costs:
         pairs = zip(arms.costs, means, strict=True)
         costs = [model.predict(deviation) * model.list_price for model, (_, deviation) in pairs]
-    # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of the variances either.
+    # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of
+    # the variances either.
     if not math.isfinite(sum(variances) + sum(costs)):
         raise NonFiniteInput("what an arm has learned is not finite")
     return means, variances, costs
 
 
 def check(x: Vector, d: int) -> None:
-    """Raise what is wrong with a context, see `project`. It is finite before the first product: one that overflows, or meets an
-    infinity, sets a flag that numpy reports as a warning."""
+    """Raise what is wrong with a context, see `project`. It is finite before the first product: one
+    that overflows, or meets an infinity, sets a flag that numpy reports as a warning."""
     if x.shape != (d,):
-        raise WrongContext(f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has {d} dimensions")
+        raise WrongContext(
+            f"the context has {x.shape[0] if x.ndim == 1 else x.shape} entries; the router has "
+            f"{d} dimensions"
+        )
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
     norm = math.hypot(*x.tolist())
     if not norm <= MAX_NORM:
         if not math.isfinite(norm):
             raise NonFiniteInput("the context holds a NaN or an infinity")
-        raise WrongContext(f"the features of the context have a norm of {norm:.3g}; {MAX_NORM:,.0f} is the limit")
+        raise WrongContext(
+            f"the features of the context have a norm of {norm:.3g}; {MAX_NORM:,.0f} is the limit"
+        )
 
 
 def score(
-    arms: Arms, seen: Projection, *, excluded: list[str | None], t: int, knobs: Knobs, weights: Weights
+    arms: Arms,
+    seen: Projection,
+    *,
+    excluded: list[str | None],
+    t: int,
+    knobs: Knobs,
+    weights: Weights,
 ) -> tuple[Candidates, int]:
-    """Return every arm's mean, bonus, penalty and expected cost, and the position of the best score, or -1 if there is a tie.
+    """Return every arm's mean, bonus, penalty and expected cost, and the position of the best
+    score, or -1 if there is a tie.
 
-    mean θᵀx (shifted while the arm is under suspicion); bonus α·√(v ÷ max(γ^dt, 1/V_max)), so that idle arms become uncertain again
-    (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward or last choice: one that awaits its rewards is not stale);
-    penalty per_log_price·c̃ + per_dollar·ê.
+    mean θᵀx (shifted while the arm is under suspicion); bonus α·√(v ÷ max(γ^dt, 1/V_max)), so that
+    idle arms become uncertain again (ParetoBandit Eq. 2 and 9; dt counts from the arm's last reward
+    or last choice: one that awaits its rewards is not stale); penalty per_log_price·c̃ +
+    per_dollar·ê.
     """
     means, variances, costs = seen
     _, per_log_price, per_dollar = weights
@@ -113,9 +129,15 @@ def score(
 
 
 def score_drawn(
-    arms: Arms, seen: Projection, *, drawn: list[float], excluded: list[str | None], weights: Weights
+    arms: Arms,
+    seen: Projection,
+    *,
+    drawn: list[float],
+    excluded: list[str | None],
+    weights: Weights,
 ) -> tuple[Candidates, int]:
-    """As `score`, where arms learn together: the bonus is what the draw in force adds to each mean, see `doubt`."""
+    """As `score`, where arms learn together: the bonus is what the draw in force adds to each mean,
+    see `doubt`."""
     means, _, costs = seen
     _, per_log_price, per_dollar = weights
     penalties = arms.penalties(per_log_price)

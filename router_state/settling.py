@@ -13,7 +13,8 @@ from router_state.state import RouterState
 
 
 def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
-    """Return what a bill's tokens are priced at: as at the decision, or what another model that was called costs now.
+    """Return what a bill's tokens are priced at: as at the decision, or what another model that was
+    called costs now.
 
     None if that is not in the portfolio. Of a request that has its bill, what that was priced at.
     """
@@ -23,7 +24,9 @@ def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | 
     return None if arm is None else arm.price
 
 
-def cost_of(price: Price | None, *, cost_usd: float | None, tokens: tuple[int, int] | None) -> float:
+def cost_of(
+    price: Price | None, *, cost_usd: float | None, tokens: tuple[int, int] | None
+) -> float:
     """Return a bill in dollars.
 
     Raises:
@@ -34,7 +37,9 @@ def cost_of(price: Price | None, *, cost_usd: float | None, tokens: tuple[int, i
         if tokens is None:
             raise CostOutOfRange("a bill needs cost_usd or token counts")
         if price is None:
-            raise UnpricedModel("tokens of a model that is not in the portfolio have no price: report dollars")
+            raise UnpricedModel(
+                "tokens of a model that is not in the portfolio have no price: report dollars"
+            )
         cost_usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
     return checked_cost(cost_usd)
 
@@ -49,7 +54,8 @@ def settle(
     price: Price | None,
     x: Vector | None,
 ) -> None:
-    """Book a request's bill, or a later revision of it, in place of what was charged for the request so far.
+    """Book a request's bill, or a later revision of it, in place of what was charged for the
+    request so far.
 
     Args:
         called: the model that was called; price: see `price_of`.
@@ -77,10 +83,13 @@ def settle(
     record.candidates = None
 
 
-def _learn(state: RouterState, model: str, price: Price, *, cost_usd: float, x: Vector | None) -> None:
+def _learn(
+    state: RouterState, model: str, price: Price, *, cost_usd: float, x: Vector | None
+) -> None:
     """Teach a model's arm a request's first bill."""
     arm, knobs = state.arms.find(model), state.config.knobs
-    # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another quantity.
+    # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another
+    # quantity.
     if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
         return
     ratio = cost_usd / list_price_of(price)
@@ -89,7 +98,9 @@ def _learn(state: RouterState, model: str, price: Price, *, cost_usd: float, x: 
         return
     budget = state.pacer.budget_usd
     budgets = 0.0 if budget is None else cost_usd / budget
-    rescaled = state.arms.learn_bill(arm, ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms)
+    rescaled = state.arms.learn_bill(
+        arm, ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms
+    )
     if rescaled is not None:
         state.journal.alerts.append(_alert(arm, rescaled, now=state.latest))
 
@@ -104,5 +115,10 @@ def _alert(arm: Arm, rescaled: Rescaled, *, now: float) -> Alert:
         size=rescaled.size,
         since=shift.since,
         observed_at=now,
-        evidence={"factor": factor, "cusum": shift.evidence, "limit": shift.limit, "bills": shift.count},
+        evidence={
+            "factor": factor,
+            "cusum": shift.evidence,
+            "limit": shift.limit,
+            "bills": shift.count,
+        },
     )

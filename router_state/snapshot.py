@@ -1,8 +1,9 @@
-"""The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large, never pickle.
+"""The state as bytes and back, equal to the bit: JSON for what is small, arrays for what is large,
+never pickle.
 
-A router is kept in pieces, so that an event writes only what it changed: its configuration, its `head` (counters, clock and the
-scalars of every arm), array pieces (two per arm, and blocks of the window) and one piece per request. Each begins with the version
-of its format and a checksum.
+A router is kept in pieces, so that an event writes only what it changed: its configuration, its
+`head` (counters, clock and the scalars of every arm), array pieces (two per arm, and blocks of the
+window) and one piece per request. Each begins with the version of its format and a checksum.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from router_state.state import RouterState
 from router_state.window import PIECES, Window
 
 COUNTERS = (
-    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd", "unmatched_cost_usd", "latest",
+    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd",
+    "unmatched_cost_usd", "latest",
     "unreachable",
 )  # fmt: skip
 
 RECORD_SCALARS = (
-    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t", "config_offset", "decided_at",
+    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t",
+    "config_offset", "decided_at",
     "offset",
 )  # fmt: skip
 
@@ -44,7 +47,11 @@ RECORD_SCALARS = (
 def pack_config(config: RouterConfig) -> bytes:
     """Return a configuration without the priors, which have done their work when it is in force."""
     models = {
-        name: [model.price.input_price_per_m, model.price.output_price_per_m, model.onboarding_pulls]
+        name: [
+            model.price.input_price_per_m,
+            model.price.output_price_per_m,
+            model.onboarding_pulls,
+        ]
         for name, model in config.models.items()
     }
     return frame(
@@ -69,12 +76,19 @@ def unpack_config(data: bytes) -> RouterConfig:
         body = loads(data)
         costs, rewards = body["applied"]
         return RouterConfig(
-            models={name: ModelConfig(Price(i, o), None, pulls) for name, (i, o, pulls) in body["models"].items()},
+            models={
+                name: ModelConfig(Price(i, o), None, pulls)
+                for name, (i, o, pulls) in body["models"].items()
+            },
             budget_usd_per_request=body["budget"],
             dimensions=body["dimensions"],
             profile=body["profile"],
-            # Knobs that this state does not have yet are its profile's; those that only a newer program has are left out.
-            knobs=knobs_for(body["profile"], {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__}),
+            # Knobs that this state does not have yet are its profile's; those that only a newer
+            # program has are left out.
+            knobs=knobs_for(
+                body["profile"],
+                {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__},
+            ),
             caps=tuple(Cap(**cap) for cap in body["caps"]),
             offset=body["offset"],
             applied=(costs, rewards),
@@ -95,7 +109,12 @@ def head_of(state: RouterState) -> dict[str, Any]:
         "forgotten": astuple(state.forgotten),
         "pacer": state.pacer.pack(),
         "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
-        "rng": [f"{rng['state']['state']:x}", f"{rng['state']['inc']:x}", rng["has_uint32"], rng["uinteger"]],
+        "rng": [
+            f"{rng['state']['state']:x}",
+            f"{rng['state']['inc']:x}",
+            rng["has_uint32"],
+            rng["uinteger"],
+        ],
         "names": arms.names,
         "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
         "arms": columns,
@@ -108,7 +127,8 @@ def unpack(piece: Callable[[str], bytes], open_commitments: Mapping[str, float])
 
     Args:
         piece: returns a piece by its name, b"" where there is none.
-        open_commitments: {request_id: decided_at} of requests whose bill is awaited, in order of their seq.
+        open_commitments: {request_id: decided_at} of requests whose bill is awaited, in order of
+            their seq.
 
     Raises:
         CorruptSnapshot: a piece is damaged, missing or of another version.
@@ -123,7 +143,9 @@ def unpack(piece: Callable[[str], bytes], open_commitments: Mapping[str, float])
 def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
     restore_counters(state, dict(zip(COUNTERS, body["counters"], strict=True)))
     restore_rng(state, body["rng"])
-    state.buckets = [Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)]
+    state.buckets = [
+        Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)
+    ]
     state.forgotten = Forgotten(*body["forgotten"])
     arms = state.arms
     scalars = zip(*body["arms"], strict=True)
@@ -163,16 +185,23 @@ def restore_rng(state: RouterState, packed: Sequence[Any]) -> None:
     }
 
 
-def _restore_pacer(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
+def _restore_pacer(
+    state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]
+) -> None:
     packed = body["pacer"]
-    window = restore_pacer(state, packed, unreachable=dict(zip(COUNTERS, body["counters"], strict=True))["unreachable"])
+    window = restore_pacer(
+        state, packed, unreachable=dict(zip(COUNTERS, body["counters"], strict=True))["unreachable"]
+    )
     if window is not None:
         for block, name in enumerate(window.pieces):
             window.unpack(block, body_of(piece(name)))
 
 
-def restore_pacer(state: RouterState, packed: Mapping[str, Any] | None, *, unreachable: bool) -> Window | None:
-    """Give a state the pacer that was packed; return its window, if it has one, whose contexts are still to be filled in."""
+def restore_pacer(
+    state: RouterState, packed: Mapping[str, Any] | None, *, unreachable: bool
+) -> Window | None:
+    """Give a state the pacer that was packed; return its window, if it has one, whose contexts are
+    still to be filled in."""
     state.journal.jumped = False
     budget = state.config.budget_usd_per_request
     if packed is None or budget is None:
@@ -194,7 +223,14 @@ def restore_pacer(state: RouterState, packed: Mapping[str, Any] | None, *, unrea
 def piece_names(state: RouterState) -> list[str]:
     """Return the names of all pieces that a router has, its requests apart."""
     arms = state.arms
-    names = [CONFIG, HEAD, DRAW, *(pool.name for pool in arms.pools), *arms.names, *(costs.name for costs in arms.costs)]
+    names = [
+        CONFIG,
+        HEAD,
+        DRAW,
+        *(pool.name for pool in arms.pools),
+        *arms.names,
+        *(costs.name for costs in arms.costs),
+    ]
     if isinstance(state.pacer, DualPacer):
         names += state.pacer.window.pieces
     return names
@@ -212,7 +248,10 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
         return pack_head(state)
     if name == CONFIG:
         return pack_config(state.config)
-    shared = {DRAW: state.arms.doubt.pack, **{pool.name: pool.pack for pool in state.arms.pools}}.get(name)
+    shared = {
+        DRAW: state.arms.doubt.pack,
+        **{pool.name: pool.pack for pool in state.arms.pools},
+    }.get(name)
     if shared is not None:
         return frame(shared())
     if name in PIECES:
@@ -255,11 +294,15 @@ class Outline(NamedTuple):
 
 
 def outline(request_id: str, data: bytes) -> Outline:
-    """Return what the books need of a packed request, without unpacking the rest. Raises CorruptSnapshot."""
+    """Return what the books need of a packed request, without unpacking the rest. Raises
+    CorruptSnapshot."""
     with reading("request"):
         fields = loads(data)
         bill, _, expired = fields[len(RECORD_SCALARS) + 2 : len(RECORD_SCALARS) + 5]
-        seq, decided_at = fields[RECORD_SCALARS.index("seq")], fields[RECORD_SCALARS.index("decided_at")]
+        seq, decided_at = (
+            fields[RECORD_SCALARS.index("seq")],
+            fields[RECORD_SCALARS.index("decided_at")],
+        )
         return Outline(request_id, seq, decided_at, bill is None and not expired)
 
 
@@ -273,7 +316,9 @@ def unpack_record(data: bytes) -> RequestRecord:
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
             x=None,
-            candidates=None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
+            candidates=None
+            if candidates is None
+            else Candidates(tuple(candidates[0]), *candidates[1:]),
             bill=None if bill is None else Bill(*bill),
             label=None if label is None else Label(*label),
             expired=expired,

@@ -8,19 +8,23 @@ from router_state.config import Matrix, Vector
 from router_state.work import Work
 
 WIDE = 64
-"""Dimensions from which on corrections of the inverse are collected; below it one outer product costs less (benchmarks.core)."""
+"""Dimensions from which on corrections of the inverse are collected; benchmarks.core times 26 and
+385."""
 TAILS = 8
 """Corrections that are collected: one product takes eight off at the price of one."""
 
 
 class Stack:
-    """Row k of every array belongs to the k-th arm, whose owners keep views of it; they are bound anew when rows come or go.
+    """Row k of every array belongs to the k-th arm, whose owners keep views of it; they are bound
+    anew when rows come or go.
 
     Attributes:
         d: dimensions.
-        rows: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, in row d + 1 the coefficients w of the cost model.
+        rows: shape (K, d + 2, d): A_hat⁻¹ in rows 0..d-1, θ in row d, in row d + 1 the coefficients
+            w of the cost model.
         flat: the same as one matrix, shape (K·(d + 2), d).
-        tails: shape (K, 8, d) from `WIDE` dimensions on, else (K, 0, d): rows v of which vvᵀ is still to be taken off A_hat⁻¹.
+        tails: shape (K, 8, d) from `WIDE` dimensions on, else (K, 0, d): rows v of which vvᵀ is
+            still to be taken off A_hat⁻¹.
         work: arrays that the hot path reuses.
         prompt_costs: whether any w is known to be other than 0.
     """
@@ -43,7 +47,8 @@ class Stack:
         self._use(np.delete(self.rows, k, axis=0), np.delete(self.tails, k, axis=0))
 
     def show_costs(self, k: int, w: Vector) -> None:
-        """Put the coefficients of the k-th arm's cost model, shape (d,), where scoring reads them."""
+        """Put the coefficients of the k-th arm's cost model, shape (d,), where scoring reads
+        them."""
         self.rows[k, self.d + 1] = w
         self.prompt_costs = True
 

@@ -19,7 +19,8 @@ from router_state.window import Window
 
 @dataclass(slots=True, kw_only=True)
 class RouterState(Books):
-    """One router's state, the books among it. Requests are remembered beside it, see `RequestRecord`.
+    """One router's state, the books among it. Requests are remembered beside it, see
+    `RequestRecord`.
 
     Attributes:
         config: the declaration in force.
@@ -65,7 +66,8 @@ class RouterState(Books):
         self.t += 1
 
     def put_in_force(self, config: RouterConfig) -> None:
-        """Replace the declaration, and start, keep or stop pacing. What is owed in dollars stays owed."""
+        """Replace the declaration, and start, keep or stop pacing. What is owed in dollars stays
+        owed."""
         self.config, budget = config, config.budget_usd_per_request
         self.journal.pieces.add(CONFIG)
         pacer, dual = self.pacer, config.knobs.dollar_dual
@@ -76,7 +78,13 @@ class RouterState(Books):
         else:
             if isinstance(pacer, DualPacer):
                 pacer.window.give_up()
-            self.pacer = Unpaced() if budget is None else self.new_dual_pacer(budget) if dual else EmaPacer(budget)
+            self.pacer = (
+                Unpaced()
+                if budget is None
+                else self.new_dual_pacer(budget)
+                if dual
+                else EmaPacer(budget)
+            )
 
     def new_dual_pacer(self, budget_usd: float) -> DualPacer:
         """Return a pacer without a history that reports to this state's journal."""

@@ -1,4 +1,5 @@
-"""What time and bounds do to a router: commitments whose bill never came, requests that are not remembered any longer."""
+"""What time and bounds do to a router: commitments whose bill never came, requests that are not
+remembered any longer."""
 
 from __future__ import annotations
 
@@ -11,15 +12,22 @@ from router_state.state import RouterState
 Records = MutableMapping[str, RequestRecord]
 
 LOOK_AT = 4
-"""How many old requests are looked at for each one that is to be forgotten early; never more than the limit."""
+"""How many old requests are looked at for each one that is to be forgotten early; never more than
+the limit."""
 
 
-def expire(state: RouterState, records: Records, *, now: float, limit: int) -> dict[str, RequestRecord]:
-    """Close the commitments that are due, the oldest first, at most `limit`; return their requests."""
+def expire(
+    state: RouterState, records: Records, *, now: float, limit: int
+) -> dict[str, RequestRecord]:
+    """Close the commitments that are due, the oldest first, at most `limit`; return their
+    requests."""
     opened = state.open_commitments
     until = now - state.config.knobs.commitment_ttl_seconds
     # The clock may have stepped back between two decisions: all are looked at, and age decides.
-    due = sorted((request_id for request_id, decided_at in opened.items() if decided_at <= until), key=opened.__getitem__)[:limit]
+    due = sorted(
+        (request_id for request_id, decided_at in opened.items() if decided_at <= until),
+        key=opened.__getitem__,
+    )[:limit]
     expired = {request_id: records[request_id] for request_id in due}
     for request_id, record in expired.items():
         state.expire(request_id, record)
@@ -28,7 +36,8 @@ def expire(state: RouterState, records: Records, *, now: float, limit: int) -> d
 
 
 def forget(state: RouterState, records: Records, *, before: float, limit: int) -> list[str]:
-    """Forget requests from the first decided on, up to one that was not decided before this time; return which."""
+    """Forget requests from the first decided on, up to one that was not decided before this time;
+    return which."""
     due = {}
     for request_id in islice(records, limit):
         record = records[request_id]
@@ -39,12 +48,20 @@ def forget(state: RouterState, records: Records, *, before: float, limit: int) -
 
 
 def forget_early(state: RouterState, records: Records, *, keep: int, limit: int) -> list[str]:
-    """Forget requests beyond `keep`, at most `limit`: among the oldest the finished ones, then the billed ones; return which."""
+    """Forget requests beyond `keep`, at most `limit`: among the oldest the finished ones, then the
+    billed ones; return which."""
     excess = min(len(records) - keep, limit)
     if excess <= 0:
         return []
-    oldest = ((request_id, records[request_id]) for request_id in islice(records, min(LOOK_AT * excess, limit)))
-    closed = [(request_id, record) for request_id, record in oldest if request_id not in state.open_commitments]
+    oldest = (
+        (request_id, records[request_id])
+        for request_id in islice(records, min(LOOK_AT * excess, limit))
+    )
+    closed = [
+        (request_id, record)
+        for request_id, record in oldest
+        if request_id not in state.open_commitments
+    ]
     closed.sort(key=lambda item: item[1].bill is None or item[1].label is None)
     return _drop(state, records, dict(closed[:excess]))
 

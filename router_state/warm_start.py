@@ -18,9 +18,11 @@ def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
 
 
 def from_offline(A: Matrix, b: Vector, *, n_eff: float, ridge: float) -> tuple[Matrix, Vector]:
-    """Scale offline statistics to `n_eff` observations and keep their mean: A = sA + ridge·I, b = sb + ridge·θ.
+    """Scale offline statistics to `n_eff` observations and keep their mean: A = sA + ridge·I, b =
+    sb + ridge·θ.
 
-    ParetoBandit Eq. 10–12; s = n_eff ÷ A[d, d], the bias entry that counts the offline observations.
+    ParetoBandit Eq. 10–12; s = n_eff ÷ A[d, d], the bias entry that counts the offline
+    observations.
 
     Raises:
         InvalidConfig: not symmetric, not positive definite or not finite.
@@ -39,15 +41,19 @@ def from_offline(A: Matrix, b: Vector, *, n_eff: float, ridge: float) -> tuple[M
     return scale * A + ridge * np.eye(len(b)), scale * b + ridge * theta
 
 
-def from_guess(d: int, expected_reward: float, *, n_eff: float, ridge: float) -> tuple[Matrix, Vector]:
-    """Return `n_eff` isotropic pseudo-observations of a model that earns `expected_reward` whatever the prompt (paper, 3.4)."""
+def from_guess(
+    d: int, expected_reward: float, *, n_eff: float, ridge: float
+) -> tuple[Matrix, Vector]:
+    """Return `n_eff` isotropic pseudo-observations of a model that earns `expected_reward` whatever
+    the prompt (paper, 3.4)."""
     b = np.zeros(d)
     b[-1] = expected_reward * (n_eff + ridge)
     return (n_eff + ridge) * np.eye(d), b
 
 
 def typical(arms: Arms) -> Vector:
-    """Return the mean coefficients of the arms that take traffic and have been met, shape (d,); zeros if there are none."""
+    """Return the mean coefficients of the arms that take traffic and have been met, shape (d,);
+    zeros if there are none."""
     met = [arm.belief.theta for arm in arms.taking if arm.pulls_left == 0]
     mean: Vector = np.mean(met, axis=0) if met else np.zeros(arms.d)
     return mean
@@ -57,7 +63,8 @@ def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Ma
     """Return A (d, d) and b (d,) with which an arm starts under this prior.
 
     Raises:
-        InvalidConfig: the prior has another dimension, or names a model that the portfolio does not have.
+        InvalidConfig: the prior has another dimension, or names a model that the portfolio does not
+            have.
     """
     if knobs.shared_learning:
         A, b = _offered(prior, arms=arms, knobs=knobs)
@@ -81,7 +88,10 @@ def _offered(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, 
         return from_offline(A, A @ known.belief.theta, n_eff=n_eff, ridge=ridge)
     if prior.A is not None and prior.b is not None:
         if prior.A.shape != (d, d) or prior.b.shape != (d,):
-            raise InvalidConfig(f"a prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} dimensions")
+            raise InvalidConfig(
+                f"a prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} "
+                "dimensions"
+            )
         return from_offline(prior.A, prior.b, n_eff=n_eff, ridge=ridge)
     guess = DEFAULT_GUESS if prior.expected_reward is None else prior.expected_reward
     return from_guess(d, guess, n_eff=n_eff, ridge=ridge)

@@ -13,14 +13,15 @@ from router_state.errors import CorruptSnapshot, NonFiniteInput
 from router_state.journal import Journal
 
 LENGTH = 128
-"""Contexts that λ_t is solved over (benchmarks.frontier: 64 paces worse, 256 follows later)."""
+"""Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/algorithm.md)."""
 BLOCK = 8
 """Contexts of one piece: what eight decisions write."""
 CLOSED_SCORE, CLOSED_COST = -1e6, 1e6
 """Of an arm that can't be chosen: no reward is worth it, no price makes it cheap."""
 PRICE_SPREAD = 0.1
-"""Share of λ_t within which every request has a price of its own: where all prompts are alike the winners of two prices mix, in the
-share that meets the budget, instead of one being called until the next solution (benchmarks.elsewhere, tasks)."""
+"""Share of λ_t within which every request has a price of its own: where all prompts are alike the
+winners of two prices mix, in the share that meets the budget, instead of one being called until the
+next solution (benchmarks.elsewhere, tasks)."""
 GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, fill every stretch of requests evenly (Weyl 1916)."""
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
@@ -29,7 +30,8 @@ PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
 
 
 class Window:
-    """A ring of the last 128 contexts, in single precision; scores and expected costs are computed anew whenever they are needed.
+    """A ring of the last 128 contexts, in single precision; scores and expected costs are computed
+    anew whenever they are needed.
 
     Attributes:
         contexts: shape (128, d).
@@ -74,21 +76,25 @@ class Window:
         return PRICES.item(self.next - 1)
 
     def candidates(self, arms: Arms) -> tuple[Matrix, Matrix]:
-        """Return scores, and expected costs in dollars by each request's price, of every arm for every context, shape (size, K).
+        """Return scores, and expected costs in dollars by each request's price, of every arm for
+        every context, shape (size, K).
 
         All as it is known now.
 
-        An arm that a request could not be given to can't win there; where all that it could be given to are gone, any may.
+        An arm that a request could not be given to can't win there; where all that it could be
+        given to are gone, any may.
         """
         d, n, K = arms.d, self.size, len(arms)
-        # Whether values are finite is looked at, not what flags the processor has: kernels of a BLAS set them for lanes of a
-        # register that no result comes from.
+        # Whether values are finite is looked at, not what flags the processor has: kernels of a
+        # BLAS set them for lanes of a register that no result comes from.
         with np.errstate(all="ignore"):
             coefficients = arms.stack.rows[:, d:].astype(np.float32)
             coefficients[:, 0] += arms.doubt.offsets
             both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
         if not np.isfinite(both).all():
-            raise NonFiniteInput("a context of the window, or what an arm has learned, is not finite")
+            raise NonFiniteInput(
+                "a context of the window, or what an arm has learned, is not finite"
+            )
         scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
@@ -112,7 +118,11 @@ class Window:
     def pack(self, block: int) -> bytes:
         """Return eight contexts and what their requests were limited to."""
         start = block * BLOCK
-        limited = {str(i): sorted(self.limited[start + i]) for i in range(BLOCK) if start + i in self.limited}
+        limited = {
+            str(i): sorted(self.limited[start + i])
+            for i in range(BLOCK)
+            if start + i in self.limited
+        }
         contexts = self.contexts[start : start + BLOCK].astype("<f4", copy=False).tobytes()
         return contexts + (orjson.dumps(limited) if limited else b"")
 

@@ -26,7 +26,8 @@ class Correction:
         self._scale = np.empty(())
 
     def take_off(self, block: Matrix, s: float) -> None:
-        """Take yuᵀ/s off the block; y is used up. Only products of one vector with itself: what is symmetric stays exactly so."""
+        """Take yuᵀ/s off the block; y is used up. Only products of one vector with itself: what is
+        symmetric stays exactly so."""
         self._scale[()] = 1.0 / math.sqrt(s)
         np.multiply(self.y, self._scale, self.y)
         self._column.dot(self._row, self.outer)
@@ -34,7 +35,8 @@ class Correction:
 
 
 class Work:
-    """Arrays that the hot path writes into instead of making new ones, with the views that it needs of them."""
+    """Arrays that the hot path writes into instead of making new ones, with the views that it needs
+    of them."""
 
     __slots__ = ("arm", "cost", "grid", "half", "rows", "squares", "tail", "x", "x_row")
 
