@@ -33,6 +33,11 @@ class Gateway:
         authorized = {"Authorization": f"Bearer {KEY}"}
         return httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=authorized, timeout=PATIENCE, **options)
 
+    async def declare(self, router_id: str) -> None:
+        """Declare a router, and wait until it is in force: a request waits half a second for it, a busy machine may take longer."""
+        await self.service.send("routers", router(router_id))
+        await self.service.until(lambda: self.service.lambda_of(router_id), f"router {router_id}")
+
     async def settled(self, router_id: str, **wanted: float) -> dict[str, Any]:
         """Wait until a router's books say this."""
         await self.service.until(lambda: wanted.items() <= self.service.lambda_of(router_id).items(), f"{wanted}")
@@ -69,7 +74,7 @@ async def _until_ready(client: httpx.AsyncClient, process: Worker) -> None:
 
 
 async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("full"))
+    await gateway.declare("full")
     async with gateway.client() as client:
         home = "/v1/routers/full"
         decision = (await client.post(f"{home}/decisions", json={"context": CONTEXT, "session_id": "s-1"})).json()
@@ -93,7 +98,7 @@ async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
 
 
 async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("before"))
+    await gateway.declare("before")
     await gateway.service.send("requests", {"router_id": "before", "request_id": "a/b ä", "context": CONTEXT})
     await gateway.service.until(lambda: gateway.service.route("a/b ä"), "a decision")
     (port,) = free_ports(1)
@@ -111,7 +116,7 @@ async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gatew
 
 
 async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("foreign"))
+    await gateway.declare("foreign")
     async with gateway.client() as client:
         await client.post("/v1/routers/foreign/decisions", json={"context": CONTEXT, "request_id": "r"})
         logged = {"call_type": "acompletion", "status": "success", "litellm_call_id": "r", "response_cost": 0.003}
@@ -129,7 +134,7 @@ async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> Non
 
 
 async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("strict"))
+    await gateway.declare("strict")
     async with gateway.client() as client:
         refused = await client.post("/v1/routers/strict/decisions", json={"context": CONTEXT, "max_price_per_1k": 0})
         assert (refused.status_code, refused.json()["reason"]) == (422, "no_affordable_model")
@@ -142,8 +147,7 @@ async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:
 
 
 async def test_a_frozen_worker_is_a_timeout_and_the_decision_comes_late(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("frozen"))
-    await gateway.service.until(lambda: gateway.service.lambda_of("frozen"), "the router")
+    await gateway.declare("frozen")
     body = {"context": CONTEXT, "request_id": "r"}
     async with gateway.client() as client:
         gateway.service.workers[-1].freeze()
@@ -162,7 +166,7 @@ async def test_a_frozen_worker_is_a_timeout_and_the_decision_comes_late(gateway:
 
 
 async def test_a_thousand_clients_are_served_beside_hostile_ones(gateway: Gateway) -> None:
-    await gateway.service.send("routers", router("crowd"))
+    await gateway.declare("crowd")
     hostile = asyncio.gather(*(_hostile(gateway.port, number) for number in range(60)))
     home, authorized = f"http://127.0.0.1:{gateway.port}/v1/routers/crowd", {"Authorization": f"Bearer {KEY}"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000), headers=authorized) as client:
