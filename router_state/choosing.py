@@ -29,11 +29,23 @@ PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
 
 
 class Choice(NamedTuple):
-    """The arm to call, why, and the probability with which it was drawn."""
+    """The arm to call and why.
+
+    Several ways lead to an arm; its propensity is the sum over them, whichever it came by: `aside`
+    by pulls, probes and epsilon; `by_score` is the probability that the score decided, `share` that
+    it decided for this arm.
+    """
 
     k: int
     reason: str
-    propensity: float
+    aside: float = 0.0
+    by_score: float = 1.0
+    share: float = 1.0
+
+    @property
+    def propensity(self) -> float:
+        """The probability with which this arm was to be called."""
+        return min(self.aside + self.by_score * self.share, 1.0)
 
 
 class Explored(NamedTuple):
@@ -69,7 +81,7 @@ def choose(
     if arms.onboarding and not knobs.paced_onboarding:
         for k, arm in enumerate(arms):
             if arm.pulls_left > 0 and candidates.excluded[k] in (None, "ceiling"):
-                return Choice(k, "onboarding", 1.0)
+                return Choice(k, "onboarding")
     eligible = [k for k, why in enumerate(candidates.excluded) if why is None]
     scores = [candidates.score(k) for k in eligible]
     best = max(scores)
@@ -91,10 +103,9 @@ def choose(
         k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
     elif epsilon <= 0.0 and arms[k].pulls_left > 0:
         reason = "onboarding"
-    greedy = (1.0 - epsilon) / len(tied) if k in tied else 0.0
-    # Several ways lead to an arm; its propensity is the sum over them, whichever it came by.
-    propensity = explored.chances.get(k, 0.0) + explored.passed * (greedy + epsilon / len(eligible))
-    return Choice(k, reason, min(propensity, 1.0))
+    aside = explored.chances.get(k, 0.0) + explored.passed * epsilon / len(eligible)
+    share = 1.0 / len(tied) if k in tied else 0.0
+    return Choice(k, reason, aside, explored.passed * (1.0 - epsilon), share)
 
 
 def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:

@@ -58,13 +58,14 @@ def decide(
         candidates, k = scoring.score(
             arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights
         )
-    reason, propensity = "ucb", 1.0
+    chosen = choosing.Choice(k, "ucb")
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
-        k, reason, propensity = choosing.choose(
+        chosen = choosing.choose(
             arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance()
         )
-    if knobs.shared_learning and reason == "ucb":
-        propensity *= choosing.drawn(arms, seen, candidates, k)
+    if knobs.shared_learning:
+        chosen = chosen._replace(share=choosing.drawn(arms, seen, candidates, chosen.k))
+    k, reason, propensity = chosen.k, chosen.reason, chosen.propensity
     if forced is not None and reason == "ucb":
         reason = forced
     config = state.config

@@ -41,3 +41,18 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
         assert count / DRAWS == pytest.approx(logged[k], abs=5.0 * deviation + 1e-12)
     if epsilon > 0.0:
         assert len(drawn) == 3
+
+
+def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None:
+    rng = np.random.default_rng(1)
+    models = {name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 3), strict=True)}
+    config = RouterConfig(models, None, 3, "live", knobs_for("live", {"epsilon": 0.3}))
+    engine = Engine.start(config)
+    weights = np.zeros((1500, 3))
+    for i in range(len(weights)):
+        x = np.array([*rng.normal(size=2), 1.0])
+        record = engine.decide(str(i), x, now=float(i))
+        k = "abc".index(record.model)
+        engine.learn(str(i), reward=float(rng.random() < 0.5 + 0.02 * k))
+        weights[i, k] = 1.0 / record.propensity
+    assert weights.mean(0).mean() == pytest.approx(1.0, abs=0.06)
