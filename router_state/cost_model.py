@@ -142,6 +142,7 @@ class CostModel:
         self.decay, self.watch = 1.0, Watch(sigma=FIRST_SIGMA)
         self.ratio, self.bills = (0.0, 0.0) if self.free else (self._guess(), 1.0)
         self.smear, self.smeared = 0.0 if self.free else 1.0, SMEARED_FIRST
+        self._show()
         self._moved()
 
     def _guess(self) -> float:

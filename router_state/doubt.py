@@ -63,6 +63,7 @@ class Doubt:
 
     def resize(self, K: int) -> None:
         """Start anew, as arms have come or gone."""
+        self._journal.pieces.add(PIECE)
         self.offsets, self.levels, self.left = np.zeros((K, self.offsets.shape[1])), [0.0] * K, 0
 
     def renew(
@@ -79,6 +80,7 @@ class Doubt:
         Args:
             noise: σ², of which the inverses are multiples.
         """
+        self._journal.pieces.add(PIECE)  # it counts the decisions that it serves
         if self.left > 0 and self.drawn > ALONE:
             self.left -= 1
             return
@@ -97,7 +99,6 @@ class Doubt:
         offsets *= FEATURES
         offsets[:, -1] += (LEVEL - FEATURES) * level
         self.offsets = offsets
-        self._journal.pieces.add(PIECE)
         self._journal.jumped = True
 
     def of(self, x: Vector) -> list[float]:
