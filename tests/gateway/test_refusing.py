@@ -41,7 +41,7 @@ def reason(answer: httpx.Response) -> str:
     return str(body["reason"])
 
 
-@pytest.mark.parametrize("key", ["", "Bearer x", f"Bearer {KEY}x", f"Basic {KEY}"])
+@pytest.mark.parametrize("key", ["", "Bearer x", f"Bearer {KEY}x", f"Basic {KEY}"], ids=["none", "short", "long", "scheme"])
 async def test_without_a_valid_key_nothing_is_answered(calls: httpx.AsyncClient, key: str) -> None:
     for method, path in (("POST", DECISIONS), ("POST", COSTS), ("GET", "/v1/routers/acme.chat"), ("GET", f"{DECISIONS}/r")):
         answer = await calls.request(method, path, headers={"Authorization": key})
