@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Array
+from benchmarks.elsewhere.measures import KINDS
 
 Result = dict[str, Any]
 HOME = {2.3e-4: (0.857, 0.871), 3.0e-4: (0.871, 0.889), 6.62e-4: (0.914, 0.919), 1.87e-3: (0.921, 0.926), 5.3e-3: (0.926, 0.931)}
@@ -170,7 +171,7 @@ def _alarms(kind: str, played: list[Result]) -> list[Verdict]:
     """Judge the false alarms of each kind per 5,000 requests where nothing drifts, each budget by itself."""
     calm = [r for r in played if r["stationary"]]
     found = []
-    for signal in ("reward", "cost", "other"):
+    for signal in KINDS:
         rates: list[float] = []
         for budget in {r["facts"].get("budget") for r in calm}:
             mine = [r for r in calm if r["facts"].get("budget") == budget]

@@ -12,7 +12,7 @@ from benchmarks.elsewhere.world import World
 
 Measured = dict[str, Any]
 WINDOW, BEFORE = 1000, 300
-KINDS = ("reward", "cost", "other")
+KINDS = ("reward", "cost", "budget")
 
 
 def measured(world: World, trace: Trace) -> Measured:
@@ -22,7 +22,10 @@ def measured(world: World, trace: Trace) -> Measured:
     ratio = trace.cost / world.budget
     alarms = dict.fromkeys(KINDS, 0)
     for _, alert in trace.alerts:
-        alarms[(alert.signal or "other") if alert.kind == "drift" else "other"] += 1
+        if alert.kind == "drift" and alert.signal is not None:
+            alarms[alert.signal] += 1
+        elif alert.kind == "budget_unreachable":
+            alarms["budget"] += 1  # the other kinds follow from one of these, or are no matter of chance
     most, least = windows(ratio)
     return {
         "phases": {name: (float(ratio[p].mean()), float(quality[p].mean())) for name, p in world.phases.items()},
