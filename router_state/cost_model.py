@@ -151,12 +151,19 @@ class CostModel:
     def bind(self, stack: Stack, k: int) -> None:
         """Show the coefficients in row k of the stack from now on."""
         self._stack, self._k, self._work = stack, k, stack.work
-        self._show()
+        if self.w.any():
+            self._show()
 
     def reprice(self, price: Price) -> None:
         """Put a list price in force; what bills say of the tokens per request stays."""
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
         self._moved()
+
+    def guess(self, ratio: float) -> None:
+        """Start from another first guess."""
+        if not self.free:
+            self.ratio = ratio
+            self._moved()
 
     def expect(self, cost_usd: float, *, bills: float = EXPECTED_COUNTS) -> None:
         """Start from a known mean cost instead of the first guess; it counts for 20 bills."""

@@ -9,6 +9,10 @@ from router_state.config import CostPrior, ModelConfig, RouterConfig
 from router_state.errors import InvalidConfig
 from router_state.state import RouterState
 
+MEAN_GUESS = 3.0
+"""Thousands of tokens per request before the first bill, where only mean costs are learned:
+rather too many than too few."""
+
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     """Put `config` in force: new models join, missing ones retire, prices and budget change; what
@@ -53,6 +57,8 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arm = arms.add(
             name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
         )
+        if not (config.knobs.dollar_dual or config.knobs.commit_and_settle):
+            arm.costs.guess(MEAN_GUESS)
         if name in costs:
             cost_priors.start(arm, costs[name])
         elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:

@@ -31,6 +31,8 @@ class Stack:
 
     __slots__ = ("d", "flat", "prompt_costs", "rows", "tails", "work")
 
+    prompt_costs: bool
+
     def __init__(self, d: int, K: int = 0) -> None:
         self.d = d
         self._use(np.zeros((K, d + 2, d)), np.zeros((K, TAILS if d >= WIDE else 0, d)))
@@ -50,7 +52,8 @@ class Stack:
         """Put the coefficients of the k-th arm's cost model, shape (d,), where scoring reads
         them."""
         self.rows[k, self.d + 1] = w
-        self.prompt_costs = True
+        if not self.prompt_costs:
+            self.prompt_costs = bool(w.any())
 
     def _use(self, rows: Matrix, tails: Matrix) -> None:
         self.rows, self.tails = rows, tails

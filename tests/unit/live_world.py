@@ -58,6 +58,11 @@ class World:
     reasons: list[str] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 
+    @property
+    def news(self) -> list[Alert]:
+        """Return the alerts, but for those about newcomers that the budget has no place for."""
+        return [alert for alert in self.alerts if alert.kind != "newcomer_unaffordable"]
+
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
 

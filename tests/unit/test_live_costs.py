@@ -56,7 +56,7 @@ def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(fa
     before = w.engine.state.arms[1].costs.ratio
     w.factor = lambda model: factor if model == "middle" else 1.0
     w.play(300)
-    alert = next(a for a in w.alerts if a.signal == "cost")
+    alert = next(a for a in w.news if a.signal == "cost")
     assert (alert.kind, alert.model, alert.direction) == ("drift", "middle", "up" if factor > 1.0 else "down")
     assert alert.evidence["factor"] == pytest.approx(factor, rel=0.5)
     assert alert.since >= 1000.0
@@ -75,7 +75,7 @@ def test_spend_is_back_at_the_budget_after_a_silent_rise() -> None:
 def test_nothing_is_found_where_nothing_changed() -> None:
     w = world(seed=5)
     w.play(4000)
-    assert w.alerts == []
+    assert w.news == []
 
 
 def test_a_price_of_zero_is_free_until_bills_say_otherwise() -> None:

@@ -58,8 +58,8 @@ def test_a_model_that_falls_is_left_and_one_that_recovers_is_taken_back() -> Non
     w.quality = lambda _, mean: mean
     w.play(600)
     assert w.chosen[-300:].count("middle") / 300 == pytest.approx(share, abs=0.15)
-    assert [(a.kind, a.model, a.signal) for a in w.alerts] == [("drift", "middle", "reward"), ("recovered", "middle", "reward")]
-    assert w.alerts[0].direction == "down" and w.alerts[0].size == pytest.approx(0.6, abs=0.15)
+    assert [(a.kind, a.model, a.signal) for a in w.news] == [("drift", "middle", "reward"), ("recovered", "middle", "reward")]
+    assert w.news[0].direction == "down" and w.news[0].size == pytest.approx(0.6, abs=0.15)
     assert "probe" in w.reasons
 
 
@@ -79,7 +79,7 @@ def test_one_failure_is_one_alarm_and_one_recovery_though_a_hundred_rewards_are_
     play(600)
     w.quality = lambda _, mean: mean
     play(800)
-    assert [(a.kind, a.model) for a in w.alerts] == [("drift", "middle"), ("recovered", "middle")]
+    assert [(a.kind, a.model) for a in w.news] == [("drift", "middle"), ("recovered", "middle")]
 
 
 def test_some_good_answers_of_a_failed_model_do_not_end_the_suspicion() -> None:
@@ -88,7 +88,7 @@ def test_some_good_answers_of_a_failed_model_do_not_end_the_suspicion() -> None:
     luck = np.random.default_rng(3)
     w.quality = lambda model, mean: 0.2 if model == "middle" and luck.random() < 0.8 else mean
     w.play(600)
-    assert [(a.kind, a.model) for a in w.alerts] == [("drift", "middle")]
+    assert [(a.kind, a.model) for a in w.news] == [("drift", "middle")]
     assert w.chosen[-300:].count("middle") < 0.15 * 300
 
 
@@ -170,7 +170,7 @@ def test_a_probe_of_a_dear_model_is_rarer_than_of_a_cheap_one() -> None:
 def test_an_arm_that_is_hardly_known_raises_no_alarm() -> None:
     w = world(None, cold=("cheap", "middle", "dear"))
     w.play(400)
-    assert w.alerts == []
+    assert w.news == []
 
 
 def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> None:
@@ -192,4 +192,4 @@ def test_without_alarms_nothing_is_suspected() -> None:
     w = World(Engine.start(declaration(drift_alarms=False)))
     w.play(500)
     fallen(w, 0.1).play(300)
-    assert w.alerts == [] and not w.engine.state.arms.suspect
+    assert w.news == [] and not w.engine.state.arms.suspect

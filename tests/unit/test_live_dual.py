@@ -172,7 +172,7 @@ def test_without_a_budget_dollars_have_no_price() -> None:
 def test_a_budget_below_the_cheapest_model_is_an_alert_once_and_routes_to_the_cheapest() -> None:
     w = world(1e-6)
     w.play(400)
-    assert [alert.kind for alert in w.alerts] == ["budget_unreachable"]
+    assert [alert.kind for alert in w.news] == ["budget_unreachable"]
     assert set(w.chosen[10:]) == {"cheap"}
     assert dual(w).lambda_t == UNREACHABLE
 
