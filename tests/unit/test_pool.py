@@ -1,0 +1,130 @@
+"""What arms share: equal to the joint regression, scales that are found again, and worlds that say nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router_state import export, invariants
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
+from router_state.doubt import LEAST_PROPENSITY, probability
+from router_state.engine import Engine
+from router_state.pool import fit
+
+Array = npt.NDArray[np.float64]
+
+
+def sums(K: int, d: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return Σ xxᵀ and Σ y·x of K arms that have seen n contexts each."""
+    X = rng.standard_normal((K, n, d))
+    X[..., -1] = 1.0
+    y = rng.standard_normal((K, n))
+    return np.einsum("kni,knj->kij", X, X), np.einsum("kni,kn->ki", X, y)
+
+
+@given(K=st.integers(1, 4), d=st.integers(2, 5), n=st.integers(0, 20), seed=st.integers(0, 99))
+def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, b = sums(K, d, n, rng)
+    own, shared, mean = rng.uniform(0.5, 9.0, d), rng.uniform(0.5, 9.0, d), rng.standard_normal(d)
+    found = fit(A, b, ridges=own, shared_ridges=shared, mean=mean)
+    # Coefficients (θ_0, δ_1 … δ_K): every observation of arm a is one of θ_0 + δ_a.
+    precision, response = np.zeros(((K + 1) * d,) * 2), np.zeros((K + 1) * d)
+    precision[:d, :d], response[:d] = np.diag(shared), shared * mean
+    for k in range(K):
+        at = slice((k + 1) * d, (k + 2) * d)
+        precision[:d, :d] += A[k]
+        precision[:d, at] = precision[at, :d] = A[k]
+        precision[at, at] = A[k] + np.diag(own)
+        response[:d] += b[k]
+        response[at] = b[k]
+    joint, covariance = np.linalg.solve(precision, response), np.linalg.inv(precision)
+    assert found.mean == pytest.approx(joint[:d], abs=1e-8)
+    assert found.theta == pytest.approx(joint[:d] + joint[d:].reshape(K, d), abs=1e-8)
+    assert found.shared == pytest.approx(covariance[:d, :d], abs=1e-8)
+
+
+def started(K: int, d: int, *, budget: float | None = None) -> Engine:
+    """Return a router of K models of which nothing is known."""
+    models = {f"m{k}": ModelConfig(Price(1.0 + k, 1.0 + k)) for k in range(K)}
+    return Engine.start(RouterConfig(models, budget, d, "live", knobs_for("live")))
+
+
+def taught(engine: Engine, n: int, rewards: Array, contexts: Array) -> Engine:
+    """Let a router decide n requests, and learn what its choices earn: rewards (n, K)."""
+    for i in range(n):
+        record = engine.decide(str(i), contexts[i], now=float(i))
+        engine.settle(str(i), cost_usd=0.5 * record.price.per_1k)
+        engine.learn(str(i), reward=float(rewards[i, int(record.model[1:])]))
+    return engine
+
+
+def contexts(n: int, d: int, rng: np.random.Generator) -> Array:
+    X = rng.standard_normal((n, d))
+    X[:, -1] = 1.0
+    return X
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.2])
+def test_the_noise_that_was_drawn_is_found(noise: float) -> None:
+    rng = np.random.default_rng(3)
+    X = contexts(800, 8, rng)
+    rewards = np.clip([0.5, 0.55] + noise * rng.standard_normal((800, 2)), 0.0, 1.0)
+    pool = taught(started(2, 8), 800, rewards, X).state.arms.rewards
+    assert pool.noise**0.5 == pytest.approx(noise, rel=0.1)
+
+
+def test_differences_between_models_that_are_there_lower_the_ridge() -> None:
+    rng = np.random.default_rng(4)
+    X = contexts(800, 8, rng)
+    slopes = 0.08 * rng.standard_normal((8, 3))
+    noise = 0.05 * rng.standard_normal((800, 3))
+    alike = taught(started(3, 8), 800, np.clip(0.5 + noise, 0.0, 1.0), X)
+    apart = taught(started(3, 8), 800, np.clip(0.5 + X @ slopes + noise, 0.0, 1.0), X)
+    assert apart.state.arms.rewards.ridge < 0.1 * alike.state.arms.rewards.ridge
+
+
+def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
+    rng = np.random.default_rng(5)
+    X = contexts(300, 6, rng)
+    engine = taught(started(2, 6), 300, rng.uniform(size=(300, 2)), X)
+    arms, gamma = engine.state.arms, engine.state.config.knobs.gamma
+    for k, arm in enumerate(arms):
+        mine = [r for r in engine.records.values() if r.model == arm.name and r.label and r.x is not None]
+        weights = [np.exp(r.label.forgotten - arm.belief.forgotten) for r in mine if r.label]
+        A = sum((w * np.outer(r.x, r.x) for w, r in zip(weights, mine, strict=True)), np.zeros((6, 6)))  # type: ignore[arg-type]
+        found, _ = arms.beliefs[k].evidence(arms.rewards.ridges, arms.rewards.mean)
+        assert found == pytest.approx(A, abs=1e-6 * max(1.0, len(mine)))
+    assert gamma < 1.0
+
+
+@pytest.mark.parametrize("K", [1, 2, 64])
+@pytest.mark.parametrize("reward", [0.0, 0.5, 1.0])
+def test_equal_rewards_on_equal_prompts_leave_everything_finite(K: int, reward: float) -> None:
+    X = np.tile(np.array([0.3, -0.2, 1.0]), (150, 1))
+    engine = taught(started(K, 3, budget=2e-3), 150, np.full((150, K), reward), X)
+    invariants.check(engine.state, engine.records)
+    assert export.pack(export.unpack(export.pack(engine.state, {})).state, {}) == export.pack(engine.state, {})
+
+
+def test_the_better_of_two_models_gets_nearly_all_traffic_though_nothing_was_known() -> None:
+    rng = np.random.default_rng(6)
+    X = contexts(600, 6, rng)
+    rewards = np.clip([0.4, 0.7] + 0.2 * rng.standard_normal((600, 2)), 0.0, 1.0)
+    engine = taught(started(2, 6), 600, rewards, X)
+    late = [record.model for record in list(engine.records.values())[-200:]]
+    assert late.count("m1") > 190
+
+
+@given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.floats(0.01, 1.0)), min_size=1, max_size=4), st.floats(0.01, 1.0))
+def test_a_propensity_is_how_often_the_score_is_the_largest(rivals: list[tuple[float, float]], variance: float) -> None:
+    rng = np.random.default_rng(0)
+    own = np.sqrt(variance) * rng.standard_normal(20_000)
+    won = np.ones(20_000, dtype=bool)
+    for gap, other in rivals:
+        won &= own > -gap + np.sqrt(other) * rng.standard_normal(20_000)
+    assert LEAST_PROPENSITY <= probability(variance, rivals) <= 1.0
+    assert probability(variance, rivals) == pytest.approx(won.mean(), abs=0.03)
