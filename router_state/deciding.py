@@ -58,14 +58,16 @@ def decide(
         candidates, k = scoring.score(
             arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights
         )
-    chosen = choosing.Choice(k, "ucb")
+    reason, propensity = "ucb", 1.0
     if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
         chosen = choosing.choose(
             arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance()
         )
-    if knobs.shared_learning:
-        chosen = chosen._replace(share=choosing.drawn(arms, seen, candidates, chosen.k))
-    k, reason, propensity = chosen.k, chosen.reason, chosen.propensity
+        if knobs.shared_learning:
+            chosen = chosen._replace(share=choosing.drawn(arms, seen, candidates, chosen.k))
+        k, reason, propensity = chosen.k, chosen.reason, chosen.propensity
+    elif knobs.shared_learning:
+        propensity = min(choosing.drawn(arms, seen, candidates, k), 1.0)
     if forced is not None and reason == "ucb":
         reason = forced
     config = state.config
@@ -76,7 +78,7 @@ def decide(
         config.offset, now, offset, arms[k].price, x, candidates, applied=basis,
     )  # fmt: skip
     _take(state, request_id, record, k)
-    if record.seq % newcomers.EVERY == 0:
+    if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:
         state.newcomers.look(
             arms,
             candidates,

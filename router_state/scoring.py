@@ -52,10 +52,11 @@ def project(arms: Arms, x: Vector) -> Projection:
             if belief.pending:
                 tail = belief.tails[: belief.pending].dot(x)
                 variances[k] -= tail.dot(tail).item()
-    costs = arms.mean_costs()
     if stack.prompt_costs:
         pairs = zip(arms.costs, means, strict=True)
         costs = [model.predict(deviation) * model.list_price for model, (_, deviation) in pairs]
+    else:
+        costs = arms.mean_costs()
     # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of
     # the variances either.
     if not math.isfinite(sum(variances) + sum(costs)):

@@ -69,6 +69,8 @@ class RouterState(Books):
         """Replace the declaration, and start, keep or stop pacing. What is owed in dollars stays
         owed."""
         self.config, budget = config, config.budget_usd_per_request
+        if budget is None:
+            self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
         pacer, dual = self.pacer, config.knobs.dollar_dual
         if budget is not None and dual and isinstance(pacer, DualPacer):
