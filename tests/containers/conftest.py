@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 
-def docker_answers() -> bool:
-    """Tell whether a daemon answers; a `docker` command alone proves nothing."""
+def docker_answers(*command: str) -> bool:
+    """Tell whether a docker command answers; that there is a `docker` proves neither a daemon nor a plugin."""
     try:
-        return subprocess.run(["docker", "version"], capture_output=True, timeout=10, check=False).returncode == 0
+        return subprocess.run(["docker", *command], capture_output=True, timeout=10, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -27,8 +27,9 @@ def daemon_is_here() -> bool:
     return False
 
 
-DOCKER = docker_answers()
-collect_ignore_glob = [] if DOCKER else ["test_*.py"]
+DOCKER = docker_answers("version")
+COMPOSE = DOCKER and docker_answers("compose", "version")
+collect_ignore_glob = ["test_*.py"] if not DOCKER else [] if COMPOSE else ["test_compose.py"]
 # Every test removes its containers itself; the reaper is one more image to pull.
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 if DOCKER and daemon_is_here():
@@ -39,3 +40,5 @@ if DOCKER and daemon_is_here():
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not DOCKER:
         terminalreporter.write_line("No Docker daemon answers: the tests in tests/containers were not run.")
+    elif not COMPOSE:
+        terminalreporter.write_line("Docker has no compose plugin: tests/containers/test_compose.py was not run.")
