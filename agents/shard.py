@@ -39,9 +39,16 @@ WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
 milliseconds."""
 DAMAGE = (
-    RouterStateError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
-    AssertionError, struct.error, zlib.error,
-)  # fmt: skip
+    RouterStateError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    struct.error,
+    zlib.error,
+)
 """What reading a record may raise that is damaged, or was written by another version of this
 program."""
 

@@ -59,11 +59,15 @@ def config_of(
         CorruptSnapshot: its snapshot is no base64.
     """
     knobs = {name: getattr(declared, name) for name in KNOBS}
-    caps = () if declared.caps is None else tuple(
-        Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")
-        for period in PERIODS
-        if (cap := getattr(declared.caps, period)) is not None
-    )  # fmt: skip
+    caps = (
+        ()
+        if declared.caps is None
+        else tuple(
+            Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")
+            for period in PERIODS
+            if (cap := getattr(declared.caps, period)) is not None
+        )
+    )
     return RouterConfig(
         models={
             name: _model(model, references.get(name)) for name, model in declared.models.items()

@@ -1,1 +1,3 @@
-"""Measure the product, and the product against its references: `uv run python -m benchmarks.NAME [--quick]`."""
+"""Measure the product, and the product against its references: `uv run python -m benchmarks.NAME
+[--quick]`.
+"""

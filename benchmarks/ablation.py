@@ -1,4 +1,5 @@
-"""What each mechanism of the live profile brings: one switched off at a time, and one switched on at a time in the paper's.
+"""What each mechanism of the live profile brings: one switched off at a time, and one switched on
+at a time in the paper's.
 
 uv run python -m benchmarks.ablation [--quick]
 """
@@ -16,19 +17,49 @@ from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 
 BUDGETS = (TIGHT, MODERATE, LOOSE)
-NAMES = ("live", *(name for name in VARIANTS if name.startswith("live")), "paper", *(n for n in VARIANTS if n.startswith("paper")))
+NAMES = (
+    "live",
+    *(name for name in VARIANTS if name.startswith("live")),
+    "paper",
+    *(n for n in VARIANTS if n.startswith("paper")),
+)
 
 
 def jobs_of(seeds: int) -> dict[str, tuple[Callable[[Job], Any], list[Job]]]:
     """Return what is played per measure: a small part of the other benchmarks."""
-    everyone: list[Job] = [{"policy": name, "seed": seed} for name in NAMES for seed in range(seeds)]
-    fallen = {"model": "mistral", "form": "constant", "level": 0.5, "in_flight": 0, "budget": MODERATE}
+    everyone: list[Job] = [
+        {"policy": name, "seed": seed} for name in NAMES for seed in range(seeds)
+    ]
+    fallen = {
+        "model": "mistral",
+        "form": "constant",
+        "level": 0.5,
+        "in_flight": 0,
+        "budget": MODERATE,
+    }
     return {
-        "frontier": (frontier.one, [j | {"budget": b, "in_flight": k} for j in everyone for b in BUDGETS for k in (0, 100)]),
-        "inflight": (inflight.one, [j | {"budget": MODERATE, "in_flight": 100, "delay": "fixed"} for j in everyone]),
-        "sparse": (sparse.one, [j | {"budget": b, "judged": 0.01, "in_flight": 0} for j in everyone for b in BUDGETS]),
+        "frontier": (
+            frontier.one,
+            [
+                j | {"budget": b, "in_flight": k}
+                for j in everyone
+                for b in BUDGETS
+                for k in (0, 100)
+            ],
+        ),
+        "inflight": (
+            inflight.one,
+            [j | {"budget": MODERATE, "in_flight": 100, "delay": "fixed"} for j in everyone],
+        ),
+        "sparse": (
+            sparse.one,
+            [j | {"budget": b, "judged": 0.01, "in_flight": 0} for j in everyone for b in BUDGETS],
+        ),
         "drift": (drift.one, [j | fallen for j in everyone]),
-        "onboarding": (onboarding.one, [j | {"budget": TIGHT, "newcomer": "good and dear", "in_flight": 0} for j in everyone]),
+        "onboarding": (
+            onboarding.one,
+            [j | {"budget": TIGHT, "newcomer": "good and dear", "in_flight": 0} for j in everyone],
+        ),
     }
 
 
@@ -44,8 +75,12 @@ def measures(rows: dict[str, list[Row]], name: str) -> dict[str, float]:
 
     return {
         "reward": mean(of("frontier", "reward", in_flight=0)),
-        "cost ÷ B": max(of("frontier", "cost_over_budget", in_flight=0), key=lambda c: abs(c - 1.0)),
-        "cost ÷ B, 100 in flight": max(of("frontier", "cost_over_budget", in_flight=100), key=lambda c: abs(c - 1.0)),
+        "cost ÷ B": max(
+            of("frontier", "cost_over_budget", in_flight=0), key=lambda c: abs(c - 1.0)
+        ),
+        "cost ÷ B, 100 in flight": max(
+            of("frontier", "cost_over_budget", in_flight=100), key=lambda c: abs(c - 1.0)
+        ),
         "cost ÷ B, price restored": mean(of("inflight", "cost_over_budget", phase="P3")),
         "reward, 1 % judged": mean(of("sparse", "reward")),
         "reward, Mistral at 0.5": mean(of("drift", "reward", phase="P2")),
@@ -63,13 +98,22 @@ def run(quick: bool) -> None:
     rows = {}
     for benchmark, (one, jobs) in jobs_of(seeds).items():
         if quick:
-            jobs = [job for job in jobs if job["policy"] in NAMES[:2] and job.get("budget") != LOOSE]
+            jobs = [
+                job for job in jobs if job["policy"] in NAMES[:2] and job.get("budget") != LOOSE
+            ]
         rows[benchmark] = gather(one, jobs)
     names = NAMES[:2] if quick else NAMES
     table = {name: measures(rows, name) for name in names}
     columns = list(table["live"])
-    title = f"Held-out prompts, budgets {TIGHT:g}, {MODERATE:g} and {LOOSE:g}, {seeds} seeds; of costs the worst budget's"
-    print_table(title, ("variant", *columns), [[name, *(f"{v:.3f}" for v in line.values())] for name, line in table.items()])
+    title = (
+        f"Held-out prompts, budgets {TIGHT:g}, {MODERATE:g} and {LOOSE:g}, {seeds} seeds; of "
+        "costs the worst budget's"
+    )
+    print_table(
+        title,
+        ("variant", *columns),
+        [[name, *(f"{v:.3f}" for v in line.values())] for name, line in table.items()],
+    )
     flat = [{"variant": name, **line} for name, line in table.items()]
     print_figures("ablation", {"variants": len(flat)}, rows=flat)
 

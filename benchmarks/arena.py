@@ -1,4 +1,6 @@
-"""Play prompts to a policy: decisions now, bills and rewards when so many more requests have been decided."""
+"""Play prompts to a policy: decisions now, bills and rewards when so many more requests have been
+decided.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,16 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """n requests in order, what each of K models would earn and cost on each, and when one learns of it.
+    """n requests in order, what each of K models would earn and cost on each, and when one learns
+    of it.
 
     Args:
         models: K names, in the columns' order.
         contexts: shape (n, d).
         rewards, costs: shape (n, K); costs in dollars as billed.
         declared: what is in force from a request on: {0: …, later: …}.
-        bill_delay, reward_delay: shape (n,), how many more requests are decided first; infinity: never.
-        phases: what is measured, by name.
-        twice: shape (n,), whose bills are sent twice.
+        bill_delay, reward_delay: shape (n,), how many more requests are decided first; infinity:
+        never. phases: what is measured, by name. twice: shape (n,), whose bills are sent twice.
         input_tokens: shape (n,), what is known of a prompt's length before the call.
     """
 
@@ -72,7 +74,9 @@ class Policy(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Trace:
-    """What a policy did: model (column), reward, cost in dollars, λ_t and reason per request; alerts and at which request."""
+    """What a policy did: model (column), reward, cost in dollars, λ_t and reason per request;
+    alerts and at which request.
+    """
 
     chosen: npt.NDArray[np.int64]
     reward: Array
@@ -105,7 +109,9 @@ class Trace:
 
 
 def delays(n: int, mean: float, kind: DelayKind, rng: np.random.Generator) -> Array:
-    """Return n delays in requests, `mean` of them in flight on average: all alike, exponential, or Pareto with tail index 1.5."""
+    """Return n delays in requests, `mean` of them in flight on average: all alike, exponential, or
+    Pareto with tail index 1.5.
+    """
     if kind == "fixed" or mean == 0:
         return np.full(n, float(mean))
     if kind == "exponential":
@@ -113,8 +119,11 @@ def delays(n: int, mean: float, kind: DelayKind, rng: np.random.Generator) -> Ar
     return mean / 2.0 * rng.pareto(1.5, n)
 
 
-def play(policy: Policy, episode: Episode, *, begun: Trace | None = None, until: int | None = None) -> Trace:
-    """Return what the policy did with an episode. Rewards are those of the model that it chose, and of no other.
+def play(
+    policy: Policy, episode: Episode, *, begun: Trace | None = None, until: int | None = None
+) -> Trace:
+    """Return what the policy did with an episode. Rewards are those of the model that it chose, and
+    of no other.
 
     Args:
         begun: what it did so far, if it has begun; it goes on from there.
@@ -142,20 +151,28 @@ def play(policy: Policy, episode: Episode, *, begun: Trace | None = None, until:
             budget = episode.declared[i].budget_usd_per_request or NEVER
         model, trace.lambda_t[i], reason = policy.decide(i, episode.contexts[i])
         k = trace.chosen[i] = column[model]
-        trace.reward[i], trace.cost[i], trace.budget[i] = episode.rewards[i, k], episode.costs[i, k], budget
+        trace.reward[i], trace.cost[i], trace.budget[i] = (
+            episode.rewards[i, k],
+            episode.costs[i, k],
+            budget,
+        )
         trace.reason.append(reason)
         trace.alerts += [(i, alert) for alert in policy.take_alerts()]
     return trace
 
 
 def play_each(policy: Policy, episodes: Sequence[Episode], *, alike: int) -> list[Trace]:
-    """Return what the policy did with each of several episodes; their first `alike` requests, the same in all, are played once."""
+    """Return what the policy did with each of several episodes; their first `alike` requests, the
+    same in all, are played once.
+    """
     begun = play(policy, episodes[0], until=alike)
     return [play(policy.copy(), episode, begun=begun.copy()) for episode in episodes]
 
 
 def _arrivals(delay: Array) -> list[tuple[float, int]]:
-    """Return (before which request, of which request) in order of arrival, without what never comes."""
+    """Return (before which request, of which request) in order of arrival, without what never
+    comes.
+    """
     due = np.arange(len(delay)) + 1.0 + delay
     order = np.argsort(due, kind="stable")
     return [(float(due[i]), int(i)) for i in order if due[i] < NEVER]

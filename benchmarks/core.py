@@ -1,4 +1,6 @@
-"""The decision core against the reference library: microseconds per decision and per reward, both sides in one run."""
+"""The decision core against the reference library: microseconds per decision and per reward, both
+sides in one run.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,15 @@ class Ours:
         """Return a router that knows nothing yet; with a budget it gets bills."""
         knobs = knobs_for(profile, {"lambda_c": 0.3 if budget is None else 0.0})
         models = {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()}
-        config = RouterConfig(models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs)
+        config = RouterConfig(
+            models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs
+        )
         return cls(Engine.start(config), feed, budget is not None)
 
     def play(self, n: int) -> tuple[float, float]:
-        """Decide and learn n requests, each before the next; return the seconds that decisions and feedback took."""
+        """Decide and learn n requests, each before the next; return the seconds that decisions and
+        feedback took.
+        """
         engine, feed, deciding, learning = self.engine, self.feed, 0.0, 0.0
         for number in range(self.done, self.done + n):
             i, request_id, now = number % len(feed.contexts), str(number), float(number)
@@ -62,12 +68,16 @@ class Ours:
     def play_batch(self, n: int) -> tuple[float, float]:
         """Decide n requests, then learn their rewards; return the seconds of both."""
         rows = [number % len(self.feed.contexts) for number in range(self.done, self.done + n)]
-        ids, contexts = [str(number) for number in range(self.done, self.done + n)], [self.feed.contexts[i] for i in rows]
+        ids, contexts = (
+            [str(number) for number in range(self.done, self.done + n)],
+            [self.feed.contexts[i] for i in rows],
+        )
         start = clock()
         records = self.engine.decide_many(ids, contexts, now=float(self.done))
         deciding = clock() - start
         rewards = [
-            (request_id, self.feed.rewards[record.model][i]) for request_id, record, i in zip(ids, records, rows, strict=True)
+            (request_id, self.feed.rewards[record.model][i])
+            for request_id, record, i in zip(ids, records, rows, strict=True)
         ]
         start = clock()
         self.engine.learn_many(rewards)
@@ -92,7 +102,10 @@ class Theirs:
         from pareto_bandit.router import BanditRouter
 
         registry = {
-            name: {"input_cost_per_m": price.input_price_per_m, "output_cost_per_m": price.output_price_per_m}
+            name: {
+                "input_cost_per_m": price.input_price_per_m,
+                "output_cost_per_m": price.output_price_per_m,
+            }
             for name, price in PRICES.items()
         }
         router = BanditRouter.create(
@@ -128,7 +141,10 @@ class Theirs:
         start = clock()
         decisions = [self.router.route(x) for x in contexts]
         deciding = clock() - start
-        rewards = [(log.request_id, self.feed.rewards[model][i]) for (model, log), i in zip(decisions, rows, strict=True)]
+        rewards = [
+            (log.request_id, self.feed.rewards[model][i])
+            for (model, log), i in zip(decisions, rows, strict=True)
+        ]
         start = clock()
         for request_id, reward in rewards:
             self.router.process_feedback(request_id, reward)
@@ -146,17 +162,30 @@ class Rounds:
 
     @property
     def ratio(self) -> float:
-        """The median over rounds of our time over theirs: neighbours in time, so that a busy machine slows both."""
+        """The median over rounds of our time over theirs: neighbours in time, so that a busy
+        machine slows both.
+        """
         return float(np.median(np.sum(self.ours, axis=1) / np.sum(self.theirs, axis=1)))
 
     def row(self, title: str) -> tuple[str, str, str, float]:
-        """Return the table's row: what, theirs and ours as decision + feedback in microseconds, the ratio."""
+        """Return the table's row: what, theirs and ours as decision + feedback in microseconds, the
+        ratio.
+        """
         theirs, ours = (1e6 * np.median(side, axis=0) for side in (self.theirs, self.ours))
-        return title, f"{theirs[0]:.1f} + {theirs[1]:.1f}", f"{ours[0]:.1f} + {ours[1]:.1f}", self.ratio
+        return (
+            title,
+            f"{theirs[0]:.1f} + {theirs[1]:.1f}",
+            f"{ours[0]:.1f} + {ours[1]:.1f}",
+            self.ratio,
+        )
 
 
-def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: bool = False) -> Rounds:
-    """Let both sides play rounds of n requests in turn, each one by one or as one batch, after two rounds to warm up."""
+def compare(
+    ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: bool = False
+) -> Rounds:
+    """Let both sides play rounds of n requests in turn, each one by one or as one batch, after two
+    rounds to warm up.
+    """
     found = Rounds()
     for number in range(rounds + 2):
         pair = ((found.ours, ours), (found.theirs, theirs))
@@ -168,7 +197,9 @@ def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: bo
 
 
 def cost_by_routers(counts: Sequence[int], *, events: int) -> dict[int, float]:
-    """Return seconds per decision with its reward when that many routers, drawn at random, share the process."""
+    """Return seconds per decision with its reward when that many routers, drawn at random, share
+    the process.
+    """
     feed = Feed.make(500, d=26)
     routers = [Ours.make(feed, d=26, budget=None) for _ in range(max(counts))]
     for router in routers:
@@ -185,19 +216,46 @@ def cost_by_routers(counts: Sequence[int], *, events: int) -> dict[int, float]:
 
 @command
 def main(quick: bool) -> None:
-    """Time route and update against paretobandit one by one and in batches of 64, the live profile, and many routers."""
-    if any(os.environ.get(name) != "1" for name in _THREADS):  # BLAS reads it when numpy is imported
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]], {**os.environ, **_THREADS})
+    """Time route and update against paretobandit one by one and in batches of 64, the live profile,
+    and many routers.
+    """
+    if any(
+        os.environ.get(name) != "1" for name in _THREADS
+    ):  # BLAS reads it when numpy is imported
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]],
+            {**os.environ, **_THREADS},
+        )
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     rounds = 25 if quick else 100
     small, wide = Feed.make(2000, d=26), Feed.make(1000, d=385)
-    one = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=4 * rounds, n=SHORT)
-    paced = compare(
-        Ours.make(small, d=26, budget=LOOSE_USD), Theirs.make(small, d=26, budget=LOOSE_USD), rounds=4 * rounds, n=SHORT
+    one = compare(
+        Ours.make(small, d=26, budget=None),
+        Theirs.make(small, d=26, budget=None),
+        rounds=4 * rounds,
+        n=SHORT,
     )
-    big = compare(Ours.make(wide, d=385, budget=None), Theirs.make(wide, d=385, budget=None), rounds=rounds, n=SHORT)
-    many = compare(Ours.make(small, d=26, budget=None), Theirs.make(small, d=26, budget=None), rounds=rounds, n=BATCH, batch=True)
+    paced = compare(
+        Ours.make(small, d=26, budget=LOOSE_USD),
+        Theirs.make(small, d=26, budget=LOOSE_USD),
+        rounds=4 * rounds,
+        n=SHORT,
+    )
+    big = compare(
+        Ours.make(wide, d=385, budget=None),
+        Theirs.make(wide, d=385, budget=None),
+        rounds=rounds,
+        n=SHORT,
+    )
+    many = compare(
+        Ours.make(small, d=26, budget=None),
+        Theirs.make(small, d=26, budget=None),
+        rounds=rounds,
+        n=BATCH,
+        batch=True,
+    )
     live = compare(
         Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
         Ours.make(small, d=26, budget=BINDING_USD),
@@ -224,7 +282,11 @@ def main(quick: bool) -> None:
         ["", "paper", "live", "extra"],
         [("decision", *(1e6 * np.median(decisions, axis=0)[::-1]).tolist(), extra_us)],
     )
-    print_table("Routers in the process", ["", "µs per decision and reward"], [(f"{n:,}", 1e6 * s) for n, s in by_count.items()])
+    print_table(
+        "Routers in the process",
+        ["", "µs per decision and reward"],
+        [(f"{n:,}", 1e6 * s) for n, s in by_count.items()],
+    )
     print_figures(
         "core",
         {

@@ -1,4 +1,6 @@
-"""The benchmark of the paper out of the installed `paretobandit` wheel, and where more data lies beside the clone."""
+"""The benchmark of the paper out of the installed `paretobandit` wheel, and where more data lies
+beside the clone.
+"""
 
 from __future__ import annotations
 

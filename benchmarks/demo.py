@@ -1,4 +1,5 @@
-"""The demo's traffic through the engine that ships, without Kafka: what ten runs of it earn, cost, and raise alarms.
+"""The demo's traffic through the engine that ships, without Kafka: what ten runs of it earn, cost,
+and raise alarms.
 
 uv run python -m benchmarks.demo [--quick]
 """
@@ -11,7 +12,14 @@ from agents.wire import config_of, route_value
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from router_state.engine import Engine
-from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared, decode
+from schemas import (
+    CostReported,
+    RequestSubmitted,
+    RewardObserved,
+    RouteDecided,
+    RouterDeclared,
+    decode,
+)
 from streams.demo.benchmark import load_benchmark
 from streams.demo.scenario import Scenario
 from streams.demo.show import Options, compose
@@ -50,7 +58,9 @@ class Service:
     def _decide(self, event: RequestSubmitted, engine: Engine) -> RouteDecided:
         record = engine.decide(event.request_id, np.array(event.context), now=float(self.decided))
         self.decided += 1
-        return decode(RouteDecided, route_value(event.router_id, event.request_id, record, repeat=False))
+        return decode(
+            RouteDecided, route_value(event.router_id, event.request_id, record, repeat=False)
+        )
 
 
 def played(scenario: Scenario, seed: int) -> tuple[Traffic, Engine]:
@@ -72,33 +82,65 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     scenario = compose(Options(seed=job["seed"], budget_usd=job["budget"]))
     contexts = test.contexts[[place[prompt] for prompt in scenario.prompts]]
     with_contexts = Scenario(
-        scenario.models, scenario.prompts, scenario.rewards, scenario.costs, scenario.available, scenario.declarations, contexts
+        scenario.models,
+        scenario.prompts,
+        scenario.rewards,
+        scenario.costs,
+        scenario.available,
+        scenario.declarations,
+        contexts,
     )
     traffic, engine = played(with_contexts, job["seed"])
     mix = next(stick.reward for stick in yardsticks(scenario) if stick.name == BEST_MIX)
     cost = float(np.mean([outcome.cost_usd for outcome in traffic.outcomes])) / job["budget"]
     reward = float(np.mean([outcome.reward for outcome in traffic.outcomes]))
     good = reward > mix and abs(cost - 1.0) <= WITHIN
-    return {"whole": (cost, reward, reward - mix, float(len(engine.take_alerts())), float(good), float(cost > 1.0 + WITHIN))}
+    return {
+        "whole": (
+            cost,
+            reward,
+            reward - mix,
+            float(len(engine.take_alerts())),
+            float(good),
+            float(cost > 1.0 + WITHIN),
+        )
+    }
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return, of the demo's own budget, what the runs earned, and how many were above the mix with their cost within 3 %."""
+    """Return, of the demo's own budget, what the runs earned, and how many were above the mix with
+    their cost within 3 %.
+    """
     mine = next(r for r in rows if r["budget"] == Options().budget_usd)
-    return {name: mine[name] for name in ("reward", "above_mix", "cost_over_budget", "alerts", "good", "seeds")}
+    return {
+        name: mine[name]
+        for name in ("reward", "above_mix", "cost_over_budget", "alerts", "good", "seeds")
+    }
 
 
 def run(quick: bool) -> None:
     """Play the demo's traffic ten times and more, at its budget and at another one."""
-    jobs = [{"budget": b, "seed": s} for b in (Options().budget_usd, 6.62e-4) for s in range(3 if quick else 10)]
+    jobs = [
+        {"budget": b, "seed": s}
+        for b in (Options().budget_usd, 6.62e-4)
+        for s in range(3 if quick else 10)
+    ]
     rows = gather(one, jobs, extra=("above_mix", "alerts", "good", "over"))
     cells = [
-        [f"{r['budget']:g}", f"{r['cost_over_budget']:.3f} ± {r['cost_over_budget_half_width']:.3f}", f"{r['reward']:.4f}",
-         f"{r['above_mix']:+.4f}", f"{r['alerts']:.2f}", f"{r['good'] * r['seeds']:.0f} of {r['seeds']}"]
+        [
+            f"{r['budget']:g}",
+            f"{r['cost_over_budget']:.3f} ± {r['cost_over_budget_half_width']:.3f}",
+            f"{r['reward']:.4f}",
+            f"{r['above_mix']:+.4f}",
+            f"{r['alerts']:.2f}",
+            f"{r['good'] * r['seeds']:.0f} of {r['seeds']}",
+        ]
         for r in rows
-    ]  # fmt: skip
+    ]
     print_table(
-        "The demo, simulated", ("budget, $", "cost ÷ B", "reward", "− mix", "alerts", "above the mix, cost within 3 %"), cells
+        "The demo, simulated",
+        ("budget, $", "cost ÷ B", "reward", "− mix", "alerts", "above the mix, cost within 3 %"),
+        cells,
     )
     print_figures("demo", verdict(rows), rows=rows)
 

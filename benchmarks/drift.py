@@ -13,7 +13,19 @@ import numpy as np
 from benchmarks import plots
 from benchmarks.arena import Array, Episode, Trace, play_each
 from benchmarks.policies import POLICIES, make
-from benchmarks.protocol import GEMINI, LLAMA, MISTRAL, MODERATE, PHASE, TIGHT, declaration, draw, episode, prompts, three_phases
+from benchmarks.protocol import (
+    GEMINI,
+    LLAMA,
+    MISTRAL,
+    MODERATE,
+    PHASE,
+    TIGHT,
+    declaration,
+    draw,
+    episode,
+    prompts,
+    three_phases,
+)
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Result, Row, cells, gather_alike, outcomes
 
@@ -29,7 +41,8 @@ COMPARED = (*POLICIES, NO_ALARMS)
 def drifted(rewards: Array, form: str, level: float) -> Array:
     """Return one model's rewards, shape (n,), as they are while it drifts to this level.
 
-    constant: it earns the level on every prompt; shifted: its mean moves there, clipped; slide: shifted little by little.
+    constant: it earns the level on every prompt; shifted: its mean moves there, clipped; slide:
+    shifted little by little.
     """
     if form == "steady":
         return rewards
@@ -44,7 +57,9 @@ def drifted(rewards: Array, form: str, level: float) -> Array:
 def alarms(trace: Trace, phases: dict[str, slice], model: str, form: str) -> float:
     """Return how many reward alarms were false: about another model, or before the drift."""
     found = [(i, a) for i, a in trace.alerts if a.kind == "drift" and a.signal == "reward"]
-    return float(sum(form == "steady" or a.model != model or i < phases["P2"].start for i, a in found))
+    return float(
+        sum(form == "steady" or a.model != model or i < phases["P2"].start for i, a in found)
+    )
 
 
 def one(job: Job) -> Result:
@@ -62,7 +77,13 @@ def each(jobs: list[Job]) -> list[Result]:
     def drifting(job: Job) -> Episode:
         k, rewards = MODELS[job["model"]], drawn.rewards.copy()
         rewards[phases["P2"], k] = drifted(rewards[phases["P2"], k], job["form"], job["level"])
-        return episode(replace(drawn, rewards=rewards), declared, phases=phases, bill_delay=late // 2, reward_delay=late)
+        return episode(
+            replace(drawn, rewards=rewards),
+            declared,
+            phases=phases,
+            bill_delay=late // 2,
+            reward_delay=late,
+        )
 
     policy = make(first["policy"], first["seed"])
     traces = play_each(policy, [drifting(job) for job in jobs], alike=phases["P2"].start)
@@ -73,24 +94,36 @@ def each(jobs: list[Job]) -> list[Result]:
 
 
 def result(trace: Trace, phases: dict[str, slice], model: str, form: str) -> Result:
-    """Return cost ÷ budget, reward and false alarms by phase, and what the reward after the drift is of that before."""
+    """Return cost ÷ budget, reward and false alarms by phase, and what the reward after the drift
+    is of that before.
+    """
     false = alarms(trace, phases, model, form)
     found = outcomes(trace, phases)
     cost, reward = found["P3"]
-    return {name: (*sample, false) for name, sample in found.items()} | {"after ÷ before": (cost, reward / found["P1"][1], false)}
+    return {name: (*sample, false) for name, sample in found.items()} | {
+        "after ÷ before": (cost, reward / found["P1"][1], false)
+    }
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return the live profile's worst rewards during and after, its false alarms, and what alarms cost where nothing drifts."""
+    """Return the live profile's worst rewards during and after, its false alarms, and what alarms
+    cost where nothing drifts.
+    """
     figures: dict[str, float] = {}
     live = [r for r in rows if r["policy"] == "live" and r["in_flight"] == 0]
     sudden = [r for r in live if r["form"] in ("constant", "shifted")]
     for level in LEVELS:
-        during = [r["reward"] for r in sudden if (r["level"], r["phase"], r["budget"]) == (level, "P2", MODERATE)]
+        during = [
+            r["reward"]
+            for r in sudden
+            if (r["level"], r["phase"], r["budget"]) == (level, "P2", MODERATE)
+        ]
         if during:
             figures[f"during_{level:g}"] = min(during)
     for name, budget in (("moderate", MODERATE), ("tight", TIGHT)):
-        after = [r["reward"] for r in sudden if (r["phase"], r["budget"]) == ("after ÷ before", budget)]
+        after = [
+            r["reward"] for r in sudden if (r["phase"], r["budget"]) == ("after ÷ before", budget)
+        ]
         if after:
             figures[f"after_over_before_{name}"] = min(after)
     steady = [r for r in rows if r["form"] == "steady" and r["phase"] == "P3"]
@@ -113,19 +146,38 @@ def run(quick: bool) -> None:
         common: Job = {"policy": policy, "budget": budget, "seed": seed}
         if quick:
             if policy in ("live", "paper") and budget == MODERATE:
-                jobs += [common | {"model": "mistral", "form": "constant", "level": q, "in_flight": 0} for q in LEVELS]
+                jobs += [
+                    common | {"model": "mistral", "form": "constant", "level": q, "in_flight": 0}
+                    for q in LEVELS
+                ]
             continue
         for model, form, level in product(MODELS, ("constant", "shifted"), LEVELS):
             if model == "mistral" or policy in ("live", "paper"):
                 jobs.append(common | {"model": model, "form": form, "level": level, "in_flight": 0})
-        jobs += [common | {"model": "mistral", "form": "constant", "level": q, "in_flight": 20} for q in LEVELS]
+        jobs += [
+            common | {"model": "mistral", "form": "constant", "level": q, "in_flight": 20}
+            for q in LEVELS
+        ]
         jobs.append(common | {"model": "mistral", "form": "slide", "level": 0.5, "in_flight": 0})
         jobs.append(common | {"model": "llama", "form": "shifted", "level": 0.95, "in_flight": 0})
         jobs.append(common | {"model": "mistral", "form": "steady", "level": 0.0, "in_flight": 0})
     rows = gather_alike(each, jobs, differ=("model", "form", "level"), extra=("false_alarms",))
     columns = ("policy", "budget", "model", "form", "level", "in_flight", "phase")
-    rows.sort(key=lambda r: (-r["budget"], r["model"], r["form"], -r["level"], r["in_flight"], r["policy"], r["phase"]))
-    title = f"One model's quality changes in P2 and comes back in P3; held-out prompts, {seeds} seeds, ± 95 %"
+    rows.sort(
+        key=lambda r: (
+            -r["budget"],
+            r["model"],
+            r["form"],
+            -r["level"],
+            r["in_flight"],
+            r["policy"],
+            r["phase"],
+        )
+    )
+    title = (
+        f"One model's quality changes in P2 and comes back in P3; held-out prompts, {seeds} "
+        "seeds, ± 95 %"
+    )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
         plots.drift(rows)

@@ -1,4 +1,5 @@
-"""The static encoder beside int8 MiniLM and sentence-transformers: throughput, latency, memory, and what routing on it earns.
+"""The static encoder beside int8 MiniLM and sentence-transformers: throughput, latency, memory, and
+what routing on it earns.
 
 uv run python -m benchmarks.encoder [--quick]
 """
@@ -32,7 +33,11 @@ from streams.warm_start.priors import Priors
 THREADS = 1
 BUDGET_USD = 6.62e-4
 BUDGETS = (8.3e-5, 2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)
-NAMES: dict[Backend, str] = {"static": "static", "onnx": "int8 MiniLM", "reference": "sentence-transformers"}
+NAMES: dict[Backend, str] = {
+    "static": "static",
+    "onnx": "int8 MiniLM",
+    "reference": "sentence-transformers",
+}
 GENERAL = "static, general projection"
 # The sides take turns, so that what else the machine does falls on all alike.
 _SLICES = 6
@@ -44,19 +49,29 @@ Embed = Callable[[list[str]], Array]
 @command
 def main(quick: bool) -> None:
     """Compare three encoders on the benchmark's prompts, one thread each."""
-    warm, test = load_rows("val", limit=300 if quick else None), load_rows("test", limit=240 if quick else None)
-    sides: dict[Backend, Embed] = {backend: load_sentences(backend=backend, threads=THREADS).embed for backend in NAMES}
+    warm, test = (
+        load_rows("val", limit=300 if quick else None),
+        load_rows("test", limit=240 if quick else None),
+    )
+    sides: dict[Backend, Embed] = {
+        backend: load_sentences(backend=backend, threads=THREADS).embed for backend in NAMES
+    }
     everything = [*warm.prompts, *test.prompts]
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Encoding by all", total=len(sides) * len(everything))
-        embeddings, rates = measure_throughput(sides, everything, lambda done: progress.advance(task, done))
+        embeddings, rates = measure_throughput(
+            sides, everything, lambda done: progress.advance(task, done)
+        )
     latencies = measure_latency(sides, test.prompts[: 20 if quick else 300])
     long = " ".join(test.prompts)[:10_000]
     longest = measure_latency(sides, [long] * 5)
     print_table(
         f"Encoder, {len(everything)} prompts, {THREADS} thread",
         ["", "prompts/s", "ms, one prompt", "ms, 10 kB", "peak MiB of a process that encodes"],
-        [(NAMES[s], rates[s], 1e3 * latencies[s], 1e3 * longest[s], measure_memory(s)) for s in sides],
+        [
+            (NAMES[s], rates[s], 1e3 * latencies[s], 1e3 * longest[s], measure_memory(s))
+            for s in sides
+        ],
     )
     contexts = {NAMES[s]: _contexts(embeddings[s], len(warm)) for s in sides}
     general = load_encoder()
@@ -67,7 +82,10 @@ def main(quick: bool) -> None:
     print_table(
         "Reward: the line of hindsight at each budget; the paper's policy, warm",
         ["", *(f"${budget:.3g}" for budget in BUDGETS), f"routed at ${BUDGET_USD:.3g}"],
-        [(name, *(f"{reward:.4f}" for reward in lines[name]), str(bootstrap(earned[name]))) for name in contexts],
+        [
+            (name, *(f"{reward:.4f}" for reward in lines[name]), str(bootstrap(earned[name])))
+            for name in contexts
+        ],
     )
     ours, theirs = lines["static"], lines["int8 MiniLM"]
     print_figures(
@@ -81,13 +99,17 @@ def main(quick: bool) -> None:
             "line_lost_general": max(b - a for a, b in zip(lines[GENERAL], theirs, strict=True)),
             "int8_throughput_ratio": rates["onnx"] / rates["reference"],
             "int8_latency_ratio": latencies["onnx"] / latencies["reference"],
-            "int8_reward_ratio": float(np.mean(earned["int8 MiniLM"]) / np.mean(earned["sentence-transformers"])),
+            "int8_reward_ratio": float(
+                np.mean(earned["int8 MiniLM"]) / np.mean(earned["sentence-transformers"])
+            ),
         },
     )
 
 
 def _contexts(embeddings: Array, warm: int) -> tuple[Array, Array]:
-    """Return the contexts of the warm-up prompts and of the others, by a projection fitted on the former."""
+    """Return the contexts of the warm-up prompts and of the others, by a projection fitted on the
+    former.
+    """
     projection = Projection.fit(embeddings[:warm], COMPONENTS)[0]
     return projection.project(embeddings[:warm]), projection.project(embeddings[warm:])
 
@@ -101,7 +123,9 @@ def line(warm: Benchmark, test: Benchmark, before: Array, after: Array) -> list[
 def measure_throughput(
     sides: dict[Backend, Embed], prompts: Sequence[str], progress: Callable[[int], None]
 ) -> tuple[dict[Backend, Array], dict[Backend, float]]:
-    """Embed all prompts by each side, in turns; return the embeddings (n, e) and the prompts per second."""
+    """Embed all prompts by each side, in turns; return the embeddings (n, e) and the prompts per
+    second.
+    """
     embeddings: dict[Backend, Array] = {}
     seconds = dict.fromkeys(sides, 0.0)
     for side, embed in sides.items():
@@ -128,9 +152,17 @@ def measure_latency(sides: dict[Backend, Embed], prompts: Sequence[str]) -> dict
     return {side: float(np.median(seconds[side])) for side in sides}
 
 
-def route_all(warm: Benchmark, test: Benchmark, before: Array, after: Array, *, seeds: int) -> list[float]:
-    """Route every prompt by the paper's policy with priors of the warm-up prompts; return the mean reward of each order."""
-    known = fit_priors(Observations(warm.models, before, warm.rewards, warm.costs, warm.prompts), projection="", ridge=1.0)
+def route_all(
+    warm: Benchmark, test: Benchmark, before: Array, after: Array, *, seeds: int
+) -> list[float]:
+    """Route every prompt by the paper's policy with priors of the warm-up prompts; return the mean
+    reward of each order.
+    """
+    known = fit_priors(
+        Observations(warm.models, before, warm.rewards, warm.costs, warm.prompts),
+        projection="",
+        ridge=1.0,
+    )
     return [_route(known, test, after, seed) for seed in range(seeds)]
 
 
@@ -152,10 +184,13 @@ def _route(priors: Priors, test: Benchmark, contexts: Array, seed: int) -> float
 
 
 def measure_memory(backend: Backend) -> float:
-    """Return the peak resident memory, MiB, of a process that loads an encoder and encodes a short and a long prompt."""
+    """Return the peak resident memory, MiB, of a process that loads an encoder and encodes a short
+    and a long prompt.
+    """
     code = (
         "from streams.encoder.load import load_encoder; "
-        f"load_encoder(backend={backend!r}, threads={THREADS}).encode(['short', 'a long prompt ' * 300]); "
+        f"load_encoder(backend={backend!r}, threads={THREADS}).encode(['short', 'a long prompt ' "
+        "* 300]); "
         "print(open('/proc/self/status').read())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,8 +1,10 @@
-"""The live profile on contexts of the static encoder and of int8 MiniLM: the same orders, budgets and delays.
+"""The live profile on contexts of the static encoder and of int8 MiniLM: the same orders, budgets
+and delays.
 
 uv run python -m benchmarks.encoder_frontier [--quick]
 
-Projection and priors are fitted on the warm-up prompts on both sides; those are then routed unmeasured, as in `frontier`.
+Projection and priors are fitted on the warm-up prompts on both sides; those are then routed
+unmeasured, as in `frontier`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
 def verdict(rows: list[Row]) -> dict[str, float]:
     """Return how much reward the static encoder loses, at its worst budget and on average."""
     earned = {(r["encoder"], r["budget"]): r["reward"] for r in rows}
-    lost = [earned["onnx", budget] - earned["static", budget] for budget in {r["budget"] for r in rows}]
+    lost = [
+        earned["onnx", budget] - earned["static", budget] for budget in {r["budget"] for r in rows}
+    ]
     return {"reward_lost_most": max(lost), "reward_lost_mean": sum(lost) / len(lost)}
 
 
@@ -53,7 +57,8 @@ def run(quick: bool) -> None:
     prompts("val"), prompts("test")
     seeds, budgets = (2, BUDGETS[2:4]) if quick else (20, BUDGETS)
     jobs: list[Job] = [
-        {"encoder": encoder, "budget": budget, "seed": seed} for encoder, budget, seed in product(ENCODERS, budgets, range(seeds))
+        {"encoder": encoder, "budget": budget, "seed": seed}
+        for encoder, budget, seed in product(ENCODERS, budgets, range(seeds))
     ]
     rows = gather(one, jobs)
     rows.sort(key=lambda r: (r["budget"], r["encoder"]))

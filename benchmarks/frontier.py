@@ -17,7 +17,16 @@ from benchmarks.yardsticks import best_fixed_mix, hindsight
 
 OFFSET = 3000
 IN_FLIGHT = (0, 100)
-FLOOR = {2.9e-5: 0.793, 8.3e-5: 0.825, 2.3e-4: 0.875, 3.0e-4: 0.891, 6.62e-4: 0.919, 1.87e-3: 0.928, 5.3e-3: 0.932, 1.5e-2: 0.934}
+FLOOR = {
+    2.9e-5: 0.793,
+    8.3e-5: 0.825,
+    2.3e-4: 0.875,
+    3.0e-4: 0.891,
+    6.62e-4: 0.919,
+    1.87e-3: 0.928,
+    5.3e-3: 0.932,
+    1.5e-2: 0.934,
+}
 FLOOR_LATE = {**FLOOR, 8.3e-5: 0.823, 3.0e-4: 0.893, 6.62e-4: 0.921, 1.87e-3: 0.927}
 SLACK = 0.002
 LEAST, MOST = 0.97, 1.02
@@ -28,7 +37,9 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     drawn = draw(job["seed"], offset=OFFSET)
     phases = {"test": slice(drawn.warm, len(drawn))}
     declared = {0: declaration(drawn.benchmark, job["budget"])}
-    played = episode(drawn, declared, phases=phases, bill_delay=job["in_flight"], reward_delay=job["in_flight"])
+    played = episode(
+        drawn, declared, phases=phases, bill_delay=job["in_flight"], reward_delay=job["in_flight"]
+    )
     return outcomes(play(make(job["policy"], job["seed"]), played), phases)
 
 

@@ -1,7 +1,9 @@
-"""How much later a decision comes over HTTP than over Kafka: `python -m benchmarks.gateway [--clients 1000] [--rate 200]`.
+"""How much later a decision comes over HTTP than over Kafka: `python -m benchmarks.gateway
+[--clients 1000] [--rate 200]`.
 
-One broker, one worker, one gateway; contexts are given. Both ways are asked in turn, a slice of a second each, at the same rate,
-so that both meet the same machine: the difference counts, not the figures.
+One broker, one worker, one gateway; contexts are given. Both ways are asked in turn, a slice of a
+second each, at the same rate, so that both meet the same machine: the difference counts, not the
+figures.
 """
 
 from __future__ import annotations
@@ -46,10 +48,21 @@ async def service(folder: Path) -> AsyncIterator[tuple[Settings, int]]:
         name = f"bench-{uuid.uuid4().hex[:6]}"
         settings = load_settings(bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name)
         await create_topics(settings)
-        own = {"PB_BOOTSTRAP": broker.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": name, "PB_WEB_PORT": "0"}
-        own |= {"PB_ENCODER_BACKEND": "none", "PB_GATEWAY_PORT": str(port), "PB_GATEWAY_RATE": "1000000"}
+        own = {
+            "PB_BOOTSTRAP": broker.bootstrap,
+            "PB_PREFIX": settings.prefix,
+            "PB_APP_ID": name,
+            "PB_WEB_PORT": "0",
+        }
+        own |= {
+            "PB_ENCODER_BACKEND": "none",
+            "PB_GATEWAY_PORT": str(port),
+            "PB_GATEWAY_RATE": "1000000",
+        }
         commands = [[sys.executable, "-m", "streams.cli", what] for what in ("worker", "gateway")]
-        processes = [spawn(c, log=folder / f"{c[-1]}.log", env={**os.environ, **own}) for c in commands]
+        processes = [
+            spawn(c, log=folder / f"{c[-1]}.log", env={**os.environ, **own}) for c in commands
+        ]
         try:
             yield settings, port
         finally:
@@ -59,7 +72,9 @@ async def service(folder: Path) -> AsyncIterator[tuple[Settings, int]]:
 
 
 async def slice_of(ask: Ask, *, first: int, rate: float) -> list[float]:
-    """Ask at a rate for a slice, whatever the answers take; return how long each took, in milliseconds."""
+    """Ask at a rate for a slice, whatever the answers take; return how long each took, in
+    milliseconds.
+    """
     began, count = time.perf_counter(), int(rate * SLICE)
 
     async def one(number: int) -> float:
@@ -76,9 +91,15 @@ async def main(clients: int, rate: float, slices: int) -> None:
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         settings, port = await stack.enter_async_context(service(Path(folder)))
-        access: dict[str, Any] = {"bootstrap": settings.bootstrap, "prefix": settings.prefix, "connect_timeout": 60.0}
+        access: dict[str, Any] = {
+            "bootstrap": settings.bootstrap,
+            "prefix": settings.prefix,
+            "connect_timeout": 60.0,
+        }
         router = await stack.enter_async_context(Router("bench", **access, timeout=60.0))
-        web = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=clients)))
+        web = await stack.enter_async_context(
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=clients))
+        )
         home = f"http://127.0.0.1:{port}/v1/routers/bench/decisions"
 
         async def over_http(number: int) -> None:
@@ -99,8 +120,20 @@ async def main(clients: int, rate: float, slices: int) -> None:
             for name, ask in ways.items():
                 found = await slice_of(ask, first=number * 1_000_000, rate=rate)
                 took[name] += found if number else []  # the first slice opens connections
-    result = {name: {f"p{q}_ms": round(float(np.percentile(found, q)), 2) for q in (50, 90, 99)} for name, found in took.items()}
-    print(json.dumps({"clients": clients, "rate_per_s": rate, "requests": {n: len(f) for n, f in took.items()}, **result}))
+    result = {
+        name: {f"p{q}_ms": round(float(np.percentile(found, q)), 2) for q in (50, 90, 99)}
+        for name, found in took.items()
+    }
+    print(
+        json.dumps(
+            {
+                "clients": clients,
+                "rate_per_s": rate,
+                "requests": {n: len(f) for n, f in took.items()},
+                **result,
+            }
+        )
+    )
 
 
 async def declare(settings: Settings) -> None:
@@ -109,7 +142,9 @@ async def declare(settings: Settings) -> None:
 
     event = {"router_id": "bench", "models": MODELS, "dimensions": len(CONTEXT)}
     async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
-        await producer.send_and_wait(settings.topic("routers"), json.dumps(event).encode(), key=b"bench")
+        await producer.send_and_wait(
+            settings.topic("routers"), json.dumps(event).encode(), key=b"bench"
+        )
 
 
 async def ready(web: aiohttp.ClientSession, port: int) -> None:

@@ -1,4 +1,5 @@
-"""Bills and rewards late: how far spend is from the budget while a model's price is cut, announced, and comes back.
+"""Bills and rewards late: how far spend is from the budget while a model's price is cut, announced,
+and comes back.
 
 uv run python -m benchmarks.inflight [--quick]
 """
@@ -13,7 +14,18 @@ import numpy as np
 from benchmarks import plots
 from benchmarks.arena import delays, play
 from benchmarks.policies import POLICIES, make
-from benchmarks.protocol import GEMINI, LOOSE, MODERATE, PHASE, TIGHT, declaration, draw, episode, prompts, three_phases
+from benchmarks.protocol import (
+    GEMINI,
+    LOOSE,
+    MODERATE,
+    PHASE,
+    TIGHT,
+    declaration,
+    draw,
+    episode,
+    prompts,
+    three_phases,
+)
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
 from benchmarks.yardsticks import best_fixed_mix
@@ -39,7 +51,13 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     rng = np.random.default_rng(OFFSET + seed)
     late = [delays(len(drawn), job["in_flight"], job["delay"], rng) for _ in ("bills", "rewards")]
     declared = {0: listed, phases["P2"].start: cut, phases["P3"].start: listed}
-    played = episode(replace(drawn, costs=costs), declared, phases=phases, bill_delay=late[0], reward_delay=late[1])
+    played = episode(
+        replace(drawn, costs=costs),
+        declared,
+        phases=phases,
+        bill_delay=late[0],
+        reward_delay=late[1],
+    )
     whole = slice(drawn.warm, drawn.warm + 3 * PHASE)
     return outcomes(play(make(job["policy"], seed), played), phases | {"whole": whole})
 
@@ -54,18 +72,30 @@ def binding(budget: float, phase: str) -> bool:
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return the live profile's largest distance from the budget in a binding phase, by requests in flight."""
+    """Return the live profile's largest distance from the budget in a binding phase, by requests in
+    flight.
+    """
     live = [r for r in rows if r["policy"] == "live"]
     figures: dict[str, float] = {}
-    for low, high, phases in ((0, 100, ("P1", "P3")), (300, 300, ("P1", "P3")), (1000, 1000, ("whole",))):
+    for low, high, phases in (
+        (0, 100, ("P1", "P3")),
+        (300, 300, ("P1", "P3")),
+        (1000, 1000, ("whole",)),
+    ):
         off = [
             r["cost_over_budget"] - 1.0
             for r in live
-            if low <= r["in_flight"] <= high and r["phase"] in phases and (r["phase"] != "whole" or r["budget"] == TIGHT)
+            if low <= r["in_flight"] <= high
+            and r["phase"] in phases
+            and (r["phase"] != "whole" or r["budget"] == TIGHT)
         ]
         if off:
             figures |= {f"over_budget_{high}": max(off), f"under_budget_{high}": -min(off)}
-    over = [r["cost_over_budget"] for r in live if r["phase"] == "P2" or (r["in_flight"] == 1000 and r["phase"] == "whole")]
+    over = [
+        r["cost_over_budget"]
+        for r in live
+        if r["phase"] == "P2" or (r["in_flight"] == 1000 and r["phase"] == "whole")
+    ]
     return figures | {"most_spent_elsewhere": max(over)}
 
 
@@ -83,7 +113,10 @@ def run(quick: bool) -> None:
     rows = gather(one, jobs)
     columns = ("policy", "budget", "delay", "in_flight", "phase")
     rows.sort(key=lambda r: (r["budget"], r["delay"], r["in_flight"], r["policy"], r["phase"]))
-    title = f"Price of the dearest model cut in P2, restored in P3; held-out prompts, {seeds} seeds, ± 95 %"
+    title = (
+        f"Price of the dearest model cut in P2, restored in P3; held-out prompts, {seeds} seeds, "
+        "± 95 %"
+    )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
         plots.inflight(rows)

@@ -1,4 +1,6 @@
-"""Who decides in `benchmarks.inflight_kafka`: the engine in this process, or a worker through its topics."""
+"""Who decides in `benchmarks.inflight_kafka`: the engine in this process, or a worker through its
+topics.
+"""
 
 from __future__ import annotations
 
@@ -86,16 +88,22 @@ class Service:
 
     async def declare(self, declared: RouterDeclared) -> None:
         document: dict[str, Any] = orjson.loads(encode(declared))
-        state = await put_in_force(self.bus, ROUTER, document, based_on=self.in_force, seconds=PATIENCE)
+        state = await put_in_force(
+            self.bus, ROUTER, document, based_on=self.in_force, seconds=PATIENCE
+        )
         self.in_force = state.config_offset
 
     async def feed_back(self, feedback: Sequence[tuple[CostReported, RewardObserved]]) -> None:
         if not feedback:
             return
         self.fed_back += len(feedback)
-        names: list[tuple[str, Event]] = [pair for bill, label in feedback for pair in (("costs", bill), ("rewards", label))]
+        names: list[tuple[str, Event]] = [
+            pair for bill, label in feedback for pair in (("costs", bill), ("rewards", label))
+        ]
         await self.bus.send_all(names)
-        await self.records.until(self._contained, seconds=PATIENCE, waited_for="took in the feedback")
+        await self.records.until(
+            self._contained, seconds=PATIENCE, waited_for="took in the feedback"
+        )
 
     def _contained(self, name: str, record: Any) -> bool | None:
         if name != "lambda":
@@ -121,5 +129,8 @@ class Service:
 async def following(settings: Settings) -> Any:
     """Yield the service as a side."""
     names = ("routers", "requests", "costs", "rewards", "routes", "lambda", "dlq")
-    async with open_bus(settings, *names) as bus, bus.follow("routes", "lambda", router_id=ROUTER) as records:
+    async with (
+        open_bus(settings, *names) as bus,
+        bus.follow("routes", "lambda", router_id=ROUTER) as records,
+    ):
         yield Service(bus, records)

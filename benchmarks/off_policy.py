@@ -1,9 +1,11 @@
-"""How far the estimates of `pbstream replay` can be trusted: errors against intervals, in histories whose truth is known.
+"""How far the estimates of `pbstream replay` can be trusted: errors against intervals, in histories
+whose truth is known.
 
 uv run python -m benchmarks.off_policy [--quick]
 
-Histories are recorded by the engine that ships, exploring as it does by itself and with a declared ε. They know the called models'
-rewards and costs only; the truth of every choice is kept aside. An inverse propensity that is right on average has mean weight 1.
+Histories are recorded by the engine that ships, exploring as it does by itself and with a declared
+ε. They know the called models' rewards and costs only; the truth of every choice is kept aside. An
+inverse propensity that is right on average has mean weight 1.
 """
 
 from __future__ import annotations
@@ -71,10 +73,16 @@ def compared(
         return Cases(merge, contexts=Contexts(_no_encoder), account=account)
 
     found = survey(cases(), scenario)
-    runs = {p.name: Run(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, [])) for p in scenario.policies}
+    runs = {
+        p.name: Run(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, []))
+        for p in scenario.policies
+    }
     witness = Witness(world_of(scenario, found), found.outcomes, runs, truth=truth, models=models)
     witness.play(cases())
-    return [(name, run, tuple(np.mean(witness.true[name], axis=0).tolist())) for name, run in runs.items()]
+    return [
+        (name, run, tuple(np.mean(witness.true[name], axis=0).tolist()))
+        for name, run in runs.items()
+    ]
 
 
 def _no_encoder(*_: Any) -> Any:
@@ -87,7 +95,9 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     X, tasks = drawing.contexts(N, D, str(rng.choice(drawing.CONTEXTS)), rng)
     own = float(rng.choice((0.02, 0.1)))
     base = rng.uniform(0.4, 0.7, K)
-    expected = np.clip(base + 0.05 * drawing.effects(X, 1, rng) + own * drawing.effects(X, K, rng), 0.02, 0.98)
+    expected = np.clip(
+        base + 0.05 * drawing.effects(X, 1, rng) + own * drawing.effects(X, K, rng), 0.02, 0.98
+    )
     rewards = drawing.rewards(expected, float(rng.choice((0.1, 0.3, 0.5))), rng)
     listed = drawing.prices(K, 1.5, 0, rng)
     bills = drawing.bills(listed, X, tasks, str(rng.choice(drawing.BILLS)), rng, by_prompt=0.3)
@@ -95,25 +105,43 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     budget = float(np.exp(np.log(bills.costs.mean(0)).mean()))
     policies = (*models, "random", "paper")
     with tempfile.TemporaryDirectory() as folder:
-        declared = {**_declared(models, listed), "budget_usd_per_request": budget, "epsilon": HISTORIES[job["history"]]}
+        declared = {
+            **_declared(models, listed),
+            "budget_usd_per_request": budget,
+            "epsilon": HISTORIES[job["history"]],
+        }
         write_history(
-            Path(folder), declared=declared, models=models, contexts=X, rewards=rewards, costs=bills.costs, outcomes=False
-        )  # fmt: skip
+            Path(folder),
+            declared=declared,
+            models=models,
+            contexts=X,
+            rewards=rewards,
+            costs=bills.costs,
+            outcomes=False,
+        )
         found = compared(Path(folder), policies, truth=(rewards, bills.costs), models=models)
-    tables = {outcome: [_judge(getattr(run, outcome), true[j]) for _, run, true in found] for j, outcome in enumerate(OUTCOMES)}
+    tables = {
+        outcome: [_judge(getattr(run, outcome), true[j]) for _, run, true in found]
+        for j, outcome in enumerate(OUTCOMES)
+    }
     return {outcome: tuple(np.sum(table, axis=0).tolist()) for outcome, table in tables.items()}
 
 
 def _declared(models: Sequence[str], listed: Sequence[Price]) -> dict[str, Any]:
     prices = {
-        name: {"input_price_per_m": price.input_price_per_m, "output_price_per_m": price.output_price_per_m}
+        name: {
+            "input_price_per_m": price.input_price_per_m,
+            "output_price_per_m": price.output_price_per_m,
+        }
         for name, price in zip(models, listed, strict=True)
     }
     return {"models": prices, "dimensions": D}
 
 
 def _judge(run: OffPolicy, true: float) -> tuple[float, ...]:
-    """Return sums over policies: estimated, supported; of those covered by the interval, z², and the mean weight."""
+    """Return sums over policies: estimated, supported; of those covered by the interval, z², and
+    the mean weight.
+    """
     estimate = run.estimates().get("doubly robust")
     if estimate is None or not estimate.half_width:
         return 1.0, 0.0, 0.0, 0.0, 0.0
@@ -125,20 +153,34 @@ def _judge(run: OffPolicy, true: float) -> tuple[float, ...]:
 def run(quick: bool) -> None:
     """Compare off-policy estimates with the truth, over many histories."""
     seeds = 4 if quick else 40
-    jobs: list[Job] = [{"history": name, "seed": seed} for name in HISTORIES for seed in range(seeds)]
+    jobs: list[Job] = [
+        {"history": name, "seed": seed} for name in HISTORIES for seed in range(seeds)
+    ]
     rows = gather(one, jobs, extra=("covered", "squared", "weight"))
     table, figures = [], {}
     for r in rows:
         made, supported = r.pop("cost_over_budget"), r.pop("reward")
-        told = {name: r[name] / supported if supported else 0.0 for name in ("covered", "squared", "weight")}
+        told = {
+            name: r[name] / supported if supported else 0.0
+            for name in ("covered", "squared", "weight")
+        }
         r |= {"supported": supported / made, **told}
         cells = (
-            (f"{told['covered']:.3f}", f"{told['squared'] ** 0.5:.2f}", f"{told['weight']:.3f}") if supported else ("–", "–", "–")
+            (f"{told['covered']:.3f}", f"{told['squared'] ** 0.5:.2f}", f"{told['weight']:.3f}")
+            if supported
+            else ("–", "–", "–")
         )
         table.append([r["history"], r["phase"], f"{r['supported']:.0%}", *cells])
         figures[f"{r['phase']}_covered_{r['history']}"] = told["covered"]
         figures[f"{r['phase']}_supported_{r['history']}"] = r["supported"]
-    columns = ("history", "estimate of", "supported", "covered by 95 %", "error ÷ its deviation", "mean weight")
+    columns = (
+        "history",
+        "estimate of",
+        "supported",
+        "covered by 95 %",
+        "error ÷ its deviation",
+        "mean weight",
+    )
     print_table(f"{seeds} histories of {N:,} requests each, six policies", columns, table)
     print_figures("off_policy", figures, rows=rows)
 

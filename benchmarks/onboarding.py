@@ -1,8 +1,10 @@
-"""A model joins at runtime: found if it is good, dropped if it is bad, and never at the budget's expense.
+"""A model joins at runtime: found if it is good, dropped if it is bad, and never at the budget's
+expense.
 
     [PB_DATA=FOLDER] uv run python -m benchmarks.onboarding [--quick]
 
-With the four-model data of `PB_DATA` the newcomer is the fourth model; from the wheel alone it is Mistral, held out before.
+With the four-model data of `PB_DATA` the newcomer is the fourth model; from the wheel alone it is
+Mistral, held out before.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def scenario(drawn: Draw, kind: str, budget: float | None) -> tuple[Draw, dict[i
 
 
 def adopted_at(trace: Trace, column: int, start: int) -> float:
-    """Return after how many requests the newcomer had been its score's choice in 10 of the last 100, for 50 in a row; −1: never."""
+    """Return after how many requests the newcomer had been its score's choice in 10 of the last
+    100, for 50 in a row; −1: never.
+    """
     by_score = (trace.chosen[start:] == column) & (np.array(trace.reason[start:]) != "onboarding")
     total = np.concatenate([np.zeros(OF_LAST), np.cumsum(by_score)])
     enough = total[OF_LAST:] - total[:-OF_LAST] >= ADOPTED
@@ -60,7 +64,9 @@ def adopted_at(trace: Trace, column: int, start: int) -> float:
 
 
 def one(job: Job) -> Result:
-    """Play one policy, budget, kind of newcomer, delay and seed; by quarters of the measured requests and as a whole."""
+    """Play one policy, budget, kind of newcomer, delay and seed; by quarters of the measured
+    requests and as a whole.
+    """
     return each([job])[0]
 
 
@@ -70,7 +76,10 @@ def each(jobs: list[Job]) -> list[Result]:
     seed, budget, late = first["seed"], first["budget"], first["in_flight"]
     drawn = draw(seed, offset=OFFSET, folder=extended_folder())
     told = [scenario(drawn, job["newcomer"], budget) for job in jobs]
-    episodes = [episode(known, declared, phases={}, bill_delay=late, reward_delay=late) for known, declared in told]
+    episodes = [
+        episode(known, declared, phases={}, bill_delay=late, reward_delay=late)
+        for known, declared in told
+    ]
     if first["policy"] == LINE:
         traces = [knowing(known, budget) for known, _ in told]
     else:
@@ -79,10 +88,15 @@ def each(jobs: list[Job]) -> list[Result]:
 
 
 def knowing(drawn: Draw, budget: float | None) -> Trace:
-    """Return what hindsight would have chosen with every model there from the start: see `yardsticks.hindsight_choices`."""
+    """Return what hindsight would have chosen with every model there from the start: see
+    `yardsticks.hindsight_choices`.
+    """
     n = len(drawn)
     warm = replace(
-        drawn.benchmark, contexts=drawn.contexts[: drawn.warm], rewards=drawn.rewards[: drawn.warm], costs=drawn.costs[: drawn.warm]
+        drawn.benchmark,
+        contexts=drawn.contexts[: drawn.warm],
+        rewards=drawn.rewards[: drawn.warm],
+        costs=drawn.costs[: drawn.warm],
     )
     rest = slice(drawn.warm, n)
     chosen = hindsight_choices(warm, drawn.contexts[rest], drawn.costs[rest], budget or NEVER)
@@ -95,19 +109,33 @@ def knowing(drawn: Draw, budget: float | None) -> Trace:
 
 
 def result(trace: Trace, k: int, warm: int, budget: float | None) -> Result:
-    """Return by quarter and on the whole cost ÷ budget (dollars without one), reward, and how the newcomer in column k fared."""
+    """Return by quarter and on the whole cost ÷ budget (dollars without one), reward, and how the
+    newcomer in column k fared.
+    """
     whole = slice(warm, len(trace.chosen))
     edges = np.linspace(whole.start, whole.stop, QUARTERS + 1).astype(int)
-    phases = {"whole": whole} | {f"Q{j + 1}": slice(edges[j], edges[j + 1]) for j in range(QUARTERS)}
+    phases = {"whole": whole} | {
+        f"Q{j + 1}": slice(edges[j], edges[j + 1]) for j in range(QUARTERS)
+    }
     spent = trace.cost / (budget or 1.0)
     step = adopted_at(trace, k, whole.start)
     found = step != NEVER_ADOPTED
-    extra = float(found), step if found else 0.0, trace.share(k, whole), trace.share(k, slice(whole.stop - 200, whole.stop))
-    return {name: (float(spent[p].mean()), float(trace.reward[p].mean()), *extra) for name, p in phases.items()}
+    extra = (
+        float(found),
+        step if found else 0.0,
+        trace.share(k, whole),
+        trace.share(k, slice(whole.stop - 200, whole.stop)),
+    )
+    return {
+        name: (float(spent[p].mean()), float(trace.reward[p].mean()), *extra)
+        for name, p in phases.items()
+    }
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return when good newcomers were found, what share a bad one keeps, and how far spend was from the budget."""
+    """Return when good newcomers were found, what share a bad one keeps, and how far spend was from
+    the budget.
+    """
     live = [r for r in rows if r["policy"] == "live" and r["in_flight"] == 0]
     whole = [r for r in live if r["phase"] == "whole"]
     paced = [r["cost_over_budget"] for r in live if r["budget"] is not None]
@@ -135,12 +163,29 @@ def run(quick: bool) -> None:
         for name, budget, kind, k, seed in product(names, BUDGETS, KINDS, lengths, range(seeds))
         if (k == 0 or name in ("live", "paper")) and not (quick and budget != MODERATE)
     ]
-    rows = gather_alike(each, jobs, differ=("newcomer",), extra=("adopted", "adopted_after", "share", "final_share"))
+    rows = gather_alike(
+        each, jobs, differ=("newcomer",), extra=("adopted", "adopted_after", "share", "final_share")
+    )
     for r in rows:  # means over the seeds that adopted it
         r["adopted_after"] = r["adopted_after"] / r["adopted"] if r["adopted"] else NEVER_ADOPTED
-    columns = ("policy", "budget", "newcomer", "in_flight", "phase", "adopted", "adopted_after", "share", "final_share")
-    rows.sort(key=lambda r: (r["budget"] or 1.0, r["newcomer"], r["in_flight"], r["policy"], r["phase"]))
-    title = f"A model joins; held-out prompts, {seeds} seeds, ± 95 % (without a budget the cost is in dollars)"
+    columns = (
+        "policy",
+        "budget",
+        "newcomer",
+        "in_flight",
+        "phase",
+        "adopted",
+        "adopted_after",
+        "share",
+        "final_share",
+    )
+    rows.sort(
+        key=lambda r: (r["budget"] or 1.0, r["newcomer"], r["in_flight"], r["policy"], r["phase"])
+    )
+    title = (
+        f"A model joins; held-out prompts, {seeds} seeds, ± 95 % (without a budget the cost is "
+        "in dollars)"
+    )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
         plots.onboarding(rows)

@@ -9,9 +9,15 @@ from typing import Any
 from benchmarks.rows import Row
 
 DOCS = Path(__file__).parent.parent / "docs"
-STYLE = {"live": ("#1f77b4", "-", "o"), "paper": ("#d62728", "-", "s"), "ε-greedy": ("#2ca02c", ":", "^"),
-         "thompson": ("#9467bd", ":", "v"), "random": ("#7f7f7f", ":", "x"), "best fixed mix": ("#8c564b", "--", ""),
-         "hindsight": ("#000000", "--", "")}  # fmt: skip
+STYLE = {
+    "live": ("#1f77b4", "-", "o"),
+    "paper": ("#d62728", "-", "s"),
+    "ε-greedy": ("#2ca02c", ":", "^"),
+    "thompson": ("#9467bd", ":", "v"),
+    "random": ("#7f7f7f", ":", "x"),
+    "best fixed mix": ("#8c564b", "--", ""),
+    "hindsight": ("#000000", "--", ""),
+}
 
 
 def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, Any]:
@@ -21,7 +27,9 @@ def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False
+    )
     return figure, axes[0]
 
 
@@ -42,21 +50,47 @@ def legend_below(figure: Any, axis: Any) -> None:
 def line(axis: Any, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None:
     """Draw one policy with its interval."""
     colour, style, marker = STYLE.get(policy, ("#17becf", "-", "."))
-    points = sorted((r[x], r[y], r.get(f"{y}_half_width", 0.0)) for r in rows if r["policy"] == policy)
+    points = sorted(
+        (r[x], r[y], r.get(f"{y}_half_width", 0.0)) for r in rows if r["policy"] == policy
+    )
     xs, ys, errors = ([point[j] for point in points] for j in range(3))
-    axis.errorbar(xs, ys, yerr=errors, label=policy, color=colour, linestyle=style, marker=marker, markersize=4, capsize=2)
+    axis.errorbar(
+        xs,
+        ys,
+        yerr=errors,
+        label=policy,
+        color=colour,
+        linestyle=style,
+        marker=marker,
+        markersize=4,
+        capsize=2,
+    )
 
 
 def frontier(rows: Sequence[Row]) -> None:
     """Plot reward and cost ÷ budget over the budget, with nothing and with a hundred in flight."""
     figure, axes = canvas(3)
-    for axis, in_flight, y in ((axes[0], 0, "reward"), (axes[1], 100, "reward"), (axes[2], 100, "cost_over_budget")):
+    for axis, in_flight, y in (
+        (axes[0], 0, "reward"),
+        (axes[1], 100, "reward"),
+        (axes[2], 100, "cost_over_budget"),
+    ):
         for policy in STYLE:
             yardstick = policy in ("best fixed mix", "hindsight")
             if yardstick and y != "reward":
                 continue
-            line(axis, [r for r in rows if yardstick or r["in_flight"] == in_flight], policy, x="budget", y=y)
-        axis.set(xscale="log", xlabel="budget, $ per request", title=f"{y.replace('_', ' ')}, {in_flight} in flight")
+            line(
+                axis,
+                [r for r in rows if yardstick or r["in_flight"] == in_flight],
+                policy,
+                x="budget",
+                y=y,
+            )
+        axis.set(
+            xscale="log",
+            xlabel="budget, $ per request",
+            title=f"{y.replace('_', ' ')}, {in_flight} in flight",
+        )
     legend_below(figure, axes[0])
     axes[2].set_yscale("log")
     save(figure, "frontier")
@@ -67,11 +101,20 @@ def inflight(rows: Sequence[Row]) -> None:
     figure, axes = canvas(3)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, phase in zip(axes, ("P1", "P2", "P3"), strict=True):
-        shown = [r for r in rows if r["delay"] == "fixed" and r["phase"] == phase and r["budget"] == budget]
+        shown = [
+            r
+            for r in rows
+            if r["delay"] == "fixed" and r["phase"] == phase and r["budget"] == budget
+        ]
         for policy in ("live", "paper", "thompson", "ε-greedy", "random"):
             line(axis, shown, policy, x="in_flight", y="cost_over_budget")
         axis.axhspan(0.95, 1.05, color="#dddddd")
-        axis.set(xscale="symlog", yscale="log", xlabel="requests in flight", title=f"{phase}: cost ÷ budget, ${budget:g}")
+        axis.set(
+            xscale="symlog",
+            yscale="log",
+            xlabel="requests in flight",
+            title=f"{phase}: cost ÷ budget, ${budget:g}",
+        )
     axes[0].legend(fontsize=7)
     save(figure, "inflight")
 
@@ -83,7 +126,13 @@ def sparse(rows: Sequence[Row]) -> None:
     figure, axes = canvas(3)
     for axis, budget in zip(axes, chosen, strict=True):
         for policy in ("live", "paper", "thompson", "ε-greedy"):
-            line(axis, [r for r in rows if r["budget"] == budget and r["in_flight"] == 0], policy, x="judged", y="reward")
+            line(
+                axis,
+                [r for r in rows if r["budget"] == budget and r["in_flight"] == 0],
+                policy,
+                x="judged",
+                y="reward",
+            )
         axis.set(xscale="log", xlabel="share of requests judged", title=f"reward at ${budget:g}")
     axes[0].legend(fontsize=7)
     save(figure, "sparse")
@@ -93,7 +142,12 @@ def drift(rows: Sequence[Row]) -> None:
     """Plot reward during and after ÷ before over the level that Mistral's quality drops to."""
     figure, axes = canvas(3)
     budget = max(r["budget"] for r in rows)
-    shown = [r for r in rows if (r["model"], r["form"], r["in_flight"], r["budget"]) == ("mistral", "constant", 0, budget)]
+    shown = [
+        r
+        for r in rows
+        if (r["model"], r["form"], r["in_flight"], r["budget"])
+        == ("mistral", "constant", 0, budget)
+    ]
     for axis, phase in zip(axes, ("P2", "P3", "after ÷ before"), strict=True):
         for policy in ("live", "live − drift alarms", "paper", "thompson", "ε-greedy"):
             line(axis, [r for r in shown if r["phase"] == phase], policy, x="level", y="reward")
@@ -107,22 +161,46 @@ def onboarding(rows: Sequence[Row]) -> None:
     figure, axes = canvas(2)
     budget = min(r["budget"] for r in rows if r["budget"] is not None)
     for axis, kind in zip(axes, ("good and cheap", "good and dear"), strict=True):
-        mine = [r for r in rows if (r["newcomer"], r["budget"], r["in_flight"]) == (kind, budget, 0) and r["phase"] != "whole"]
+        mine = [
+            r
+            for r in rows
+            if (r["newcomer"], r["budget"], r["in_flight"]) == (kind, budget, 0)
+            and r["phase"] != "whole"
+        ]
         for policy in ("live", "paper", "thompson", "ε-greedy"):
-            line(axis, [{**r, "quarter": int(r["phase"][1])} for r in mine], policy, x="quarter", y="cost_over_budget")
-        axis.set(xlabel="quarter of the requests after it joined", title=f"{kind}: cost ÷ budget, ${budget:g}", xticks=range(1, 5))
+            line(
+                axis,
+                [{**r, "quarter": int(r["phase"][1])} for r in mine],
+                policy,
+                x="quarter",
+                y="cost_over_budget",
+            )
+        axis.set(
+            xlabel="quarter of the requests after it joined",
+            title=f"{kind}: cost ÷ budget, ${budget:g}",
+            xticks=range(1, 5),
+        )
     axes[0].legend(fontsize=7)
     save(figure, "onboarding")
 
 
 def shocks(rows: Sequence[Row]) -> None:
-    """Plot cost ÷ budget before, adapting and after for every shock, at the middle budget with 30 in flight."""
+    """Plot cost ÷ budget before, adapting and after for every shock, at the middle budget with 30
+    in flight.
+    """
     figure, axes = canvas(2, width=7.0, height=4.6)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, policy in zip(axes, ("live", "paper"), strict=True):
-        mine = [r for r in rows if (r["policy"], r["budget"], r["in_flight"]) == (policy, budget, 30)]
+        mine = [
+            r for r in rows if (r["policy"], r["budget"], r["in_flight"]) == (policy, budget, 30)
+        ]
         names = sorted({r["shock"] for r in mine})
-        for phase, colour in (("before", "#aaaaaa"), ("adapting", "#ff7f0e"), ("after", "#1f77b4"), ("episode", "#d62728")):
+        for phase, colour in (
+            ("before", "#aaaaaa"),
+            ("adapting", "#ff7f0e"),
+            ("after", "#1f77b4"),
+            ("episode", "#d62728"),
+        ):
             values = {r["shock"]: r["cost_over_budget"] for r in mine if r["phase"] == phase}
             axis.plot([values.get(name) for name in names], names, "o", color=colour, label=phase)
         axis.axvspan(0.95, 1.05, color="#dddddd")

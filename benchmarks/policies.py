@@ -57,19 +57,25 @@ class Core:
         state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
         other = type(self)(self.knobs)
         restored = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
-        other.engine = Engine(restored, {i: copy(record) for i, record in self.engine.records.items()})
+        other.engine = Engine(
+            restored, {i: copy(record) for i, record in self.engine.records.items()}
+        )
         return other
 
 
 class Thompson(Core):
-    """The core with the same dual, each decision on coefficients drawn from the belief N(θ, σ²A⁻¹) (Agrawal and Goyal 2013)."""
+    """The core with the same dual, each decision on coefficients drawn from the belief N(θ, σ²A⁻¹)
+    (Agrawal and Goyal 2013).
+    """
 
     def decide(self, i: int, x: Array) -> tuple[str, float, str]:
         assert self.engine is not None
         arms, rng = self.engine.state.arms, self.engine.state.rng
         kept = [belief.theta.copy() for belief in arms.beliefs]
         for belief in arms.beliefs:
-            belief.theta += BELIEF_SIGMA * np.linalg.cholesky(belief.A_inv()) @ rng.standard_normal(arms.d)
+            belief.theta += (
+                BELIEF_SIGMA * np.linalg.cholesky(belief.A_inv()) @ rng.standard_normal(arms.d)
+            )
         try:
             return super().decide(i, x)
         finally:
@@ -78,7 +84,9 @@ class Thompson(Core):
 
 
 class Chance:
-    """Any model with the same probability while nothing is owed, else the one with the lowest mean cost so far."""
+    """Any model with the same probability while nothing is owed, else the one with the lowest mean
+    cost so far.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -133,7 +141,9 @@ class MeanCosts(Core):
             costs.ignore_prompts()
 
 
-def core(profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] = Core) -> Callable[[int], Policy]:
+def core(
+    profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] = Core
+) -> Callable[[int], Policy]:
     """Return a maker of the core with a profile's knobs and these over them, by seed."""
     return lambda seed: kind(knobs_for(profile, {"seed": seed, **(knobs or {})}))
 
@@ -150,7 +160,9 @@ APART: dict[str, Any] = {
 }
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "live": core("live"),
-    "paper": core("paper", {"lambda_c": 0.0}),  # as the paper's paced experiments run it: without a constant price penalty
+    "paper": core(
+        "paper", {"lambda_c": 0.0}
+    ),  # as the paper's paced experiments run it: without a constant price penalty
     "ε-greedy": core("paper", {**APART, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
     "thompson": core("paper", {**APART, "alpha": 0.0, "drift_alarms": False}, Thompson),
     "random": Chance,
@@ -168,7 +180,10 @@ VARIANTS: dict[str, Callable[[int], Policy]] = {
     "live, every model apart": core("paper", APART),
     "live, γ 0.997": core("live", {"gamma": 0.997}),
     "live, γ 1": core("live", {"gamma": 1.0}),
-    **{f"paper + {name}": core("paper", {"lambda_c": 0.0, switch: True}) for name, switch in SWITCHES.items()},
+    **{
+        f"paper + {name}": core("paper", {"lambda_c": 0.0, switch: True})
+        for name, switch in SWITCHES.items()
+    },
     "paper, γ 0.9995": core("paper", {"lambda_c": 0.0, "gamma": 0.9995}),
 }
 

@@ -1,9 +1,10 @@
-"""How many prompts a worker encodes and decides per second, beside the same worker on contexts; and what it weighs.
+"""How many prompts a worker encodes and decides per second, beside the same worker on contexts; and
+what it weighs.
 
 uv run python -m benchmarks.prompts [--quick]
 
-Each side drains a backlog of the same length over 64 routers, state durable, in turns. The prompts are the benchmark's, each with a
-number at its end, so that none comes twice.
+Each side drains a backlog of the same length over 64 routers, state durable, in turns. The prompts
+are the benchmark's, each with a number at its end, so that none comes twice.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ def prompts(count: int) -> Events:
     texts, found = load_rows("test").prompts, []
     for i in range(count):
         home = f"router-{i % ROUTERS}"
-        event = {"router_id": home, "request_id": f"r{i}", "prompt": f"{texts[i % len(texts)]} ({i})"}
+        event = {
+            "router_id": home,
+            "request_id": f"r{i}",
+            "prompt": f"{texts[i % len(texts)]} ({i})",
+        }
         found.append((home.encode(), orjson.dumps(event)))
     return found
 
@@ -47,11 +52,16 @@ def prompts(count: int) -> Events:
 async def drain(bootstrap: str, events: Events) -> Drained:
     """Let a worker with the default encoder decide a backlog."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    settings = load_settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS)
+    settings = load_settings(
+        bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS
+    )
     await create_topics(settings)
     await produce(bootstrap, settings.topic("routers"), declarations(ROUTERS))
     await produce(bootstrap, settings.topic("requests"), events)
-    with process(["-m", "streams.cli", "worker"], worker_environment(settings) | {"PB_ENCODER_BACKEND": "static"}) as child:
+    with process(
+        ["-m", "streams.cli", "worker"],
+        worker_environment(settings) | {"PB_ENCODER_BACKEND": "static"},
+    ) as child:
         times = await stamps(bootstrap, settings.topic("routes"), len(events))
         return measure(child, 0.0, times)
 
@@ -63,18 +73,30 @@ async def compare(bootstrap: str, *, events: int, rounds: int) -> None:
     for _ in range(rounds):
         for side, backlog in sides.items():
             runs[side].append(await drain(bootstrap, backlog))
-    rates = {side: statistics.median(run.events_per_second for run in found) for side, found in runs.items()}
-    cpu = {side: statistics.median(run.cpu_us_per_event for run in found) for side, found in runs.items()}
+    rates = {
+        side: statistics.median(run.events_per_second for run in found)
+        for side, found in runs.items()
+    }
+    cpu = {
+        side: statistics.median(run.cpu_us_per_event for run in found)
+        for side, found in runs.items()
+    }
     rss = {side: max(run.rss_mb for run in found) for side, found in runs.items()}
     rows = [(side, rates[side], cpu[side], rss[side]) for side in sides]
-    print_table(f"A worker, {events:,} requests", ["", "decisions/s", "CPU µs/decision", "RSS MB"], rows)
-    print_figures("prompts", {"rate_ratio": rates["prompts"] / rates["contexts"], "rss_mb": rss["prompts"]})
+    print_table(
+        f"A worker, {events:,} requests", ["", "decisions/s", "CPU µs/decision", "RSS MB"], rows
+    )
+    print_figures(
+        "prompts", {"rate_ratio": rates["prompts"] / rates["contexts"], "rss_mb": rss["prompts"]}
+    )
 
 
 def run(quick: bool) -> None:
     """Measure prompts beside contexts on a broker of its own."""
     with choose_broker() as broker:
-        asyncio.run(compare(broker.bootstrap, events=3000 if quick else 20_000, rounds=1 if quick else 3))
+        asyncio.run(
+            compare(broker.bootstrap, events=3000 if quick else 20_000, rounds=1 if quick else 3)
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The paper's protocol: learn over the warm-up prompts unmeasured, then over the held-out ones; shuffled by seed.
+"""The paper's protocol: learn over the warm-up prompts unmeasured, then over the held-out ones;
+shuffled by seed.
 
-The held-out prompts are for measuring only: constants were chosen on halves of the warm-up prompts (`held_out=False` plays those:
-one half to learn from, twice, the other to measure on).
+The held-out prompts are for measuring only: constants were chosen on halves of the warm-up prompts
+(`held_out=False` plays those: one half to learn from, twice, the other to measure on).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def prompts(split: str, folder: Path | None = None, encoder: Backend = "onnx") -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draw:
-    """The prompts of one seed in order: contexts (n, d), rewards and costs (n, K); the first `warm` of them are not measured."""
+    """The prompts of one seed in order: contexts (n, d), rewards and costs (n, K); the first `warm`
+    of them are not measured.
+    """
 
     benchmark: Benchmark
     contexts: Array
@@ -58,7 +61,8 @@ def draw(
 
     Args:
         offset: of the seed, the paper's per experiment.
-        phases: three of 608 held-out prompts, the third the first one's in another order; else all of them once.
+        phases: three of 608 held-out prompts, the third the first one's in another order; else all
+        of them once.
     """
     val = prompts("val", folder, encoder)
     test = prompts("test", folder, encoder) if held_out else val
@@ -75,7 +79,9 @@ def draw(
         measured = np.concatenate([rng.permutation(kept), rng.permutation(kept)])
         first, second = measured[:PHASE], measured[-PHASE:]
     if phases:
-        measured = np.concatenate([rng.permutation(first), rng.permutation(second), rng.permutation(first)])
+        measured = np.concatenate(
+            [rng.permutation(first), rng.permutation(second), rng.permutation(first)]
+        )
     return Draw(
         val,
         np.concatenate([val.contexts[warm], test.contexts[measured]]),
@@ -93,7 +99,9 @@ def declaration(
     without: str | None = None,
     priors: Priors | None = None,
 ) -> RouterConfig:
-    """Return the benchmark's portfolio with the shipped priors or these, some list prices replaced, a model left out."""
+    """Return the benchmark's portfolio with the shipped priors or these, some list prices replaced,
+    a model left out.
+    """
     priors = wheel_priors() if priors is None else priors
     known = {name: Prior(A=priors.A[k], b=priors.b[k]) for k, name in enumerate(priors.models)}
     models = {

@@ -1,4 +1,6 @@
-"""In-process replay: requests per second of verification and of scenarios, beside the bare engine on the same events."""
+"""In-process replay: requests per second of verification and of scenarios, beside the bare engine
+on the same events.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,22 @@ D = 26
 
 
 def made_up_history(folder: Path, *, requests: int, profile: str, outcomes: bool) -> JsonlHistory:
-    """Write a router's history over three models with contexts in it, bills after 30 decisions and rewards after 100."""
+    """Write a router's history over three models with contexts in it, bills after 30 decisions and
+    rewards after 100.
+    """
     feed = Feed.make(requests, d=D)
     models = {
-        name: {"input_price_per_m": p.input_price_per_m, "output_price_per_m": p.output_price_per_m} for name, p in PRICES.items()
+        name: {"input_price_per_m": p.input_price_per_m, "output_price_per_m": p.output_price_per_m}
+        for name, p in PRICES.items()
     }
     write_history(
         folder,
-        declared={"models": models, "budget_usd_per_request": BINDING_USD, "profile": profile, "dimensions": D},
+        declared={
+            "models": models,
+            "budget_usd_per_request": BINDING_USD,
+            "profile": profile,
+            "dimensions": D,
+        },
         models=NAMES,
         contexts=np.array(feed.contexts),
         rewards=np.array([feed.rewards[name] for name in NAMES]).T,
@@ -59,7 +69,9 @@ def merged(history: History) -> Merge:
 def bare(history: History) -> Callable[[], Any]:
     """Return the engine's calls for every event, with everything decoded beforehand."""
     events = list(merged(history))
-    contexts = {e.decision.seq: np.array(e.request.context) for e in events if isinstance(e, Decided)}
+    contexts = {
+        e.decision.seq: np.array(e.request.context) for e in events if isinstance(e, Decided)
+    }
 
     def run() -> None:
         engine: Engine | None = None
@@ -75,7 +87,9 @@ def bare(history: History) -> Callable[[], Any]:
             elif isinstance(event, Billed):
                 engine.settle(event.bill.request_id, cost_usd=event.bill.cost_usd)
             else:
-                engine.learn(event.reward.request_id, reward=event.reward.reward, source=event.reward.source)
+                engine.learn(
+                    event.reward.request_id, reward=event.reward.reward, source=event.reward.source
+                )
 
     return run
 
@@ -85,7 +99,9 @@ def verification(history: History, requests: int) -> Callable[[], Any]:
 
     def run() -> None:
         account = Account()
-        rerun = Rerun(contexts=Contexts(unused), rank_of=lambda source: 1, read_prior=unused, account=account)
+        rerun = Rerun(
+            contexts=Contexts(unused), rank_of=lambda source: 1, read_prior=unused, account=account
+        )
         verdict = verify(merged(history), rerun)
         assert verdict.identical == requests, "a decision came out otherwise"
 
@@ -93,7 +109,9 @@ def verification(history: History, requests: int) -> Callable[[], Any]:
 
 
 def scenario(history: History, profile: str) -> Callable[[], Any]:
-    """Return a simulation of one policy from the first byte to the figures, the survey of the history included."""
+    """Return a simulation of one policy from the first byte to the figures, the survey of the
+    history included.
+    """
     wanted = Scenario.model_validate({"policies": [profile]})
     return lambda: study(merged(history), wanted, contexts=Contexts(unused), read_prior=unused)
 
@@ -103,8 +121,11 @@ def unused(*_: Any) -> Any:
     raise AssertionError
 
 
-def rates(ways: dict[str, Callable[[], Callable[[], Any]]], *, requests: int, rounds: int) -> dict[str, float]:
-    """Return requests per second of the processor's time: the best of rounds in which all take turns, as neighbours disturb.
+def rates(
+    ways: dict[str, Callable[[], Callable[[], Any]]], *, requests: int, rounds: int
+) -> dict[str, float]:
+    """Return requests per second of the processor's time: the best of rounds in which all take
+    turns, as neighbours disturb.
 
     Args:
         ways: return what to time; what one has prepared is gone before the next one's turn.
@@ -123,34 +144,60 @@ def rates(ways: dict[str, Callable[[], Callable[[], Any]]], *, requests: int, ro
 
 @command
 def main(quick: bool) -> None:
-    """Time --verify and --scenario over a history with contexts (d 26, 3 models), profiles paper and live, on one core."""
+    """Time --verify and --scenario over a history with contexts (d 26, 3 models), profiles paper
+    and live, on one core.
+    """
     if any(os.environ.get(name) != "1" for name in THREADS):  # BLAS reads it when numpy is imported
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.replay", *sys.argv[1:]], {**os.environ, **THREADS})
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "benchmarks.replay", *sys.argv[1:]],
+            {**os.environ, **THREADS},
+        )
     gc.set_threshold(1_000_000, 20, 100)
     requests, rounds = (6_000, 4) if quick else (10_000, 10)
     rows: list[tuple[str, str, str]] = []
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as made:
         for profile in ("paper", "live"):
-            history = made_up_history(Path(made) / profile, requests=requests, profile=profile, outcomes=False)
-            known = made_up_history(Path(made) / f"{profile}-outcomes", requests=requests, profile=profile, outcomes=True)
+            history = made_up_history(
+                Path(made) / profile, requests=requests, profile=profile, outcomes=False
+            )
+            known = made_up_history(
+                Path(made) / f"{profile}-outcomes",
+                requests=requests,
+                profile=profile,
+                outcomes=True,
+            )
             export(history, Path(made) / f"{profile}-parquet", form="parquet")
             found = rates(
                 {
                     "the bare engine, everything decoded": partial(bare, history),
                     "--verify": partial(verification, history, requests),
-                    "--verify, Parquet": partial(verification, open_folder(Path(made) / f"{profile}-parquet"), requests),
+                    "--verify, Parquet": partial(
+                        verification, open_folder(Path(made) / f"{profile}-parquet"), requests
+                    ),
                     "--policy, outcomes known": partial(scenario, known, profile),
-                    "--policy, outcomes modelled and estimated": partial(scenario, history, profile),
+                    "--policy, outcomes modelled and estimated": partial(
+                        scenario, history, profile
+                    ),
                 },
                 requests=requests,
                 rounds=rounds,
             )
             engine = next(iter(found.values()))
-            rows += [(f"{profile}: {name}", f"{rate:,.0f}", f"{rate / engine:.2f}") for name, rate in found.items()]
+            rows += [
+                (f"{profile}: {name}", f"{rate:,.0f}", f"{rate / engine:.2f}")
+                for name, rate in found.items()
+            ]
             keys = ("engine", "verify", "verify_parquet", "policy", "policy_modelled")
-            figures |= {f"{profile}_{key}_per_s": rate for key, rate in zip(keys, found.values(), strict=True)}
-    title = f"Replay of {requests:,} requests with their bills and rewards, d {D}, K 3, one core; best of {rounds} rounds"
+            figures |= {
+                f"{profile}_{key}_per_s": rate
+                for key, rate in zip(keys, found.values(), strict=True)
+            }
+    title = (
+        f"Replay of {requests:,} requests with their bills and rewards, d {D}, K 3, one core; "
+        f"best of {rounds} rounds"
+    )
     print_table(title, ["", "requests/s", "÷ engine"], rows)
     print_figures("replay", figures)
 

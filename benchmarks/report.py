@@ -29,7 +29,9 @@ class Interval:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def bootstrap(samples: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
+def bootstrap(
+    samples: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
     """Return the mean of `samples` (one a seed) with its percentile bootstrap interval.
 
     Args:
@@ -48,7 +50,9 @@ def bootstrap(samples: ArrayLike, *, level: float = 0.95, resamples: int = 2000,
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Print rows as a table; the first column is left-aligned, the others right, floats with four digits."""
+    """Print rows as a table; the first column is left-aligned, the others right, floats with four
+    digits.
+    """
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
@@ -59,8 +63,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell
     (console if console.is_terminal else Console(width=200)).print(table)
 
 
-def print_figures(benchmark: str, figures: Mapping[str, float], *, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
-    """Print the closing line `{"benchmark": …, "figures": {…}}`; `rows` are added to the figures as they are.
+def print_figures(
+    benchmark: str, figures: Mapping[str, float], *, rows: Sequence[Mapping[str, Any]] | None = None
+) -> None:
+    """Print the closing line `{"benchmark": …, "figures": {…}}`; `rows` are added to the figures as
+    they are.
 
     Raises:
         ValueError: a figure is not finite.
@@ -74,7 +81,9 @@ def print_figures(benchmark: str, figures: Mapping[str, float], *, rows: Sequenc
 
 
 def command(run: Callable[[bool], None]) -> click.Command:
-    """Make `run(quick)` a command line program with the flag `--quick`; its help is the function's docstring."""
+    """Make `run(quick)` a command line program with the flag `--quick`; its help is the function's
+    docstring.
+    """
     quick = click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")
 
     def program(quick: bool) -> None:

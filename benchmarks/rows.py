@@ -1,4 +1,6 @@
-"""Rows of results: one object per policy, budget, delay and phase, with 95 % half-widths over seeds."""
+"""Rows of results: one object per policy, budget, delay and phase, with 95 % half-widths over
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +40,33 @@ def row(samples: Sequence[tuple[float, ...]], extra: Sequence[str] = (), **names
         "reward": float(np.mean(reward)),
         "reward_half_width": half_width(reward),
         "seeds": len(samples),
-        **{name: float(np.mean([sample[2 + j] for sample in samples])) for j, name in enumerate(extra)},
+        **{
+            name: float(np.mean([sample[2 + j] for sample in samples]))
+            for j, name in enumerate(extra)
+        },
     }
 
 
-def gather(one: Callable[[Job], Result], jobs: Sequence[Job], extra: Sequence[str] = ()) -> list[Row]:
-    """Play every job, on every core, and return a row per combination of its names and phase, over the seeds.
+def gather(
+    one: Callable[[Job], Result], jobs: Sequence[Job], extra: Sequence[str] = ()
+) -> list[Row]:
+    """Play every job, on every core, and return a row per combination of its names and phase, over
+    the seeds.
 
     Args:
-        one: takes a job, {name: value} with a `seed`, and returns (cost ÷ budget, reward, …) by phase.
-        extra: what follows in those tuples.
+        one: takes a job, {name: value} with a `seed`, and returns (cost ÷ budget, reward, …) by
+        phase. extra: what follows in those tuples.
     """
     with _pool() as pool:
         return _rows(jobs, list(pool.map(one, jobs, chunksize=4)), extra)
 
 
 def gather_alike(
-    each: Callable[[list[Job]], list[Result]], jobs: Sequence[Job], *, differ: Sequence[str], extra: Sequence[str] = ()
+    each: Callable[[list[Job]], list[Result]],
+    jobs: Sequence[Job],
+    *,
+    differ: Sequence[str],
+    extra: Sequence[str] = (),
 ) -> list[Row]:
     """As `gather`, for jobs that begin alike but for what is named in `differ`.
 
@@ -63,11 +75,17 @@ def gather_alike(
     """
     together: dict[tuple[Any, ...], list[Job]] = {}
     for job in jobs:
-        together.setdefault(tuple(value for name, value in job.items() if name not in differ), []).append(job)
+        together.setdefault(
+            tuple(value for name, value in job.items() if name not in differ), []
+        ).append(job)
     groups = list(together.values())
     with _pool() as pool:
         results = list(pool.map(each, groups))
-    return _rows([job for group in groups for job in group], [result for group in results for result in group], extra)
+    return _rows(
+        [job for group in groups for job in group],
+        [result for group in results for result in group],
+        extra,
+    )
 
 
 def _pool() -> ProcessPoolExecutor:
@@ -90,16 +108,24 @@ def _rows(jobs: Sequence[Job], results: Sequence[Result], extra: Sequence[str]) 
 def outcomes(trace: Trace, phases: Mapping[str, slice]) -> dict[str, tuple[float, ...]]:
     """Return (cost ÷ budget, reward) by phase."""
     return {
-        name: (float((trace.cost[phase] / trace.budget[phase]).mean()), float(trace.reward[phase].mean()))
+        name: (
+            float((trace.cost[phase] / trace.budget[phase]).mean()),
+            float(trace.reward[phase].mean()),
+        )
         for name, phase in phases.items()
     }
 
 
 def cells(rows: Sequence[Row], *names: str) -> list[list[str]]:
-    """Return rows for a table: these names, then cost ÷ budget and reward with their half-widths."""
+    """Return rows for a table: these names, then cost ÷ budget and reward with their
+    half-widths.
+    """
     return [
         [
-            *(f"{value:.3g}" if isinstance(value := r[name], float) else str(value) for name in names),
+            *(
+                f"{value:.3g}" if isinstance(value := r[name], float) else str(value)
+                for name in names
+            ),
             f"{r['cost_over_budget']:.3f} ± {r['cost_over_budget_half_width']:.3f}",
             f"{r['reward']:.4f} ± {r['reward_half_width']:.4f}",
         ]

@@ -1,4 +1,5 @@
-"""What nobody announced: prices ×10, tokens that double, bills that never come or come twice, bursts, another budget.
+"""What nobody announced: prices ×10, tokens that double, bills that never come or come twice,
+bursts, another budget.
 
 uv run python -m benchmarks.shocks [--quick]
 """
@@ -13,7 +14,19 @@ import numpy as np
 from benchmarks import plots
 from benchmarks.arena import NEVER, Episode, Trace, play_each
 from benchmarks.policies import POLICIES, make
-from benchmarks.protocol import GEMINI, LLAMA, LOOSE, MISTRAL, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
+from benchmarks.protocol import (
+    GEMINI,
+    LLAMA,
+    LOOSE,
+    MISTRAL,
+    MODERATE,
+    TIGHT,
+    Draw,
+    declaration,
+    draw,
+    episode,
+    prompts,
+)
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Result, Row, cells, gather_alike
 
@@ -28,7 +41,9 @@ PRICE_SHOCKS = tuple(f"{model} {change}" for model, change in product(MODELS, ("
 OTHERS = ("tokens double", "bills lost", "bills twice", "burst", "budget halved", "budget doubled")
 
 
-def scenario(drawn: Draw, shock: str, budget: float, in_flight: int, rng: np.random.Generator) -> Episode:
+def scenario(
+    drawn: Draw, shock: str, budget: float, in_flight: int, rng: np.random.Generator
+) -> Episode:
     """Return an episode into which the shock comes 304 measured requests from the start."""
     start, n = drawn.warm + CALM, len(drawn)
     costs, late = drawn.costs.copy(), np.full(n, float(in_flight))
@@ -47,10 +62,16 @@ def scenario(drawn: Draw, shock: str, budget: float, in_flight: int, rng: np.ran
             twice = np.arange(n) >= start
             twice &= rng.random(n) < 0.05
         case ["burst"]:
-            late[start : start + BURST] += BURST - np.arange(BURST)  # no bill before the burst is over
+            late[start : start + BURST] += BURST - np.arange(
+                BURST
+            )  # no bill before the burst is over
         case ["budget", change]:
-            declared[start] = declaration(drawn.benchmark, budget * (0.5 if change == "halved" else 2.0))
-    played = episode(replace(drawn, costs=costs), declared, phases={}, bill_delay=late, reward_delay=in_flight)
+            declared[start] = declaration(
+                drawn.benchmark, budget * (0.5 if change == "halved" else 2.0)
+            )
+    played = episode(
+        replace(drawn, costs=costs), declared, phases={}, bill_delay=late, reward_delay=in_flight
+    )
     return replace(played, twice=twice)
 
 
@@ -59,14 +80,22 @@ def each(jobs: list[Job]) -> list[Result]:
     first = jobs[0]
     seed, budget, in_flight = first["seed"], first["budget"], first["in_flight"]
     drawn = draw(seed, offset=OFFSET)
-    episodes = [scenario(drawn, job["shock"], budget, in_flight, np.random.default_rng(OFFSET + seed)) for job in jobs]
+    episodes = [
+        scenario(drawn, job["shock"], budget, in_flight, np.random.default_rng(OFFSET + seed))
+        for job in jobs
+    ]
     start = drawn.warm + CALM
     traces = play_each(make(first["policy"], seed), episodes, alike=start)
-    return [result(trace, job["shock"], drawn.warm, in_flight) for trace, job in zip(traces, jobs, strict=True)]
+    return [
+        result(trace, job["shock"], drawn.warm, in_flight)
+        for trace, job in zip(traces, jobs, strict=True)
+    ]
 
 
 def news_of(trace: Trace, shock: str, start: int, in_flight: int) -> int:
-    """Return before which request the news can have arrived: the first bill at the new price, or from within the shock."""
+    """Return before which request the news can have arrived: the first bill at the new price, or
+    from within the shock.
+    """
     model = MODELS.get(shock.split(maxsplit=1)[0])
     if shock == "burst":
         return start + in_flight + BURST
@@ -77,10 +106,11 @@ def news_of(trace: Trace, shock: str, start: int, in_flight: int) -> int:
 
 
 def result(trace: Trace, shock: str, warm: int, in_flight: int) -> Result:
-    """Return by phase cost ÷ budget, reward, the largest debt of the episode in requests' budgets, and what was overspent before
-    the news, as a share of the episode's budget.
+    """Return by phase cost ÷ budget, reward, the largest debt of the episode in requests' budgets,
+    and what was overspent before the news, as a share of the episode's budget.
 
-    Phases: before; the news on its way; adapting, for 300 requests; after, if it has 100; episode, from the shock on.
+    Phases: before; the news on its way; adapting, for 300 requests; after, if it has 100; episode,
+    from the shock on.
     """
     start, end = warm + CALM, len(trace.chosen)
     news = news_of(trace, shock, start, in_flight)
@@ -102,7 +132,9 @@ def result(trace: Trace, shock: str, warm: int, in_flight: int) -> Result:
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return by how much the live profile is over budget from 300 requests after the news on, and over the whole episode."""
+    """Return by how much the live profile is over budget from 300 requests after the news on, and
+    over the whole episode.
+    """
     figures: dict[str, float] = {}
     live = [r for r in rows if r["policy"] == "live"]
     for in_flight in sorted({r["in_flight"] for r in live}):
@@ -122,7 +154,9 @@ def run(quick: bool) -> None:
     lengths = (30,) if quick else (0, 30, 100)
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "shock": shock, "in_flight": k, "seed": seed}
-        for name, budget, shock, k, seed in product(POLICIES, BUDGETS, shocks, lengths, range(seeds))
+        for name, budget, shock, k, seed in product(
+            POLICIES, BUDGETS, shocks, lengths, range(seeds)
+        )
         if (name == "live" or (k == 30 and name in ("paper", "thompson", "ε-greedy", "random")))
         and not (quick and (budget != MODERATE or name not in ("live", "paper")))
     ]

@@ -30,15 +30,25 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     rng = np.random.default_rng(OFFSET + seed)
     late = delays(len(drawn), job["in_flight"], "exponential", rng)
     late = np.where(rng.random(len(drawn)) < job["judged"], late, NEVER)
-    played = episode(drawn, {0: declaration(drawn.benchmark, job["budget"])}, phases=phases, reward_delay=late)
+    played = episode(
+        drawn, {0: declaration(drawn.benchmark, job["budget"])}, phases=phases, reward_delay=late
+    )
     return outcomes(play(make(job["policy"], seed), played), phases)
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return how much reward the live profile loses at its worst budget to full feedback at once."""
-    live = {(r["budget"], r["judged"], r["in_flight"]): r["reward"] for r in rows if r["policy"] == "live"}
+    """Return how much reward the live profile loses at its worst budget to full feedback at
+    once.
+    """
+    live = {
+        (r["budget"], r["judged"], r["in_flight"]): r["reward"]
+        for r in rows
+        if r["policy"] == "live"
+    }
     return {
-        f"lost_at_{judged:g}": max(live[b, 1.0, 0] - reward for (b, j, _), reward in live.items() if j == judged)
+        f"lost_at_{judged:g}": max(
+            live[b, 1.0, 0] - reward for (b, j, _), reward in live.items() if j == judged
+        )
         for judged in JUDGED
     }
 
@@ -50,13 +60,18 @@ def run(quick: bool) -> None:
     prompts("val"), prompts("test")
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "judged": judged, "in_flight": k, "seed": seed}
-        for name, budget, judged, k, seed in product(COMPARED, budgets, JUDGED, IN_FLIGHT, range(seeds))
+        for name, budget, judged, k, seed in product(
+            COMPARED, budgets, JUDGED, IN_FLIGHT, range(seeds)
+        )
         if (name in ("live", "paper") and not (quick and k == 100)) or (k == 0 and not quick)
     ]
     rows = gather(one, jobs)
     columns = ("policy", "budget", "judged", "in_flight")
     rows.sort(key=lambda r: (r["budget"], r["policy"], -r["judged"], r["in_flight"]))
-    title = f"A share of the requests judged, exponentially late; held-out prompts, {seeds} seeds, ± 95 %"
+    title = (
+        f"A share of the requests judged, exponentially late; held-out prompts, {seeds} seeds, ± "
+        "95 %"
+    )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
         plots.sparse(rows)

@@ -1,10 +1,12 @@
-"""How many decisions a worker makes per second, state durable, beside a bare Faust agent that echoes the same events.
+"""How many decisions a worker makes per second, state durable, beside a bare Faust agent that
+echoes the same events.
 
     uv run python -m benchmarks.stream [--quick]
 
-Both sides drain a backlog of the same requests (contexts given, 26 numbers) from the same broker, one after the other, in
-turns; a rate counts from the first output record to the last, by the times the producer stamped on them. Then requests come at
-half of the worker's rate, and the time from each request's record to its decision's is the latency.
+Both sides drain a backlog of the same requests (contexts given, 26 numbers) from the same broker,
+one after the other, in turns; a rate counts from the first output record to the last, by the times
+the producer stamped on them. Then requests come at half of the worker's rate, and the time from
+each request's record to its decision's is the latency.
 """
 
 from __future__ import annotations
@@ -49,29 +51,47 @@ class Drained:
 
 
 def requests(count: int, *, routers: int = ROUTERS, start: int = 0) -> Events:
-    """Return (key, value) of requests r`start`, … with random contexts, over so many routers in random order."""
+    """Return (key, value) of requests r`start`, … with random contexts, over so many routers in
+    random order.
+    """
     rng = np.random.default_rng(start)
     contexts = rng.normal(size=(count, 26))
     contexts[:, -1] = 1.0
     homes = [f"router-{i}" for i in rng.permutation(count) % routers]
     return [
-        (home.encode(), orjson.dumps({"router_id": home, "request_id": f"r{start + i}", "context": context.tolist()}))
+        (
+            home.encode(),
+            orjson.dumps(
+                {"router_id": home, "request_id": f"r{start + i}", "context": context.tolist()}
+            ),
+        )
         for i, (home, context) in enumerate(zip(homes, contexts, strict=True))
     ]
 
 
 def declarations(routers: int) -> Events:
-    """Return (key, value) of the declarations of so many routers, three models and a budget each."""
-    models = {name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0} for name, (i, o) in MODELS.items()}
+    """Return (key, value) of the declarations of so many routers, three models and a budget
+    each.
+    """
+    models = {
+        name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
+        for name, (i, o) in MODELS.items()
+    }
     homes = [f"router-{i}" for i in range(routers)]
     return [
-        (home.encode(), orjson.dumps({"router_id": home, "models": models, "budget_usd_per_request": 6.62e-4})) for home in homes
+        (
+            home.encode(),
+            orjson.dumps({"router_id": home, "models": models, "budget_usd_per_request": 6.62e-4}),
+        )
+        for home in homes
     ]
 
 
 @contextmanager
 def process(arguments: list[str], environment: Mapping[str, str]) -> Iterator[psutil.Process]:
-    """Run a Python program beside this one, with one thread for linear algebra; end it with SIGTERM."""
+    """Run a Python program beside this one, with one thread for linear algebra; end it with
+    SIGTERM.
+    """
     child = subprocess.Popen(
         [sys.executable, *arguments],
         env={**os.environ, **environment, "OPENBLAS_NUM_THREADS": "1"},
@@ -85,21 +105,30 @@ def process(arguments: list[str], environment: Mapping[str, str]) -> Iterator[ps
         child.wait(30)
 
 
-async def produce(bootstrap: str, topic: str, events: Events, *, per_second: float | None = None) -> None:
+async def produce(
+    bootstrap: str, topic: str, events: Events, *, per_second: float | None = None
+) -> None:
     """Send events, at a rate or as fast as they go."""
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
         started, sent = time.monotonic(), []
         for i, (key, value) in enumerate(events):
-            if per_second is not None and (ahead := i / per_second - (time.monotonic() - started)) > 0:
+            if (
+                per_second is not None
+                and (ahead := i / per_second - (time.monotonic() - started)) > 0
+            ):
                 await asyncio.sleep(ahead)
             sent.append(await producer.send(topic, value, key=key))
         await asyncio.gather(*sent)
 
 
 async def stamps(bootstrap: str, topic: str, count: int) -> dict[str, int]:
-    """Return the first timestamp, in ms, of each request_id of a topic, once there are `count` of them."""
+    """Return the first timestamp, in ms, of each request_id of a topic, once there are `count` of
+    them.
+    """
     found: dict[str, int] = {}
-    async with AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+    async with AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+    ) as consumer:
         async with asyncio.timeout(240):
             while len(found) < count:
                 for records in (await consumer.getmany(timeout_ms=500)).values():
@@ -112,7 +141,9 @@ def measure(child: psutil.Process, cpu_before: float, times: dict[str, int]) -> 
     """Return the rate between the first and the last output record."""
     seconds = (max(times.values()) - min(times.values())) / 1000
     cpu = sum(child.cpu_times()[:2]) - cpu_before
-    return Drained((len(times) - 1) / seconds, cpu / len(times) * 1e6, child.memory_info().rss / 1e6)
+    return Drained(
+        (len(times) - 1) / seconds, cpu / len(times) * 1e6, child.memory_info().rss / 1e6
+    )
 
 
 async def drain_echo(bootstrap: str, events: Events) -> Drained:
@@ -132,7 +163,10 @@ async def drain_echo(bootstrap: str, events: Events) -> Drained:
     }
     with (
         TemporaryDirectory() as folder,
-        process(["-m", "benchmarks.stream_echo", "--datadir", folder, "worker", "-l", "error"], environment) as child,
+        process(
+            ["-m", "benchmarks.stream_echo", "--datadir", folder, "worker", "-l", "error"],
+            environment,
+        ) as child,
     ):
         times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
         return measure(child, 0.0, times)
@@ -150,10 +184,16 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     }
 
 
-async def drain_worker(bootstrap: str, events: Events, *, seconds: float) -> tuple[Drained, list[int]]:
-    """Let a worker decide a backlog, then requests at half of its rate for some seconds; return the latencies in ms as well."""
+async def drain_worker(
+    bootstrap: str, events: Events, *, seconds: float
+) -> tuple[Drained, list[int]]:
+    """Let a worker decide a backlog, then requests at half of its rate for some seconds; return the
+    latencies in ms as well.
+    """
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    settings = load_settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS)
+    settings = load_settings(
+        bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS
+    )
     await create_topics(settings)
     await produce(bootstrap, settings.topic("routers"), declarations(ROUTERS))
     await produce(bootstrap, settings.topic("requests"), events)
@@ -161,7 +201,10 @@ async def drain_worker(bootstrap: str, events: Events, *, seconds: float) -> tup
         times = await stamps(bootstrap, settings.topic("routes"), len(events))
         drained = measure(child, 0.0, times)
         rate = drained.events_per_second / 2
-        later = [(key, value.replace(b'"request_id":"r', b'"request_id":"late')) for key, value in events[: int(rate * seconds)]]
+        later = [
+            (key, value.replace(b'"request_id":"r', b'"request_id":"late'))
+            for key, value in events[: int(rate * seconds)]
+        ]
         await produce(bootstrap, settings.topic("requests"), later, per_second=rate)
         decided = await stamps(bootstrap, settings.topic("routes"), len(events) + len(later))
         asked = await stamps(bootstrap, settings.topic("requests"), len(events) + len(later))
@@ -177,7 +220,9 @@ async def compare(bootstrap: str, *, events: int, rounds: int, seconds: float) -
         drained, waits = await drain_worker(bootstrap, backlog, seconds=seconds)
         workers.append(drained)
         latencies += waits
-    ratio = statistics.median(w.events_per_second / e.events_per_second for w, e in zip(workers, echoes, strict=True))
+    ratio = statistics.median(
+        w.events_per_second / e.events_per_second for w, e in zip(workers, echoes, strict=True)
+    )
     p50, p99 = np.percentile(latencies, [50, 99])
     columns = ["side", "events/s", "CPU µs/event", "RSS MB"]
     rows = [
@@ -190,13 +235,20 @@ async def compare(bootstrap: str, *, events: int, rounds: int, seconds: float) -
         ]
         for side, runs in (("bare Faust echo", echoes), ("worker, state durable", workers))
     ]
-    print_table(f"{events} requests, {rounds} rounds; decisions at half load: p50 {p50:.0f} ms, p99 {p99:.0f} ms", columns, rows)
+    print_table(
+        f"{events} requests, {rounds} rounds; decisions at half load: p50 {p50:.0f} ms, p99 "
+        f"{p99:.0f} ms",
+        columns,
+        rows,
+    )
     rss = max(run.rss_mb for run in workers)
     print_figures("stream", {"echo_ratio": ratio, "p50_ms": p50, "p99_ms": p99, "rss_mb": rss})
 
 
 def run(quick: bool) -> None:
-    """Compare a worker (contexts given, state durable) with a bare Faust echo agent on the same broker."""
+    """Compare a worker (contexts given, state durable) with a bare Faust echo agent on the same
+    broker.
+    """
     with choose_broker() as broker:
         events, rounds, seconds = (6_000, 1, 5.0) if quick else (20_000, 3, 20.0)
         asyncio.run(compare(broker.bootstrap, events=events, rounds=rounds, seconds=seconds))

@@ -16,8 +16,12 @@ app = faust.App(
     web_enabled=False,
     broker_commit_interval=0.5,
 )
-source = app.topic(os.environ["ECHO_IN"], key_type=bytes, key_serializer="raw", value_serializer="json")
-target = app.topic(os.environ["ECHO_OUT"], key_type=bytes, key_serializer="raw", value_serializer="json")
+source = app.topic(
+    os.environ["ECHO_IN"], key_type=bytes, key_serializer="raw", value_serializer="json"
+)
+target = app.topic(
+    os.environ["ECHO_OUT"], key_type=bytes, key_serializer="raw", value_serializer="json"
+)
 
 
 async def echo(events: Any) -> None:

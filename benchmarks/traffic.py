@@ -33,5 +33,8 @@ class Feed:
         weights[:, -1] = _MEAN_REWARDS
         rewards = np.clip(contexts @ weights.T + rng.normal(size=(n, 3)) * 0.1, 0.0, 1.0)
         costs = np.array(_MEAN_COSTS) * rng.lognormal(-0.25, 0.7, size=(n, 3))
-        columns = [{name: table[:, k].tolist() for k, name in enumerate(NAMES)} for table in (rewards, costs)]
+        columns = [
+            {name: table[:, k].tolist() for k, name in enumerate(NAMES)}
+            for table in (rewards, costs)
+        ]
         return cls(list(contexts), *columns)

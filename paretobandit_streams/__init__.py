@@ -1,7 +1,8 @@
 """The one name of the service in site-packages; its folders (`agents`, `streams`, …) lie inside it.
 
-Other distributions install packages of these names as well: `openai-agents` has an `agents`. They do not meet, because only a
-process of `pbstream` gets the folders onto its path, in front of everything else; `import paretobandit_streams` changes nothing.
+Other distributions install packages of these names as well: `openai-agents` has an `agents`. They
+do not meet, because only a process of `pbstream` gets the folders onto its path, in front of
+everything else; `import paretobandit_streams` changes nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ FOLDERS = ("schemas", "router_state", "agents", "streams")
 
 
 class ForeignPackage(ImportError):
-    """A package of another distribution was imported under the name of one of the service's folders."""
+    """A package of another distribution was imported under the name of one of the service's
+    folders.
+    """
 
 
 def home() -> Path:
-    """Return the folder that holds the service's folders: this one once installed, its parent in a checkout."""
+    """Return the folder that holds the service's folders: this one once installed, its parent in a
+    checkout.
+    """
     here = Path(__file__).resolve().parent
     return here if (here / "streams").is_dir() else here.parent
 
@@ -34,7 +39,10 @@ def enter() -> None:
     for name in FOLDERS:
         loaded = sys.modules.get(name)
         if loaded is not None and not str(getattr(loaded, "__file__", "")).startswith(folder):
-            raise ForeignPackage(f"another {name!r} is imported here already ({loaded.__file__}): run `pbstream` by itself")
+            raise ForeignPackage(
+                f"another {name!r} is imported here already ({loaded.__file__}): run `pbstream` "
+                "by itself"
+            )
     sys.path.insert(0, folder)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
     importlib.invalidate_caches()

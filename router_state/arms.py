@@ -44,9 +44,18 @@ class Arm:
     """
 
     __slots__ = (
-        "_journal", "belief", "costs", "log_price", "name", "per_1k", "price", "pulls_left",
-        "retired_at", "suspicion", "watch",
-    )  # fmt: skip
+        "_journal",
+        "belief",
+        "costs",
+        "log_price",
+        "name",
+        "per_1k",
+        "price",
+        "pulls_left",
+        "retired_at",
+        "suspicion",
+        "watch",
+    )
 
     suspicion: Suspicion | None
 
@@ -85,19 +94,31 @@ class Arm:
         """Return what the head keeps of it, in the order of `SCALARS`."""
         belief, costs = self.belief, self.costs
         return [
-            belief.decay, belief.forgotten, belief.last_update, belief.last_played,
-            self.pulls_left, belief.pending, costs.ratio,
-            costs.bills, self.retired_at,
-        ]  # fmt: skip
+            belief.decay,
+            belief.forgotten,
+            belief.last_update,
+            belief.last_played,
+            self.pulls_left,
+            belief.pending,
+            costs.ratio,
+            costs.bills,
+            self.retired_at,
+        ]
 
     def restore(self, scalars: Sequence[Any]) -> None:
         """Invert `scalars`."""
         belief, costs = self.belief, self.costs
         (
-            belief.decay, belief.forgotten, belief.last_update, belief.last_played,
-            self.pulls_left, belief.pending, costs.ratio,
-            costs.bills, self.retired_at,
-        ) = scalars  # fmt: skip
+            belief.decay,
+            belief.forgotten,
+            belief.last_update,
+            belief.last_played,
+            self.pulls_left,
+            belief.pending,
+            costs.ratio,
+            costs.bills,
+            self.retired_at,
+        ) = scalars
 
     def pack(self) -> bytes:
         """Return its piece: the belief's arrays, the watch, and the suspicion if there is one."""
@@ -147,10 +168,23 @@ class Arms:
     """
 
     __slots__ = (
-        "_arms", "_journal", "_penalties", "beliefs", "bills", "costs", "d", "doubt",
-        "highest_per_1k", "names", "onboarding",
-        "open", "rewards", "row", "stack", "suspect",
-    )  # fmt: skip
+        "_arms",
+        "_journal",
+        "_penalties",
+        "beliefs",
+        "bills",
+        "costs",
+        "d",
+        "doubt",
+        "highest_per_1k",
+        "names",
+        "onboarding",
+        "open",
+        "rewards",
+        "row",
+        "stack",
+        "suspect",
+    )
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.d, self._journal = d, journal

@@ -73,13 +73,22 @@ def decide(
     )
     decided = list(
         map(
-            RequestRecord, seqs, map(arms.names.__getitem__, rows), repeat(forced or "ucb"),
-            repeat(1.0), expected[0], expected[2],
-            repeat(lambda_t), repeat(state.config.offset), repeat(now), offsets,
-            (arms[k].price for k in rows), contexts,
+            RequestRecord,
+            seqs,
+            map(arms.names.__getitem__, rows),
+            repeat(forced or "ucb"),
+            repeat(1.0),
+            expected[0],
+            expected[2],
+            repeat(lambda_t),
+            repeat(state.config.offset),
+            repeat(now),
+            offsets,
+            (arms[k].price for k in rows),
+            contexts,
             map(Candidates, repeat(arms.names), listed, repeat(penalties), repeat(excluded)),
         )
-    )  # fmt: skip
+    )
     for k, number in dict(
         zip(rows, range(state.t + 1, state.t + 1 + len(rows)), strict=True)
     ).items():

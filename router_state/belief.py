@@ -58,10 +58,20 @@ class Belief:
     """
 
     __slots__ = (
-        "_journal", "_work", "block", "d", "decay", "forgotten", "inverse", "last_played",
-        "last_update", "name", "pending",
-        "tails", "theta",
-    )  # fmt: skip
+        "_journal",
+        "_work",
+        "block",
+        "d",
+        "decay",
+        "forgotten",
+        "inverse",
+        "last_played",
+        "last_update",
+        "name",
+        "pending",
+        "tails",
+        "theta",
+    )
 
     block: Matrix
     inverse: Matrix

@@ -120,10 +120,27 @@ class CostModel:
     """
 
     __slots__ = (
-        "_journal", "_k", "_pool", "_stack", "_work", "awaited", "bills", "block", "d", "decay",
-        "free", "inverse", "list_price",
-        "mean_usd", "name", "ratio", "smear", "smeared", "w", "watch",
-    )  # fmt: skip
+        "_journal",
+        "_k",
+        "_pool",
+        "_stack",
+        "_work",
+        "awaited",
+        "bills",
+        "block",
+        "d",
+        "decay",
+        "free",
+        "inverse",
+        "list_price",
+        "mean_usd",
+        "name",
+        "ratio",
+        "smear",
+        "smeared",
+        "w",
+        "watch",
+    )
 
     def __init__(self, model: str, pool: Pool, price: Price, journal: Journal) -> None:
         """Start the model of an arm without a bill, from what the pool knows of the others."""
@@ -222,10 +239,13 @@ class CostModel:
             residual = math.log(ratio) - exponent
             if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
                 shift = surprise(
-                    self.watch, residual / math.sqrt(1.0 + variance), budgets=budgets,
-                    bills=self.bills, now=now,
+                    self.watch,
+                    residual / math.sqrt(1.0 + variance),
+                    budgets=budgets,
+                    bills=self.bills,
+                    now=now,
                     least=self._pool.deviation,
-                )  # fmt: skip
+                )
                 if shift is not None:
                     rescaled = self._rescale(shift)
                     moved = math.log(rescaled.factor)

@@ -73,10 +73,21 @@ def decide(
     config = state.config
     basis = None if contained is None else Basis(*contained, state.expired, *config.applied)
     record = RequestRecord(
-        state.seq + 1, arms.names[k], reason, propensity, candidates.terms[3 * k],
-        candidates.terms[3 * k + 2], weights[0],
-        config.offset, now, offset, arms[k].price, x, candidates, applied=basis,
-    )  # fmt: skip
+        state.seq + 1,
+        arms.names[k],
+        reason,
+        propensity,
+        candidates.terms[3 * k],
+        candidates.terms[3 * k + 2],
+        weights[0],
+        config.offset,
+        now,
+        offset,
+        arms[k].price,
+        x,
+        candidates,
+        applied=basis,
+    )
     _take(state, request_id, record, k)
     if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:
         state.newcomers.look(

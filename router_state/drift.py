@@ -82,10 +82,16 @@ class Watch:
     down: Side = field(default_factory=Side)
 
     def observe(
-        self, residual: float, *, limit: float, now: float, centred: bool = True,
-        adaptive: bool = False, memory: float = MEMORY,
+        self,
+        residual: float,
+        *,
+        limit: float,
+        now: float,
+        centred: bool = True,
+        adaptive: bool = False,
+        memory: float = MEMORY,
         least: float = MIN_SIGMA,
-    ) -> Shift | None:  # fmt: skip
+    ) -> Shift | None:
         """Take one residual in; return the shift that it gives away, after which both sides start
         anew.
 

@@ -21,7 +21,7 @@ MOST_TANGENTS = 100
 
 def solve_dual(
     scores: Matrix, costs: Matrix, *, target: float, start: float = 0.0, within: float = 0.0
-) -> float | None:  # fmt: skip
+) -> float | None:
     """Return the smallest λ ≥ 0 at which the rows' winners (largest scores − λ·costs) cost at most
     `target` on average, or None.
 

@@ -143,10 +143,15 @@ class Engine:
         if known is not None:
             return known
         record = deciding.decide(
-            self.state, request_id, x, now=now, offset=offset, allowed_models=allowed_models,
+            self.state,
+            request_id,
+            x,
+            now=now,
+            offset=offset,
+            allowed_models=allowed_models,
             max_price_per_1k=max_price_per_1k,
             contained=contained,
-        )  # fmt: skip
+        )
         self.records[request_id] = record
         return record
 
@@ -370,10 +375,14 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
     changes.outcome = engine.learn(
-        event.request_id, reward=event.reward, source=event.source, rank=event.rank,
-        model=event.model, revision=event.revision,
+        event.request_id,
+        reward=event.reward,
+        source=event.source,
+        rank=event.rank,
+        model=event.model,
+        revision=event.revision,
         x=event.x,
-    )  # fmt: skip
+    )
     _note_record(engine, event.request_id, changes)
 
 

@@ -31,16 +31,35 @@ from router_state.state import RouterState
 
 MAX_DIMENSIONS = 4096
 COUNTERS = (
-    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd",
-    "unmatched_cost_usd", "latest",
+    "t",
+    "seq",
+    "settled",
+    "expired",
+    "rewards_applied",
+    "spend_usd",
+    "committed_usd",
+    "unmatched_cost_usd",
+    "latest",
     "unreachable",
-)  # fmt: skip
+)
 KNOBS = (
-    "alpha", "gamma", "lambda_c", "ridge", "v_max", "n_eff", "onboarding_pulls", "epsilon",
-    "seed", "commitment_ttl_seconds",
-    "dollar_dual", "commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding",
+    "alpha",
+    "gamma",
+    "lambda_c",
+    "ridge",
+    "v_max",
+    "n_eff",
+    "onboarding_pulls",
+    "epsilon",
+    "seed",
+    "commitment_ttl_seconds",
+    "dollar_dual",
+    "commit_and_settle",
+    "feedback_clock",
+    "drift_alarms",
+    "paced_onboarding",
     "shared_learning",
-)  # fmt: skip
+)
 PRICE = ("input_price_per_m", "output_price_per_m")
 CAP = ("usd", "seconds", "hard")
 BUCKET = ("left_usd", "at", "reached")

@@ -131,10 +131,21 @@ class Pool:
     """
 
     __slots__ = (
-        "_guess", "_journal", "bias_ridge", "center", "d", "due_at", "fourth",
-        "mean", "name", "noise", "noise_count", "ridge", "seen",
+        "_guess",
+        "_journal",
+        "bias_ridge",
+        "center",
+        "d",
+        "due_at",
+        "fourth",
+        "mean",
+        "name",
+        "noise",
+        "noise_count",
+        "ridge",
+        "seen",
         "shared_ridge",
-    )  # fmt: skip
+    )
 
     def __init__(self, name: str, d: int, guess: Guess, journal: Journal) -> None:
         self.name, self.d, self._guess, self._journal = name, d, guess, journal

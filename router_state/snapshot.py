@@ -32,16 +32,30 @@ from router_state.state import RouterState
 from router_state.window import PIECES, Window
 
 COUNTERS = (
-    "t", "seq", "settled", "expired", "rewards_applied", "spend_usd", "committed_usd",
-    "unmatched_cost_usd", "latest",
+    "t",
+    "seq",
+    "settled",
+    "expired",
+    "rewards_applied",
+    "spend_usd",
+    "committed_usd",
+    "unmatched_cost_usd",
+    "latest",
     "unreachable",
-)  # fmt: skip
+)
 
 RECORD_SCALARS = (
-    "seq", "model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t",
-    "config_offset", "decided_at",
+    "seq",
+    "model",
+    "reason",
+    "propensity",
+    "expected_reward",
+    "expected_cost_usd",
+    "lambda_t",
+    "config_offset",
+    "decided_at",
     "offset",
-)  # fmt: skip
+)
 
 
 def pack_config(config: RouterConfig) -> bytes:

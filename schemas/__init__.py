@@ -1,4 +1,6 @@
-"""Events on the wire: one module per topic, frozen and strict; everything is importable from here."""
+"""Events on the wire: one module per topic, frozen and strict; everything is importable
+from here.
+"""
 
 from typing import Final
 
@@ -27,7 +29,8 @@ EVENTS: Final[dict[str, type[Event]]] = {
     "alerts": AlertRaised,
     "refusals": EventRefused,
 }
-"""Schema of each topic's value, by the topic's name without prefix."""
+"""Schema of each topic's value, by the topic's name without prefix.
+"""
 
 __all__ = [
     "BASED_ON",

@@ -72,13 +72,18 @@ class AlertRaised(Event):
 
     kind: AlertKind
     model: ModelName | None = optional("The model it is about; absent: the whole router")
-    signal: Literal["reward", "cost"] | None = optional("What drifted: quality, or cost per listed price")
+    signal: Literal["reward", "cost"] | None = optional(
+        "What drifted: quality, or cost per listed price"
+    )
     direction: Literal["up", "down"]
     size: Annotated[
         float,
         Field(
-            description="drift, recovered: change of the mean, in units of the signal; cap_reached: spend ÷ cap; "
-            "budget_unreachable: expected cost of the cheapest model ÷ budget; newcomer_unaffordable: of the newcomer ÷ budget"
+            description="drift, recovered: change of the mean, in units of the signal; "
+            "cap_reached: "
+            "spend ÷ cap; "
+            "budget_unreachable: expected cost of the cheapest model ÷ budget; "
+            "newcomer_unaffordable: of the newcomer ÷ budget"
         ),
     ]
     since: UtcTime

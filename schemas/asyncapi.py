@@ -1,4 +1,6 @@
-"""The service's interface as one AsyncAPI 3 document, made of the schemas; and the same as a page to read."""
+"""The service's interface as one AsyncAPI 3 document, made of the schemas; and the same as a page
+to read.
+"""
 
 from typing import Any, Final
 
@@ -12,7 +14,10 @@ from schemas.topics import TOPICS
 VERSION: Final = "1.0.0"
 PREFIX: Final = "pb."
 _TEXT: Final = {"type": "string"}
-_ROUTER: Final = {"type": "string", "description": "router_id, raw UTF-8; partitioned by murmur2 as Java clients do"}
+_ROUTER: Final = {
+    "type": "string",
+    "description": "router_id, raw UTF-8; partitioned by murmur2 as Java clients do",
+}
 
 
 def document() -> dict[str, Any]:
@@ -23,14 +28,19 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "paretobandit-streams",
             "version": VERSION,
-            "description": "Routes every prompt of an LLM application to the model with the most quality for the money. "
+            "description": "Routes every prompt of an LLM application to the model with the most "
+            "quality "
+            "for the money. "
             "JSON, strict UTF-8; unknown fields are ignored. `pb.` is a setting.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
         "channels": {name: _channel(name) for name in TOPICS},
         "operations": {_operation_id(name): _operation(name) for name in TOPICS},
-        "components": {"messages": {name: _message(name, payloads) for name in TOPICS}, "schemas": definitions},
+        "components": {
+            "messages": {name: _message(name, payloads) for name in TOPICS},
+            "schemas": definitions,
+        },
     }
 
 
@@ -42,11 +52,17 @@ def _payloads() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _plain(schema: Any) -> Any:
-    """Leave out what OpenAPI's schemas have and AsyncAPI's do not: a discriminator with a mapping."""
+    """Leave out what OpenAPI's schemas have and AsyncAPI's do not: a discriminator with a
+    mapping.
+    """
     if isinstance(schema, list):
         return [_plain(part) for part in schema]
     if isinstance(schema, dict):
-        return {name: _plain(part) for name, part in schema.items() if not (name == "discriminator" and isinstance(part, dict))}
+        return {
+            name: _plain(part)
+            for name, part in schema.items()
+            if not (name == "discriminator" and isinstance(part, dict))
+        }
     return schema
 
 
@@ -57,7 +73,11 @@ def _channel(name: str) -> dict[str, Any]:
         "description": topic.said,
         "messages": {name: {"$ref": f"#/components/messages/{name}"}},
         "bindings": {
-            "kafka": {"topic": PREFIX + name, "topicConfiguration": {"cleanup.policy": [topic.cleanup]}, "bindingVersion": "0.5.0"}
+            "kafka": {
+                "topic": PREFIX + name,
+                "topicConfiguration": {"cleanup.policy": [topic.cleanup]},
+                "bindingVersion": "0.5.0",
+            }
         },
     }
 
@@ -84,7 +104,10 @@ def _message(name: str, payloads: dict[str, Any]) -> dict[str, Any]:
         "headers": {"type": "object", "properties": dict.fromkeys(_headers(name), _TEXT)},
         "payload": payloads.get(name, {"description": "The source's bytes, whatever they are"}),
         "bindings": {
-            "kafka": {"key": _ROUTER if event is not None else {"description": "The source's"}, "bindingVersion": "0.5.0"}
+            "kafka": {
+                "key": _ROUTER if event is not None else {"description": "The source's"},
+                "bindingVersion": "0.5.0",
+            }
         },
     }
 
@@ -102,16 +125,31 @@ def page() -> str:
         "# Topics and events",
         "",
         "Made of the schemas by `python -m schemas.export`, like [asyncapi.json](asyncapi.json) "
-        f"(AsyncAPI {made['asyncapi']}) and the JSON Schemas beside it. What they mean together: [the wire contract](../wire.md).",
+        f"(AsyncAPI {made['asyncapi']}) and the JSON Schemas beside it. What they mean together: "
+        "[the wire contract](../wire.md).",
     ]
     for name, topic in TOPICS.items():
         lines += ["", f"## `{PREFIX}{name}`", "", topic.said]
-        lines += ["", f"{'To' if topic.to_service else 'From'} the service; cleanup `{topic.cleanup}`; key: `router_id`."]
+        lines += [
+            "",
+            (
+                f"{'To' if topic.to_service else 'From'} the service; cleanup `{topic.cleanup}`; "
+                "key: `router_id`."
+            ),
+        ]
         if name == "dlq":
             lines[-1] = f"From the service; cleanup `{topic.cleanup}`; key: the source's."
-        lines += ["", "Headers: " + (", ".join(f"`{header}`" for header in _headers(name)) or "none") + "."]
+        lines += [
+            "",
+            "Headers: " + (", ".join(f"`{header}`" for header in _headers(name)) or "none") + ".",
+        ]
         if name in EVENTS:
-            lines += ["", f"[{name}.json]({name}.json)", "", *_fields(EVENTS[name].model_json_schema())]
+            lines += [
+                "",
+                f"[{name}.json]({name}.json)",
+                "",
+                *_fields(EVENTS[name].model_json_schema()),
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +158,9 @@ def _fields(schema: dict[str, Any]) -> list[str]:
     rows = ["| field | type | |", "| --- | --- | --- |"]
     for name, field in schema["properties"].items():
         said = str(field.get("description", "")).replace("|", "\\|")
-        rows.append(f"| `{name}`{'' if name in required else ' (optional)'} | {_kind(field)} | {said} |")
+        rows.append(
+            f"| `{name}`{'' if name in required else ' (optional)'} | {_kind(field)} | {said} |"
+        )
     return rows
 
 

@@ -1,6 +1,8 @@
-"""What is published, also as CloudEvents 1.0 in Kafka's binary mode: headers beside a value that stays as it is.
+"""What is published, also as CloudEvents 1.0 in Kafka's binary mode: headers beside a value that
+stays as it is.
 
-An event that is read needs nothing: in binary mode its value is the event, and its `ce_` headers are left alone.
+An event that is read needs nothing: in binary mode its value is the event, and its `ce_` headers
+are left alone.
 """
 
 import hashlib
@@ -11,14 +13,19 @@ TYPE_PREFIX: Final = "paretobandit."
 
 
 def schema_id(topic: str) -> str:
-    """Return the stable id of the JSON Schema of a topic's value; another version has another id."""
+    """Return the stable id of the JSON Schema of a topic's value; another version has another
+    id.
+    """
     return f"urn:paretobandit:schemas:v1:{topic}"
 
 
-def cloud_event(topic: str, *, key: bytes | None, value: bytes, source: str) -> list[tuple[str, bytes]]:
+def cloud_event(
+    topic: str, *, key: bytes | None, value: bytes, source: str
+) -> list[tuple[str, bytes]]:
     """Return the headers that make a record a CloudEvent.
 
-    Its id is made of what it says: a record that is said again after a crash, byte for byte, has the same one.
+    Its id is made of what it says: a record that is said again after a crash, byte for byte, has
+    the same one.
 
     Args:
         topic: the topic's name without prefix.

@@ -27,26 +27,54 @@ class CostReported(Event):
         TOPIC,
         valid=[
             {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00031},
-            {"router_id": "acme.chat", "request_id": "r-2", "input_tokens": 68, "output_tokens": 412},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-2",
+                "input_tokens": 68,
+                "output_tokens": 412,
+            },
             {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": 0.00029, "revision": 1},
-            {"router_id": "acme.chat", "request_id": "r-3", "cost_usd": 2e-05, "model": "llama-3.1-8b"},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-3",
+                "cost_usd": 2e-05,
+                "model": "llama-3.1-8b",
+            },
         ],
         invalid={
-            Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "input_tokens": 68},
-            Reason.COST_OUT_OF_RANGE: {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": -0.01},
-            Reason.INVALID_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "cost_usd": "0.01"},
+            Reason.MISSING_FIELD: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "input_tokens": 68,
+            },
+            Reason.COST_OUT_OF_RANGE: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "cost_usd": -0.01,
+            },
+            Reason.INVALID_FIELD: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "cost_usd": "0.01",
+            },
         },
     )
 
     request_id: RequestId
-    cost_usd: Annotated[float, Field(ge=0, le=MAX_COST_USD)] | None = optional("US dollars, as billed")
+    cost_usd: Annotated[float, Field(ge=0, le=MAX_COST_USD)] | None = optional(
+        "US dollars, as billed"
+    )
     input_tokens: Tokens | None = optional("Priced as at the decision")
     output_tokens: Tokens | None = optional("Priced as at the decision")
-    model: ModelName | None = optional("Which model was called, where that is known; absent: the decided one")
+    model: ModelName | None = optional(
+        "Which model was called, where that is known; absent: the decided one"
+    )
     revision: Revision = 0
 
     @model_validator(mode="after")
     def _some_bill(self) -> Self:
         if self.cost_usd is None and (self.input_tokens is None or self.output_tokens is None):
-            raise refuse(Reason.MISSING_FIELD, "neither cost_usd nor both of input_tokens and output_tokens")
+            raise refuse(
+                Reason.MISSING_FIELD, "neither cost_usd nor both of input_tokens and output_tokens"
+            )
         return self

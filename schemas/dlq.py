@@ -1,7 +1,7 @@
 """Topic `dlq`: refused records, bytes untouched; headers tell where they came from and why.
 
-Key: the source's, null included. Value: the source's. Version 1. Compatible: new headers, new reasons.
-The names follow Kafka Connect, so that tools for its dead letters read these as well.
+Key: the source's, null included. Value: the source's. Version 1. Compatible: new headers, new
+reasons. The names follow Kafka Connect, so that tools for its dead letters read these as well.
 """
 
 from collections.abc import Iterable
@@ -22,15 +22,24 @@ STAGE: Final = _PREFIX + "stage"
 EXCEPTION_CLASS: Final = _PREFIX + "exception.class.name"
 EXCEPTION_MESSAGE: Final = _PREFIX + "exception.message"
 REASON: Final = "pb.reason"
-HEADERS: Final = (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET, STAGE, EXCEPTION_CLASS, EXCEPTION_MESSAGE, REASON)
+HEADERS: Final = (
+    SOURCE_TOPIC,
+    SOURCE_PARTITION,
+    SOURCE_OFFSET,
+    STAGE,
+    EXCEPTION_CLASS,
+    EXCEPTION_MESSAGE,
+    REASON,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     """Where a refused record stood, and why it was refused.
 
-    `topic` is the full name; `stage` says what was being done (`decode`, or the agent's name); `reason` is a
-    `Reason`, or a code that a newer version wrote. `message` must hold no value of the event.
+    `topic` is the full name; `stage` says what was being done (`decode`, or the agent's name);
+    `reason` is a `Reason`, or a code that a newer version wrote. `message` must hold no value of
+    the event.
     """
 
     topic: str
@@ -43,7 +52,9 @@ class DeadLetter:
 
     @classmethod
     def of(cls, error: Exception, *, topic: str, partition: int, offset: int, stage: str) -> Self:
-        """Describe a refusal; an error without a `reason` is internal, and its text, which may quote, is left out."""
+        """Describe a refusal; an error without a `reason` is internal, and its text, which may
+        quote, is left out.
+        """
         known: Reason | str | None = getattr(error, "reason", None)
         kind = type(error)
         return cls(
@@ -67,18 +78,25 @@ class DeadLetter:
             self.message,
             self.reason,
         )
-        return [(name, value.encode(errors="replace")) for name, value in zip(HEADERS, values, strict=True)]
+        return [
+            (name, value.encode(errors="replace"))
+            for name, value in zip(HEADERS, values, strict=True)
+        ]
 
     @classmethod
     def from_headers(cls, headers: Iterable[tuple[str, bytes]]) -> Self:
-        """Read the headers of a dead letter; of a repeated name the last one counts, others are ignored.
+        """Read the headers of a dead letter; of a repeated name the last one counts, others are
+        ignored.
 
         Raises:
-            MalformedEvent: a header is missing, not UTF-8, or a partition or offset is not a number.
+            MalformedEvent: a header is missing, not UTF-8, or a partition or offset is not a
+            number.
         """
         found = dict(headers)
         try:
-            topic, partition, offset, stage, exception, message, reason = (found[name].decode() for name in HEADERS)
+            topic, partition, offset, stage, exception, message, reason = (
+                found[name].decode() for name in HEADERS
+            )
             return cls(
                 topic=topic,
                 partition=int(partition),
@@ -89,6 +107,10 @@ class DeadLetter:
                 reason=reason,
             )
         except KeyError as missing:
-            raise MalformedEvent(Reason.MALFORMED_EVENT, f"header {missing.args[0]} is missing") from None
+            raise MalformedEvent(
+                Reason.MALFORMED_EVENT, f"header {missing.args[0]} is missing"
+            ) from None
         except (ValueError, AttributeError):
-            raise MalformedEvent(Reason.MALFORMED_EVENT, "a header of the dead letter is unreadable") from None
+            raise MalformedEvent(
+                Reason.MALFORMED_EVENT, "a header of the dead letter is unreadable"
+            ) from None

@@ -31,7 +31,8 @@ class Event(Content):
 class MalformedEvent(ValueError):
     """The event cannot be read, and never will be.
 
-    The message holds field names and kinds of error only, no value of the event: it is safe in headers and logs.
+    The message holds field names and kinds of error only, no value of the event: it is safe in
+    headers and logs.
     """
 
     retriable: ClassVar[bool] = False
@@ -48,9 +49,17 @@ def optional(description: str | None = None) -> Any:
 
 
 def documented(topic: str, *, valid: list[Any], invalid: Mapping[Reason, Any]) -> ConfigDict:
-    """Attach examples to a schema: values that decode, and for a reason a value that is refused with it."""
+    """Attach examples to a schema: values that decode, and for a reason a value that is refused
+    with it.
+    """
     refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
-    extra: Any = {"x-topic": topic, "x-key": "router_id", "x-version": 1, "examples": valid, "x-refused": refused}
+    extra: Any = {
+        "x-topic": topic,
+        "x-key": "router_id",
+        "x-version": 1,
+        "examples": valid,
+        "x-refused": refused,
+    }
     return ConfigDict(json_schema_extra=extra)
 
 
@@ -68,7 +77,8 @@ def decode(model: type[E], raw: bytes | None) -> E:
         event = model.__pydantic_validator__.validate_json(raw)
     except ValidationError as error:
         raise _explain(model, error) from None
-    # The parser takes NaN and Infinity for numbers wherever no field looks at them; prompts may well speak of them.
+    # The parser takes NaN and Infinity for numbers wherever no field looks at them; prompts may
+    # well speak of them.
     if b"NaN" in raw or b"Infinity" in raw:
         _refuse_constants(raw)
     return event  # type: ignore[no-any-return]
@@ -128,7 +138,8 @@ def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:
     kind, path = first["type"], first["loc"]
     names = _field_names(model)
     where = ".".join(str(part) if isinstance(part, int) or part in names else "*" for part in path)
-    # Our own validators speak in fixed sentences; of pydantic's errors the kind alone is free of values.
+    # Our own validators speak in fixed sentences; of pydantic's errors the kind alone is free of
+    # values.
     what = first["msg"] if kind in _OWN_KINDS else kind
     return MalformedEvent(_reason(kind, path), f"{where}: {what}" if where else what)
 
@@ -140,12 +151,17 @@ def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
         return Reason.MALFORMED_EVENT
     if kind in _OUT_OF_RANGE and path[0] in _REASON_OF_RANGE:
         return _REASON_OF_RANGE[str(path[0])]
-    return next((_REASON_OF_FIELD[part] for part in map(str, path) if part in _REASON_OF_FIELD), Reason.INVALID_FIELD)
+    return next(
+        (_REASON_OF_FIELD[part] for part in map(str, path) if part in _REASON_OF_FIELD),
+        Reason.INVALID_FIELD,
+    )
 
 
 @cache
 def _field_names(model: type[Event]) -> frozenset[str]:
-    """Collect the names of all fields of a schema and its parts: all that a message may repeat of a path."""
+    """Collect the names of all fields of a schema and its parts: all that a message may repeat of a
+    path.
+    """
 
     def walk(schema: Any) -> set[str]:
         if isinstance(schema, list):

@@ -1,4 +1,6 @@
-"""Write the JSON Schema of every topic, and AsyncAPI's document of all: `python -m schemas.export [--check] [FOLDER]`."""
+"""Write the JSON Schema of every topic, and AsyncAPI's document of all: `python -m schemas.export
+[--check] [FOLDER]`.
+"""
 
 import argparse
 import json
@@ -15,13 +17,22 @@ FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 
 
 def schema_files() -> dict[str, str]:
-    """Render the JSON Schema of each topic's value, the AsyncAPI document and its page, by file name."""
+    """Render the JSON Schema of each topic's value, the AsyncAPI document and its page, by file
+    name.
+    """
     schemas = {f"{topic}.json": _schema(topic, event) for topic, event in EVENTS.items()}
-    return {name: _json(schema) for name, schema in schemas.items()} | {"asyncapi.json": _json(document()), "README.md": page()}
+    return {name: _json(schema) for name, schema in schemas.items()} | {
+        "asyncapi.json": _json(document()),
+        "README.md": page(),
+    }
 
 
 def _schema(topic: str, event: type[Event]) -> dict[str, Any]:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(topic), **event.model_json_schema()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": schema_id(topic),
+        **event.model_json_schema(),
+    }
 
 
 def _json(value: Any) -> str:
@@ -36,7 +47,9 @@ def differences(folder: Path) -> list[str]:
     """Name the files of a folder that are missing, stale or superfluous."""
     wanted = schema_files()
     present = {name: path.read_text(encoding="utf-8") for name, path in _present(folder).items()}
-    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+    return sorted(
+        name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name)
+    )
 
 
 def write(folder: Path) -> None:
@@ -52,16 +65,23 @@ def write(folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the schemas, or with `--check` exit with 1 where they differ from the code."""
-    parser = argparse.ArgumentParser(prog="python -m schemas.export", description="JSON Schemas of all topics")
+    parser = argparse.ArgumentParser(
+        prog="python -m schemas.export", description="JSON Schemas of all topics"
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    parser.add_argument("--check", action="store_true", help="change nothing, exit with 1 on any difference")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, exit with 1 on any difference"
+    )
     options = parser.parse_args(arguments)
     if not options.check:
         write(options.folder)
         return 0
     stale = differences(options.folder)
     for name in stale:
-        print(f"{options.folder / name} differs from the code: run python -m schemas.export", file=sys.stderr)
+        print(
+            f"{options.folder / name} differs from the code: run python -m schemas.export",
+            file=sys.stderr,
+        )
     return 1 if stale else 0
 
 

@@ -15,7 +15,9 @@ MAX_METADATA_BYTES = 65_536
 LARGEST_INT = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly."""
 
-_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_RFC_3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 
 
 def refuse(reason: Reason, message: str) -> PydanticCustomError:
@@ -54,7 +56,9 @@ def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
         # orjson measures fast but writes null for what is not finite; the standard library says so.
         json.dumps(value, allow_nan=False)
     except TypeError:
-        raise refuse(Reason.INVALID_FIELD, "is not a JSON object with integers of 64 bits") from None
+        raise refuse(
+            Reason.INVALID_FIELD, "is not a JSON object with integers of 64 bits"
+        ) from None
     except ValueError as error:
         if isinstance(error, PydanticCustomError):
             raise
@@ -63,11 +67,19 @@ def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 RouterId = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="Identifier of the router: 1-128 of A-Z a-z 0-9 . _ -")
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._-]{1,128}$",
+        description="Identifier of the router: 1-128 of A-Z a-z 0-9 . _ -",
+    ),
 ]
 RequestId = Annotated[
     str,
-    Field(min_length=1, max_length=128, description="1-128 printable characters, unique within the router"),
+    Field(
+        min_length=1,
+        max_length=128,
+        description="1-128 printable characters, unique within the router",
+    ),
     AfterValidator(_printable),
 ]
 ModelName = Annotated[
@@ -82,11 +94,19 @@ UtcTime = Annotated[
     AfterValidator(_utc),
     Field(description="RFC 3339, UTC; finer than a microsecond is cut off"),
 ]
-JsonObject = Annotated[dict[str, Any], AfterValidator(_bounded_json), Field(description="Any JSON object, up to 64 KiB")]
+JsonObject = Annotated[
+    dict[str, Any],
+    AfterValidator(_bounded_json),
+    Field(description="Any JSON object, up to 64 KiB"),
+]
 
 Usd = Annotated[float, Field(description="US dollars")]
-PricePerM = Annotated[float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")]
+PricePerM = Annotated[
+    float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")
+]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
-Revision = Annotated[int, Field(ge=0, le=LARGEST_INT, description="A higher one replaces a lower one")]
+Revision = Annotated[
+    int, Field(ge=0, le=LARGEST_INT, description="A higher one replaces a lower one")
+]
 NonNegative = Annotated[float, Field(ge=0)]
 UnitInterval = Annotated[float, Field(ge=0, le=1)]

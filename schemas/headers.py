@@ -1,4 +1,6 @@
-"""Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`, and a trace's (W3C)."""
+"""Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`, and a
+trace's (W3C).
+"""
 
 import re
 from collections.abc import Iterable
@@ -9,19 +11,29 @@ from schemas.fields import LARGEST_INT
 from schemas.reasons import Reason
 
 FORWARDED: Final = "pb.forwarded"
-"""Present on an event that a worker sent on to its router's partition; it is never sent on twice."""
+"""Present on an event that a worker sent on to its router's partition; it is never sent on
+twice.
+"""
 
 BASED_ON: Final = "pb.based_on"
-"""On a declaration: the offset of the one that its writer has read, in decimal digits; -1 if there was none."""
+"""On a declaration: the offset of the one that its writer has read, in decimal digits; -1 if there
+was none.
+"""
 
 REPEATED: Final = "pb.repeated"
-"""On a declaration that is in force, and that a worker writes again because it refused the one behind it."""
+"""On a declaration that is in force, and that a worker writes again because it refused the one
+behind it.
+"""
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
-"""Of an event: the trace it belongs to (w3.org/TR/trace-context); both go from an event to everything that is said about it."""
+"""Of an event: the trace it belongs to (w3.org/TR/trace-context); both go from an event to
+everything that is said about it.
+"""
 
-_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+_TRACEPARENT = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
+)
 _MAX_TRACEPARENT: Final = 128
 _MAX_TRACESTATE: Final = 512  # bytes that everyone on a trace's way must pass on
 
@@ -29,8 +41,12 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 def trace_of(headers: Iterable[tuple[str, bytes]]) -> Headers:
-    """Return an event's trace as headers to pass on; nothing where there is none or it is unreadable, as the standard asks."""
-    found = {name.lower(): value for name, value in headers if name.lower() in (TRACEPARENT, TRACESTATE)}
+    """Return an event's trace as headers to pass on; nothing where there is none or it is
+    unreadable, as the standard asks.
+    """
+    found = {
+        name.lower(): value for name, value in headers if name.lower() in (TRACEPARENT, TRACESTATE)
+    }
     parent, state = found.get(TRACEPARENT), found.get(TRACESTATE)
     if parent is None or len(parent) > _MAX_TRACEPARENT or _TRACEPARENT.fullmatch(parent) is None:
         return ()
@@ -40,7 +56,8 @@ def trace_of(headers: Iterable[tuple[str, bytes]]) -> Headers:
 
 
 def based_on(headers: Iterable[tuple[str, bytes]]) -> int | None:
-    """Read the offset that a declaration is conditional on: −1 if no other may be in force, None without a condition.
+    """Read the offset that a declaration is conditional on: −1 if no other may be in force, None
+    without a condition.
 
     Raises:
         MalformedEvent: the header is not an offset in decimal digits.

@@ -1,6 +1,7 @@
 """Topic `lambda`: the dual variable of one router and the money behind it; the last record counts.
 
-Key: router_id, raw UTF-8. Version 1. Compatible: new fields. Not compatible: a missing field, another unit.
+Key: router_id, raw UTF-8. Version 1. Compatible: new fields. Not compatible: a missing field,
+another unit.
 """
 
 from typing import Annotated, Final, Literal
@@ -32,24 +33,33 @@ class Unbooked(Content):
     offset: Offset
     outcome: Annotated[
         Literal["duplicate", "waiting", "refused"],
-        Field(description="It was booked before; its request is not known yet; its dead letter says why"),
+        Field(
+            description="It was booked before; its request is not known yet; "
+            "its dead letter says why"
+        ),
     ]
 
 
 class Unaffordable(Content):
-    """Name a model of which little is known, that would not be worth its price at this budget even if it earned 1."""
+    """Name a model of which little is known, that would not be worth its price at this budget even
+    if it earned 1.
+    """
 
     model: ModelName
     expected_cost_usd: NonNegative
     needed_budget_usd_per_request: Annotated[
-        NonNegative, Field(description="With it 20 of the next 1,000 requests can go to the model, all else as now")
+        NonNegative,
+        Field(
+            description="With it 20 of the next 1,000 requests can go to the model, all else as now"
+        ),
     ]
 
 
 class LambdaUpdated(Event):
     """Publish λ_t, the counters of the router, and the terms that made λ_t.
 
-    spend_usd + unmatched_cost_usd is the sum of all bills booked; committed_usd belongs to requests in flight.
+    spend_usd + unmatched_cost_usd is the sum of all bills booked; committed_usd belongs to requests
+    in flight.
     """
 
     model_config = documented(
@@ -96,26 +106,43 @@ class LambdaUpdated(Event):
         invalid={Reason.MISSING_FIELD: {"router_id": "acme.chat", "seq": 1, "lambda_t": 0.1}},
     )
 
-    seq: Annotated[Count, Field(description="The last decision that this state contains; 0 before the first")]
+    seq: Annotated[
+        Count, Field(description="The last decision that this state contains; 0 before the first")
+    ]
     lambda_t: NonNegative
-    budget_usd_per_request: NonNegative | None = Field(description="US dollars; null: spend is only counted")
+    budget_usd_per_request: NonNegative | None = Field(
+        description="US dollars; null: spend is only counted"
+    )
     spend_usd: Annotated[float, Field(description="Bills of known requests, US dollars")]
-    committed_usd: Annotated[float, Field(description="Expected cost of the requests in flight, US dollars")]
+    committed_usd: Annotated[
+        float, Field(description="Expected cost of the requests in flight, US dollars")
+    ]
     in_flight: Count
     decided: Count
     settled: Count
     expired: Annotated[Count, Field(description="Commitments whose bill never came")]
     rewards_applied: Annotated[Count, Field(description="Requests that have a reward")]
     unmatched_cost_usd: Annotated[float, Field(description="Bills of unknown requests, US dollars")]
-    config_offset: Annotated[Count, Field(description="Offset of the declaration in force: its acknowledgement")]
+    config_offset: Annotated[
+        Count, Field(description="Offset of the declaration in force: its acknowledgement")
+    ]
     observed_at: UtcTime
     debt_usd: float | None = optional("Charged so far beyond the budget, US dollars")
-    target_usd: float | None = optional("Mean expected cost that λ_t aims at, US dollars per request")
-    mean_expected_cost_usd: float | None = optional("Mean expected cost of the window's winners, US dollars per request")
+    target_usd: float | None = optional(
+        "Mean expected cost that λ_t aims at, US dollars per request"
+    )
+    mean_expected_cost_usd: float | None = optional(
+        "Mean expected cost of the window's winners, US dollars per request"
+    )
     window: Count | None = optional("Recent contexts over which λ_t was solved")
     cost_ema_usd: float | None = optional("Smoothed cost, US dollars per request (profile paper)")
-    applied: Contained | None = optional("Last offsets of the sources, on the router's partition, that this state contains")
-    unaffordable: tuple[Unaffordable, ...] | None = optional("Newcomers that the budget has no place for, and what it would take")
+    applied: Contained | None = optional(
+        "Last offsets of the sources, on the router's partition, that this state contains"
+    )
+    unaffordable: tuple[Unaffordable, ...] | None = optional(
+        "Newcomers that the budget has no place for, and what it would take"
+    )
     unbooked: tuple[Unbooked, ...] | None = optional(
-        "Bills and rewards up to `applied`, since the record before, that changed nothing: the last 64; absent: not known"
+        "Bills and rewards up to `applied`, since the record before, that changed nothing: the "
+        "last 64; absent: not known"
     )

@@ -1,4 +1,6 @@
-"""What a declaration may say of a model before its first reward: arrays, a reference, or "like model X"."""
+"""What a declaration may say of a model before its first reward: arrays, a reference, or "like
+model X".
+"""
 
 from typing import Annotated, Any, Self
 
@@ -20,7 +22,9 @@ def _require_square(A: tuple[Row, ...], b: Row) -> None:
 
 
 class InlinePrior(Content):
-    """Give the offline statistics themselves: A = Σ xxᵀ, shape (d, d), and b = Σ reward·x, shape (d,)."""
+    """Give the offline statistics themselves: A = Σ xxᵀ, shape (d, d), and b = Σ reward·x, shape
+    (d,).
+    """
 
     A: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
     b: Row
@@ -40,8 +44,12 @@ class CostPrior(Content):
 
     A: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
     b: Row
-    mean_usd: Annotated[float, Field(ge=0, le=1000, description="Mean bill in US dollars, bills of zero included")]
-    n_eff: Pseudo | None = optional("Bills that the prior counts for; absent: as many as A counts, at most 200")
+    mean_usd: Annotated[
+        float, Field(ge=0, le=1000, description="Mean bill in US dollars, bills of zero included")
+    ]
+    n_eff: Pseudo | None = optional(
+        "Bills that the prior counts for; absent: as many as A counts, at most 200"
+    )
 
     @model_validator(mode="after")
     def _is_square(self) -> Self:
@@ -50,9 +58,13 @@ class CostPrior(Content):
 
 
 class ReferencedPrior(Content):
-    """Name a file of arrays that the worker can read, and the checksum of its bytes; what it says of costs is taken as well."""
+    """Name a file of arrays that the worker can read, and the checksum of its bytes; what it says
+    of costs is taken as well.
+    """
 
-    ref: Annotated[Label, Field(description="File name or address, resolved by the worker's settings")]
+    ref: Annotated[
+        Label, Field(description="File name or address, resolved by the worker's settings")
+    ]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     n_eff: Pseudo | None = optional(_N_EFF)
 
@@ -65,7 +77,9 @@ class LikePrior(Content):
 
 
 def _form(prior: Any) -> str | None:
-    """Tell the form of a prior by its one distinctive field; none or several of them are an error."""
+    """Tell the form of a prior by its one distinctive field; none or several of them are an
+    error.
+    """
     if isinstance(prior, Content):
         return next(tag for tag, form in _FORMS.items() if isinstance(prior, form))
     forms = [tag for tag in _FORMS if isinstance(prior, dict) and prior.get(tag) is not None]
@@ -75,6 +89,8 @@ def _form(prior: Any) -> str | None:
 _FORMS: dict[str, type[Content]] = {"A": InlinePrior, "ref": ReferencedPrior, "like": LikePrior}
 
 Prior = Annotated[
-    Annotated[InlinePrior, Tag("A")] | Annotated[ReferencedPrior, Tag("ref")] | Annotated[LikePrior, Tag("like")],
+    Annotated[InlinePrior, Tag("A")]
+    | Annotated[ReferencedPrior, Tag("ref")]
+    | Annotated[LikePrior, Tag("like")],
     Discriminator(_form),
 ]

@@ -18,48 +18,99 @@ class Reason(StrEnum):
         return member
 
     # Any topic: the form of the event.
-    MALFORMED_JSON = "malformed_json", "The value is not JSON in strict UTF-8 (a BOM, UTF-16, cut off, nested too deep)."
-    MALFORMED_EVENT = "malformed_event", "The value is null or JSON but not an object, or a `pb.` header is unreadable."
+    MALFORMED_JSON = (
+        "malformed_json",
+        "The value is not JSON in strict UTF-8 (a BOM, UTF-16, cut off, nested too deep).",
+    )
+    MALFORMED_EVENT = (
+        "malformed_event",
+        "The value is null or JSON but not an object, or a `pb.` header is unreadable.",
+    )
     MISSING_FIELD = "missing_field", "A required field is absent."
     INVALID_FIELD = "invalid_field", "A field has the wrong type, length, characters or range."
     NON_FINITE = "non_finite", "A number is NaN, infinite or beyond a 64-bit float."
     WRONG_KEY = "wrong_key", "The record's key is not the `router_id` of its value."
-    WRONG_PARTITION = "wrong_partition", "Forwarded once and still not on its router's partition: partition counts differ."
-    FROM_THE_FUTURE = "from_the_future", "`observed_at` is more than 5 minutes ahead of the worker's clock."
-    INTERNAL_ERROR = "internal_error", "The worker failed on this event alone: a defect, to be reported."
+    WRONG_PARTITION = (
+        "wrong_partition",
+        "Forwarded once and still not on its router's partition: partition counts differ.",
+    )
+    FROM_THE_FUTURE = (
+        "from_the_future",
+        "`observed_at` is more than 5 minutes ahead of the worker's clock.",
+    )
+    INTERNAL_ERROR = (
+        "internal_error",
+        "The worker failed on this event alone: a defect, to be reported.",
+    )
 
     # Requests.
-    UNKNOWN_ROUTER = "unknown_router", "No router of this id was declared, or it is gone; a request waits 2 s for it."
+    UNKNOWN_ROUTER = (
+        "unknown_router",
+        "No router of this id was declared, or it is gone; a request waits 2 s for it.",
+    )
     ROUTER_UNREADABLE = (
         "router_unreadable",
-        "The router's state is damaged, or another version of the worker wrote it; it is kept as it is.",
+        (
+            "The router's state is damaged, or another version of the worker wrote it; it is "
+            "kept as it is."
+        ),
     )
     EMPTY_PORTFOLIO = "empty_portfolio", "The router is declared without any model."
     MISSING_PROMPT = "missing_prompt", "Neither `prompt` nor `context` is given."
-    EMPTY_PROMPT = "empty_prompt", "The prompt is empty or only white space, and there is no `context`."
+    EMPTY_PROMPT = (
+        "empty_prompt",
+        "The prompt is empty or only white space, and there is no `context`.",
+    )
     PROMPT_TOO_LARGE = "prompt_too_large", "The prompt is over 1 MiB of UTF-8."
-    WRONG_CONTEXT = "wrong_context", "`context` is not `dimensions` numbers with 1.0 as the last one."
+    WRONG_CONTEXT = (
+        "wrong_context",
+        "`context` is not `dimensions` numbers with 1.0 as the last one.",
+    )
     NO_ALLOWED_MODEL = "no_allowed_model", "None of `allowed_models` is in the portfolio."
-    NO_AFFORDABLE_MODEL = "no_affordable_model", "No allowed model costs at most `max_price_per_1k`."
+    NO_AFFORDABLE_MODEL = (
+        "no_affordable_model",
+        "No allowed model costs at most `max_price_per_1k`.",
+    )
     CAP_REACHED = "cap_reached", "A hard cap in dollars is used up for its period."
-    ENCODER_UNAVAILABLE = "encoder_unavailable", "A prompt came to a worker that runs without an encoder."
+    ENCODER_UNAVAILABLE = (
+        "encoder_unavailable",
+        "A prompt came to a worker that runs without an encoder.",
+    )
 
     # Costs and rewards.
-    ORPHAN_COST = "orphan_cost", "No decision of this request within 60 s; booked as `unmatched_cost_usd`."
+    ORPHAN_COST = (
+        "orphan_cost",
+        "No decision of this request within 60 s; booked as `unmatched_cost_usd`.",
+    )
     ORPHAN_REWARD = "orphan_reward", "No decision of this request within 60 s."
-    COST_OUT_OF_RANGE = "cost_out_of_range", "The cost is negative or above $1,000, or a token count is out of range."
-    UNPRICED_MODEL = "unpriced_model", "The bill is in tokens of a model that is not in the portfolio; dollars need no price."
+    COST_OUT_OF_RANGE = (
+        "cost_out_of_range",
+        "The cost is negative or above $1,000, or a token count is out of range.",
+    )
+    UNPRICED_MODEL = (
+        "unpriced_model",
+        "The bill is in tokens of a model that is not in the portfolio; dollars need no price.",
+    )
     REWARD_OUT_OF_RANGE = "reward_out_of_range", "The reward is outside [0, 1]."
 
     # Declarations of routers.
     STALE_CONFIG = "stale_config", "`pb.based_on` is not the offset of the declaration in force."
     TOO_MANY_MODELS = "too_many_models", "The portfolio has more models than a router may have."
     TOO_MANY_ROUTERS = "too_many_routers", "The worker holds as many routers as it may."
-    TOO_MANY_IN_FLIGHT = "too_many_in_flight", "As many of the router's requests await their bill as may."
+    TOO_MANY_IN_FLIGHT = (
+        "too_many_in_flight",
+        "As many of the router's requests await their bill as may.",
+    )
     CONTEXT_LOST = "context_lost", "The context of the reward's request is in no store any more."
-    INVALID_CONFIG = "invalid_config", "A declaration contradicts itself or the router's state; the message says how."
+    INVALID_CONFIG = (
+        "invalid_config",
+        "A declaration contradicts itself or the router's state; the message says how.",
+    )
     CORRUPT_SNAPSHOT = (
         "corrupt_snapshot",
         "The snapshot that a router starts from is damaged, foreign or newer than the worker.",
     )
-    WRONG_PRIOR = "wrong_prior", "A prior has the wrong shape, is not positive definite, or what it refers to is not there."
+    WRONG_PRIOR = (
+        "wrong_prior",
+        "A prior has the wrong shape, is not positive definite, or what it refers to is not there.",
+    )

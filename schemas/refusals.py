@@ -1,4 +1,5 @@
-"""Topic `refusals`: what clients may know of a dead letter, without the body, which may hold a prompt.
+"""Topic `refusals`: what clients may know of a dead letter, without the body, which may hold a
+prompt.
 
 Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new reasons.
 Not compatible: a missing field; anything of the refused event's body.
@@ -17,7 +18,9 @@ KEY: Final = "router_id"
 
 
 class EventRefused(Event):
-    """Tell that an event got a dead letter, and why; one whose router cannot be read has a dead letter only."""
+    """Tell that an event got a dead letter, and why; one whose router cannot be read has a dead
+    letter only.
+    """
 
     model_config = documented(
         TOPIC,
@@ -41,7 +44,11 @@ class EventRefused(Event):
             },
         ],
         invalid={
-            Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "reason": "cap_reached"},
+            Reason.MISSING_FIELD: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "reason": "cap_reached",
+            },
             Reason.INVALID_FIELD: {
                 "router_id": "acme.chat",
                 "topic": "requests",
@@ -54,8 +61,14 @@ class EventRefused(Event):
     )
 
     request_id: RequestId | None = optional("Absent where the event has none that can be read")
-    topic: Label = Field(description="Where the event was: `requests`, `costs`, `rewards` or `routers`, without the prefix")
+    topic: Label = Field(
+        description=(
+            "Where the event was: `requests`, `costs`, `rewards` or `routers`, without the prefix"
+        )
+    )
     partition: Count = Field(description="Where it was read: the partition")
     offset: Count = Field(description="Where it was read: the offset on that partition")
     reason: Label = Field(description="A code of `pb.reason`")
-    message: Annotated[str, Field(max_length=500, description="Names fields and kinds of error, quotes no value")]
+    message: Annotated[
+        str, Field(max_length=500, description="Names fields and kinds of error, quotes no value")
+    ]

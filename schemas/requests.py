@@ -27,14 +27,19 @@ Context = Annotated[
     ),
 ]
 AllowedModels = Annotated[
-    tuple[ModelName, ...], Field(max_length=1000, fail_fast=True, description="The only models that may answer; at least one")
+    tuple[ModelName, ...],
+    Field(
+        max_length=1000, fail_fast=True, description="The only models that may answer; at least one"
+    ),
 ]
 
 _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class RequestNamed(Event):
-    """Whose request it is, whatever else its body holds: one that has its answer gets that again."""
+    """Whose request it is, whatever else its body holds: one that has its answer gets that
+    again.
+    """
 
     request_id: RequestId
 
@@ -45,7 +50,11 @@ class RequestSubmitted(Event):
     model_config = documented(
         TOPIC,
         valid=[
-            {"router_id": "acme.chat", "request_id": "r-1", "prompt": "Name the largest moon of Saturn."},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "prompt": "Name the largest moon of Saturn.",
+            },
             {
                 "router_id": "acme.chat",
                 "request_id": "r-2",
@@ -57,10 +66,18 @@ class RequestSubmitted(Event):
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat", "prompt": "Hello"},
-            Reason.INVALID_FIELD: {"router_id": "acme chat", "request_id": "r-1", "prompt": "Hello"},
+            Reason.INVALID_FIELD: {
+                "router_id": "acme chat",
+                "request_id": "r-1",
+                "prompt": "Hello",
+            },
             Reason.MISSING_PROMPT: {"router_id": "acme.chat", "request_id": "r-1"},
             Reason.EMPTY_PROMPT: {"router_id": "acme.chat", "request_id": "r-1", "prompt": " "},
-            Reason.WRONG_CONTEXT: {"router_id": "acme.chat", "request_id": "r-1", "context": [0.5, 0.5]},
+            Reason.WRONG_CONTEXT: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "context": [0.5, 0.5],
+            },
             Reason.NO_ALLOWED_MODEL: {
                 "router_id": "acme.chat",
                 "request_id": "r-1",
@@ -102,6 +119,9 @@ class RequestSubmitted(Event):
             if not self.prompt or self.prompt.isspace():
                 raise refuse(Reason.EMPTY_PROMPT, "the prompt is empty")
             # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.
-            if 4 * len(self.prompt) > MAX_PROMPT_BYTES and len(self.prompt.encode()) > MAX_PROMPT_BYTES:
+            if (
+                4 * len(self.prompt) > MAX_PROMPT_BYTES
+                and len(self.prompt.encode()) > MAX_PROMPT_BYTES
+            ):
                 raise refuse(Reason.PROMPT_TOO_LARGE, "the prompt is over 1 MiB of UTF-8")
         return self

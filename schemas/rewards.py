@@ -30,7 +30,13 @@ class RewardObserved(Event):
                 "source": "judge",
                 "observed_at": "2026-11-21T09:30:05.250Z",
             },
-            {"router_id": "acme.chat", "request_id": "r-1", "reward": 1, "source": "human", "revision": 1},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "reward": 1,
+                "source": "human",
+                "revision": 1,
+            },
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "reward": 0.5},
@@ -53,6 +59,10 @@ class RewardObserved(Event):
     request_id: RequestId
     reward: UnitInterval
     source: Label
-    model: ModelName | None = optional("Which model was called, where that is known; absent: the decided one")
+    model: ModelName | None = optional(
+        "Which model was called, where that is known; absent: the decided one"
+    )
     revision: Revision = 0
-    observed_at: UtcTime | None = optional("When the answer was judged; absent: the time of the record")
+    observed_at: UtcTime | None = optional(
+        "When the answer was judged; absent: the time of the record"
+    )

@@ -1,7 +1,7 @@
 """Topic `routers`: one record declares a whole router; a null value says that it is gone.
 
-Key: router_id, raw UTF-8, never absent. Version 1. Compatible: new optional fields and knobs (absent: as before).
-Not compatible: a new required field, another default, another unit.
+Key: router_id, raw UTF-8, never absent. Version 1. Compatible: new optional fields and knobs
+(absent: as before). Not compatible: a new required field, another default, another unit.
 """
 
 from typing import Annotated, Final, Literal, Self
@@ -28,19 +28,28 @@ class ModelDeclared(Content):
     output_price_per_m: PricePerM
     prior: Prior | None = optional("What is known of the model before its first reward")
     expected_cost_usd: Annotated[float, Field(ge=0, le=1000)] | None = optional(
-        "US dollars that a request to the model costs on average, from earlier bills; absent: learned, from a high first guess"
+        "US dollars that a request to the model costs on average, from earlier bills; absent: "
+        "learned, from a high first guess"
     )
-    cost_prior: CostPrior | None = optional("What earlier bills say of its costs by prompt; expected_cost_usd wins for the mean")
+    cost_prior: CostPrior | None = optional(
+        "What earlier bills say of its costs by prompt; expected_cost_usd wins for the mean"
+    )
     onboarding_pulls: Annotated[int, Field(ge=0, le=10_000)] | None = optional(
-        "Requests sent to the model as it joins, paced by the budget; absent: 20 without a prior, none with one"
+        "Requests sent to the model as it joins, paced by the budget; absent: 20 without a "
+        "prior, none with one"
     )
 
 
 class Cap(Content):
-    """Limit the spend of one period in dollars: a token bucket that refills evenly over the period."""
+    """Limit the spend of one period in dollars: a token bucket that refills evenly over the
+    period.
+    """
 
     usd: Annotated[float, Field(gt=0, le=1e9, description="US dollars per period")]
-    mode: Annotated[Literal["soft", "hard"], Field(description="When used up: the cheapest model (soft), or refusal (hard)")]
+    mode: Annotated[
+        Literal["soft", "hard"],
+        Field(description="When used up: the cheapest model (soft), or refusal (hard)"),
+    ]
 
 
 class Caps(Content):
@@ -74,7 +83,10 @@ class RouterDeclared(Event):
                     },
                 },
                 "budget_usd_per_request": 0.000662,
-                "caps": {"hour": {"usd": 5.0, "mode": "soft"}, "day": {"usd": 60.0, "mode": "hard"}},
+                "caps": {
+                    "hour": {"usd": 5.0, "mode": "soft"},
+                    "day": {"usd": 60.0, "mode": "hard"},
+                },
             },
             {
                 "router_id": "acme.search",
@@ -87,7 +99,11 @@ class RouterDeclared(Event):
                     "billed": {
                         "input_price_per_m": 0.5,
                         "output_price_per_m": 1.5,
-                        "cost_prior": {"A": [[2.0, 0.5], [0.5, 4.0]], "b": [-3.0, -31.0], "mean_usd": 0.0005},
+                        "cost_prior": {
+                            "A": [[2.0, 0.5], [0.5, 4.0]],
+                            "b": [-3.0, -31.0],
+                            "mean_usd": 0.0005,
+                        },
                     },
                 },
                 "profile": "paper",
@@ -116,25 +132,41 @@ class RouterDeclared(Event):
         },
     )
 
-    models: Annotated[dict[ModelName, ModelDeclared], Field(fail_fast=True, description="The portfolio, by name; may be empty")]
+    models: Annotated[
+        dict[ModelName, ModelDeclared],
+        Field(fail_fast=True, description="The portfolio, by name; may be empty"),
+    ]
     budget_usd_per_request: Annotated[float, Field(gt=0, le=1000)] | None = optional(
         "Mean US dollars per request; absent: λ_t is 0 and spend is only counted"
     )
     caps: Caps | None = optional()
     profile: Literal["live", "paper"] = "live"
-    dimensions: Annotated[int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")] = 26
-    gamma: Annotated[float, Field(gt=0, le=1)] | None = optional("Forgetting per step; 1 never forgets")
-    alpha: Annotated[float, Field(ge=0, le=100)] | None = optional("Weight of the exploration bonus")
+    dimensions: Annotated[
+        int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")
+    ] = 26
+    gamma: Annotated[float, Field(gt=0, le=1)] | None = optional(
+        "Forgetting per step; 1 never forgets"
+    )
+    alpha: Annotated[float, Field(ge=0, le=100)] | None = optional(
+        "Weight of the exploration bonus"
+    )
     lambda_c: Annotated[float, Field(ge=0, le=100)] | None = optional("Weight of cost beside λ_t")
     t_adapt: Annotated[float, Field(gt=0, le=1e6)] | None = optional(
         "Rewards after which new evidence outweighs a prior; n_eff = (γ^(-t_adapt) - 1) ÷ (1 - γ)"
     )
     ridge: Annotated[float, Field(gt=0, le=1e6)] | None = optional("λ_0 of A = λ_0·I + Σ xxᵀ")
-    v_max: Annotated[float, Field(ge=1, le=1e6)] | None = optional("Largest growth of the variance by staleness")
-    epsilon: UnitInterval | None = optional("Share of requests routed at random, for propensities below 1")
-    seed: Annotated[int, Field(ge=0, le=LARGEST_INT)] | None = optional("Seed of ties and exploration")
+    v_max: Annotated[float, Field(ge=1, le=1e6)] | None = optional(
+        "Largest growth of the variance by staleness"
+    )
+    epsilon: UnitInterval | None = optional(
+        "Share of requests routed at random, for propensities below 1"
+    )
+    seed: Annotated[int, Field(ge=0, le=LARGEST_INT)] | None = optional(
+        "Seed of ties and exploration"
+    )
     snapshot: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")] | None = optional(
-        "What `pbstream snapshot export` wrote, in base64: the router goes on from it when it starts; ignored afterwards"
+        "What `pbstream snapshot export` wrote, in base64: the router goes on from it when it "
+        "starts; ignored afterwards"
     )
 
     @field_validator("models")
@@ -150,7 +182,9 @@ class RouterDeclared(Event):
             if isinstance(model.prior, InlinePrior) and len(model.prior.b) != self.dimensions:
                 raise refuse(Reason.WRONG_PRIOR, "a prior does not have the router's dimensions")
             if model.cost_prior is not None and len(model.cost_prior.b) != self.dimensions:
-                raise refuse(Reason.WRONG_PRIOR, "a cost prior does not have the router's dimensions")
+                raise refuse(
+                    Reason.WRONG_PRIOR, "a cost prior does not have the router's dimensions"
+                )
             if isinstance(model.prior, LikePrior) and model.prior.like == name:
                 raise refuse(Reason.WRONG_PRIOR, "a model is declared to be like itself")
         return self

@@ -16,7 +16,14 @@ from schemas.reasons import Reason
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
 
-Offset = Annotated[int, Field(ge=-1, le=LARGEST_INT, description="Last offset of the topic, on the router's partition; -1: none")]
+Offset = Annotated[
+    int,
+    Field(
+        ge=-1,
+        le=LARGEST_INT,
+        description="Last offset of the topic, on the router's partition; -1: none",
+    ),
+]
 
 
 class RouteReason(StrEnum):
@@ -42,13 +49,19 @@ class Candidate(Content):
 
 
 class Applied(Content):
-    """Say what the router's state contained when it decided; with the topics, enough to decide again."""
+    """Say what the router's state contained when it decided; with the topics, enough to decide
+    again.
+    """
 
     costs: Offset
     rewards: Offset
     expired: Annotated[Count, Field(description="Commitments whose bill had not come in time")]
-    declared_costs: Annotated[Offset, Field(description="As `costs`, when the declaration in force had come in force")]
-    declared_rewards: Annotated[Offset, Field(description="As `rewards`, when the declaration in force had come in force")]
+    declared_costs: Annotated[
+        Offset, Field(description="As `costs`, when the declaration in force had come in force")
+    ]
+    declared_rewards: Annotated[
+        Offset, Field(description="As `rewards`, when the declaration in force had come in force")
+    ]
 
 
 class RouteDecided(Event):
@@ -89,7 +102,13 @@ class RouteDecided(Event):
                 "lambda_t": 0.1,
                 "config_offset": 0,
                 "decided_at": "2026-11-21T09:30:00.125Z",
-                "applied": {"costs": 41, "rewards": -1, "expired": 0, "declared_costs": -1, "declared_rewards": -1},
+                "applied": {
+                    "costs": 41,
+                    "rewards": -1,
+                    "expired": 0,
+                    "declared_costs": -1,
+                    "declared_rewards": -1,
+                },
                 "repeat": False,
             },
             {
@@ -107,15 +126,27 @@ class RouteDecided(Event):
                 "repeat": True,
             },
         ],
-        invalid={Reason.MISSING_FIELD: {"router_id": "acme.chat", "request_id": "r-1", "model": "mistral-large"}},
+        invalid={
+            Reason.MISSING_FIELD: {
+                "router_id": "acme.chat",
+                "request_id": "r-1",
+                "model": "mistral-large",
+            }
+        },
     )
 
     request_id: RequestId
     model: ModelName
-    seq: Annotated[int, Field(ge=1, description="Counts the router's decisions from 1 without gaps")]
+    seq: Annotated[
+        int, Field(ge=1, description="Counts the router's decisions from 1 without gaps")
+    ]
     reason: RouteReason
-    propensity: Annotated[float, Field(ge=0, le=1, description="Probability with which this model was chosen")]
-    candidates: tuple[Candidate, ...] | None = optional("The whole portfolio; may be left out of a repeat")
+    propensity: Annotated[
+        float, Field(ge=0, le=1, description="Probability with which this model was chosen")
+    ]
+    candidates: tuple[Candidate, ...] | None = optional(
+        "The whole portfolio; may be left out of a repeat"
+    )
     expected_reward: float
     expected_cost_usd: NonNegative
     lambda_t: Annotated[float, Field(ge=0, description="As used for this decision")]

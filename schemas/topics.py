@@ -20,13 +20,28 @@ class Topic:
 
 
 TOPICS: Final = {
-    "routers": Topic(True, "compact", "A whole router, declared: models, prices, budget. The last record counts; null removes it."),
+    "routers": Topic(
+        True,
+        "compact",
+        (
+            "A whole router, declared: models, prices, budget. The last record counts; null "
+            "removes it."
+        ),
+    ),
     "requests": Topic(True, "delete", "A prompt, or its context, that wants a model."),
     "costs": Topic(True, "delete", "What a model's call has cost, or its tokens."),
     "rewards": Topic(True, "delete", "How good an answer was."),
     "routes": Topic(False, "delete", "The decision on a request: exactly one, or one dead letter."),
-    "lambda": Topic(False, "compact", "The dual variable of a router and the money behind it; the last record counts."),
-    "alerts": Topic(False, "delete", "Drift, a cap that is reached, a budget that is out of reach."),
+    "lambda": Topic(
+        False,
+        "compact",
+        "The dual variable of a router and the money behind it; the last record counts.",
+    ),
+    "alerts": Topic(
+        False, "delete", "Drift, a cap that is reached, a budget that is out of reach."
+    ),
     "refusals": Topic(False, "delete", "What clients may know of a dead letter; no body."),
-    "dlq": Topic(False, "delete", "A refused record: its bytes, untouched, and headers that say why."),
+    "dlq": Topic(
+        False, "delete", "A refused record: its bytes, untouched, and headers that say why."
+    ),
 }

@@ -7,7 +7,14 @@ import ssl
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -18,7 +25,9 @@ USUAL_PREFIX = "pb."
 #: Read by others than a worker: the command line's router, the broker that tests take.
 OTHERS = ("PB_ROUTER", "PB_BROKER")
 #: What Kubernetes puts into every container for a service whose name begins with `pb-`.
-LINK = re.compile(r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+LINK = re.compile(
+    r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
 LINKED = re.compile(r"(tcp|udp|sctp)://")
 
 
@@ -30,9 +39,13 @@ class BadSettings(Exception):
 
 
 class Settings(BaseSettings):
-    """All settings of a worker, frozen: environment variables `PB_<NAME>`, or `PB_<NAME>_FILE` with a file's path."""
+    """All settings of a worker, frozen: environment variables `PB_<NAME>`, or `PB_<NAME>_FILE` with
+    a file's path.
+    """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True
+    )
 
     # Kafka
     bootstrap: str = Field(
@@ -41,14 +54,22 @@ class Settings(BaseSettings):
         examples=["kafka-1:9092,kafka-2:9092"],
     )
     prefix: str = Field(USUAL_PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$", examples=["pb."])
-    app_id: str = Field("paretobandit", pattern=r"^[A-Za-z0-9._-]{1,128}$", examples=["paretobandit"])
+    app_id: str = Field(
+        "paretobandit", pattern=r"^[A-Za-z0-9._-]{1,128}$", examples=["paretobandit"]
+    )
     instance_id: str | None = Field(None, pattern=r"^[A-Za-z0-9._-]{1,249}$", examples=["worker-0"])
     partitions: int = Field(8, ge=1, le=1024, examples=["8"])
     replication: int | None = Field(None, ge=1, le=32767, examples=["3"])
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field("PLAINTEXT", examples=["SASL_SSL"])
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("SCRAM-SHA-512", examples=["SCRAM-SHA-512"])
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", examples=["SASL_SSL"]
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", examples=["SCRAM-SHA-512"]
+    )
     sasl_username: str | None = Field(None, examples=["paretobandit"])
-    sasl_password: SecretStr | None = Field(None, examples=["(or its file in PB_SASL_PASSWORD_FILE)"])
+    sasl_password: SecretStr | None = Field(
+        None, examples=["(or its file in PB_SASL_PASSWORD_FILE)"]
+    )
     ssl_cafile: Path | None = Field(None, examples=["/etc/kafka/ca.pem"])
     ssl_certfile: Path | None = Field(None, examples=["/etc/kafka/client.pem"])
     ssl_keyfile: Path | None = Field(None, examples=["/etc/kafka/client.key"])
@@ -60,12 +81,15 @@ class Settings(BaseSettings):
     output_compression: Literal["none", "gzip", "lz4", "zstd"] = Field("none", examples=["lz4"])
     changelog_batch_bytes: int = Field(16 * 2**20, ge=2**20, le=90 * 2**20, examples=["16777216"])
 
-    # Contexts: how long a request can still be paid and rewarded, and where its context waits for that.
+    # Contexts: how long a request can still be paid and rewarded, and where its context waits for
+    # that.
     context_ttl: float = Field(7 * DAY, gt=0.0, examples=["604800"])
     redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
 
     # Encoder
-    encoder_backend: Literal["static", "onnx", "reference", "none"] | None = Field(None, examples=["static"])
+    encoder_backend: Literal["static", "onnx", "reference", "none"] | None = Field(
+        None, examples=["static"]
+    )
     encoder_path: Path | None = Field(None, examples=["/var/lib/paretobandit/encoder"])
     encoder_weights: str | None = Field(None, examples=["sentence-transformers/all-MiniLM-L6-v2"])
     encoder_threads: int = Field(1, ge=1, le=64, examples=["2"])
@@ -76,14 +100,18 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field("text", examples=["json"])
     web_bind: str = Field("127.0.0.1", examples=["127.0.0.1"])
     traces: Literal["off", "otlp"] = Field("off", examples=["otlp"])
-    cloud_events_source: str | None = Field(None, min_length=1, max_length=200, examples=["urn:acme:router"])
+    cloud_events_source: str | None = Field(
+        None, min_length=1, max_length=200, examples=["urn:acme:router"]
+    )
     metrics_routers: int = Field(0, ge=0, le=10_000, examples=["50"])
     web_port: int = Field(8080, ge=0, le=65_535, examples=["8080"])
 
     # Gateway
     gateway_bind: str = Field("127.0.0.1", examples=["0.0.0.0"])
     gateway_port: int = Field(8090, ge=0, le=65_535, examples=["8090"])
-    gateway_keys: SecretStr | None = Field(None, examples=["(or the file of the list in PB_GATEWAY_KEYS_FILE)"])
+    gateway_keys: SecretStr | None = Field(
+        None, examples=["(or the file of the list in PB_GATEWAY_KEYS_FILE)"]
+    )
     gateway_rate: float = Field(1000.0, gt=0.0, examples=["1000"])
     gateway_body_bytes: int = Field(4 * 2**20, ge=1024, le=256 * 2**20, examples=["4194304"])
     gateway_batch: int = Field(1000, ge=1, le=100_000, examples=["1000"])
@@ -105,7 +133,8 @@ class Settings(BaseSettings):
     retry_for: float = Field(60.0, ge=0.0, examples=["60"])
     stall_after: float = Field(30.0, gt=0.0, examples=["30"])
 
-    # Whose reward wins: the first named source outranks those after it; sources not named share the lowest rank.
+    # Whose reward wins: the first named source outranks those after it; sources not named share the
+    # lowest rank.
     source_ranks: Annotated[tuple[str, ...], NoDecode] = Field(
         ("human", "judge", "user", "metric"), min_length=1, examples=["human,judge,user,metric"]
     )
@@ -124,7 +153,11 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _group_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return values if "app_id" in values else values | {"app_id": group_of(str(values.get("prefix", USUAL_PREFIX)))}
+        return (
+            values
+            if "app_id" in values
+            else values | {"app_id": group_of(str(values.get("prefix", USUAL_PREFIX)))}
+        )
 
     @field_validator("bootstrap")
     @classmethod
@@ -132,7 +165,9 @@ class Settings(BaseSettings):
         for address in value.split(","):
             host, _, port = address.strip().rpartition(":")
             if not host or not port.isdigit() or "/" in host or ";" in address:
-                raise ValueError(f"{address.strip()!r} is not host:port; separate brokers by commas")
+                raise ValueError(
+                    f"{address.strip()!r} is not host:port; separate brokers by commas"
+                )
         return ",".join(address.strip() for address in value.split(","))
 
     @field_validator("source_ranks", mode="before")
@@ -143,7 +178,9 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+        if value is not None and not value.get_secret_value().startswith(
+            ("redis://", "rediss://", "unix://")
+        ):
             raise ValueError("must start with redis://, rediss:// or unix://")
         return value
 
@@ -151,8 +188,13 @@ class Settings(BaseSettings):
     def _fits_together(self) -> "Settings":
         if self.heartbeat * 2 >= self.session_timeout:
             raise ValueError("PB_HEARTBEAT must be less than half of PB_SESSION_TIMEOUT")
-        if self.security_protocol.startswith("SASL") and not (self.sasl_username and self.sasl_password):
-            raise ValueError(f"PB_SECURITY_PROTOCOL={self.security_protocol} needs PB_SASL_USERNAME and PB_SASL_PASSWORD")
+        if self.security_protocol.startswith("SASL") and not (
+            self.sasl_username and self.sasl_password
+        ):
+            raise ValueError(
+                f"PB_SECURITY_PROTOCOL={self.security_protocol} needs PB_SASL_USERNAME and "
+                "PB_SASL_PASSWORD"
+            )
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise ValueError("PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together")
         return self
@@ -172,23 +214,33 @@ class Settings(BaseSettings):
         return len(ranks) - ranks.index(source) if source in ranks else 0
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that hold no certificates."""
+        """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that
+        hold no certificates.
+        """
         if not self.security_protocol.endswith("SSL"):
             return None
         try:
             context = ssl.create_default_context(cafile=self.ssl_cafile)
         except OSError as error:
-            raise BadSettings(f"PB_SSL_CAFILE: cannot read certificates from {self.ssl_cafile}: {error.strerror}") from error
+            raise BadSettings(
+                f"PB_SSL_CAFILE: cannot read certificates from {self.ssl_cafile}: {error.strerror}"
+            ) from error
         if self.ssl_certfile is not None:
             try:
                 context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
             except OSError as error:
-                raise BadSettings(f"PB_SSL_CERTFILE, PB_SSL_KEYFILE: cannot use {self.ssl_certfile}: {error.strerror}") from error
+                raise BadSettings(
+                    f"PB_SSL_CERTFILE, PB_SSL_KEYFILE: cannot use {self.ssl_certfile}: "
+                    f"{error.strerror}"
+                ) from error
         return context
 
     def kafka_auth(self) -> dict[str, Any]:
         """Return the arguments that every aiokafka client of this service needs beside its own."""
-        auth: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
+        auth: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap,
+            "security_protocol": self.security_protocol,
+        }
         if (context := self.ssl_context()) is not None:
             auth["ssl_context"] = context
         if self.security_protocol.startswith("SASL") and self.sasl_password is not None:
@@ -213,7 +265,9 @@ class Settings(BaseSettings):
 
 
 class FromFiles(PydanticBaseSettingsSource):
-    """Take a setting from the file that `PB_<NAME>_FILE` names, as container secrets are mounted."""
+    """Take a setting from the file that `PB_<NAME>_FILE` names, as container secrets are
+    mounted.
+    """
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
@@ -222,10 +276,15 @@ class FromFiles(PydanticBaseSettingsSource):
         try:
             return Path(path).read_text(encoding="utf-8").strip(), field_name, False
         except (OSError, UnicodeDecodeError) as error:
-            raise BadSettings(f"{PREFIX}{field_name.upper()}_FILE: cannot read {path}: {error}") from error
+            raise BadSettings(
+                f"{PREFIX}{field_name.upper()}_FILE: cannot read {path}: {error}"
+            ) from error
 
     def __call__(self) -> dict[str, Any]:
-        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        found = {
+            name: self.get_field_value(field, name)[0]
+            for name, field in self.settings_cls.model_fields.items()
+        }
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -237,9 +296,13 @@ def load_settings(**overrides: Any) -> Settings:
     """
     lines = _misspelt()
     try:
-        settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
+        settings = Settings(
+            **{name: value for name, value in overrides.items() if value is not None}
+        )
     except ValidationError as error:
-        lines += [_line(problem) for problem in error.errors(include_url=False, include_input=False)]
+        lines += [
+            _line(problem) for problem in error.errors(include_url=False, include_input=False)
+        ]
     if lines:
         raise BadSettings("\n".join(lines))
     return settings
@@ -250,20 +313,32 @@ def _line(problem: Any) -> str:
     if not problem["loc"]:
         return str(message)
     name = str(problem["loc"][0]).removeprefix(PREFIX).lower()
-    variable = "KAFKA_BOOTSTRAP" if name == "bootstrap" and "PB_BOOTSTRAP" not in os.environ else PREFIX + name.upper()
+    variable = (
+        "KAFKA_BOOTSTRAP"
+        if name == "bootstrap" and "PB_BOOTSTRAP" not in os.environ
+        else PREFIX + name.upper()
+    )
     field = Settings.model_fields.get(name)
     example = f"; for example {variable}={field.examples[0]}" if field and field.examples else ""
     return f"{variable}: {message}{example}"
 
 
 def _misspelt() -> list[str]:
-    known = {f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")} | {*OTHERS}
+    known = {
+        f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")
+    } | {*OTHERS}
     lines = []
     for name in sorted(name for name in set(os.environ) - known if name.startswith(PREFIX)):
         if LINK.fullmatch(name) or (name.endswith("_PORT") and LINKED.match(os.environ[name])):
             continue
-        near = [other for other in difflib.get_close_matches(name, known, n=4, cutoff=0.6) if not other.endswith("_FILE")][:2]
-        hint = f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
+        near = [
+            other
+            for other in difflib.get_close_matches(name, known, n=4, cutoff=0.6)
+            if not other.endswith("_FILE")
+        ][:2]
+        hint = (
+            f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
+        )
         lines.append(f"{name}: no such setting; {hint}")
     return lines
 

@@ -1,4 +1,6 @@
-"""A small service in memory that writes true topics, for audits of them and of what is done to them."""
+"""A small service in memory that writes true topics, for audits of them and of what is done to
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,17 @@ class World:
         await self.worker.start()
         self._collect()
 
-    async def send(self, topic: str, event: Mapping[str, Any] | bytes | None, *, key: bytes | None = None, **place: Any) -> None:
-        """Write an event and let the worker take it at once; `partition` and `headers` may be given."""
+    async def send(
+        self,
+        topic: str,
+        event: Mapping[str, Any] | bytes | None,
+        *,
+        key: bytes | None = None,
+        **place: Any,
+    ) -> None:
+        """Write an event and let the worker take it at once; `partition` and `headers` may be
+        given.
+        """
         if isinstance(event, Mapping):
             key = key or event["router_id"].encode()
             event = json.dumps(event).encode()
@@ -75,7 +86,9 @@ class World:
         """Return what an audit reads."""
         return MemoryTopics(self.records)
 
-    def _append(self, topic: str, number: int, key: bytes | None, value: bytes | None, headers: Any) -> int:
+    def _append(
+        self, topic: str, number: int, key: bytes | None, value: bytes | None, headers: Any
+    ) -> int:
         log = self.records[topic, number]
         texts = {name: header.decode() for name, header in headers}
         log.append(Record(len(log), self.worker.clock.now, key, value, texts))
@@ -84,7 +97,9 @@ class World:
     async def _forward(self) -> None:
         for topic, key, value, headers in self._collect():
             assert {FORWARDED, REPEATED} & dict(headers).keys() and key is not None
-            await self.send(topic, value, key=key, headers=headers, partition=self.partition_of(key.decode()))
+            await self.send(
+                topic, value, key=key, headers=headers, partition=self.partition_of(key.decode())
+            )
 
     def _collect(self) -> list[Any]:
         """Write down what the worker said; what is for its own agents is returned."""
@@ -95,7 +110,13 @@ class World:
             if short in ("routers", "requests", "costs", "rewards"):
                 strays.append((short, key, value, headers))
             else:
-                self._append(short, self.partition_of((key or b"").decode(errors="replace")), key, value, headers)
+                self._append(
+                    short,
+                    self.partition_of((key or b"").decode(errors="replace")),
+                    key,
+                    value,
+                    headers,
+                )
         changelog, self.worker.changelog = self.worker.changelog, []
         for number, changed, value, epoch, _ in changelog:
             self._append("changelog", number, changed, value, [("epoch", b"%d" % epoch)])
@@ -104,12 +125,19 @@ class World:
 
 def router(router_id: str, **changed: Any) -> dict[str, Any]:
     """Return a declaration of three models without priors."""
-    event = {"router_id": router_id, "models": MODELS, "dimensions": DIMENSIONS, "budget_usd_per_request": 6.62e-4}
+    event = {
+        "router_id": router_id,
+        "models": MODELS,
+        "dimensions": DIMENSIONS,
+        "budget_usd_per_request": 6.62e-4,
+    }
     return {**event, **changed}
 
 
 async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) -> World:
-    """Return a service after some traffic of every kind: late, repeated, revised, orphaned, stray and malformed events."""
+    """Return a service after some traffic of every kind: late, repeated, revised, orphaned, stray
+    and malformed events.
+    """
     world, rng = World(settings), np.random.default_rng(seed)
     await world.start()
     homes = [f"home-{number}" for number in range(4)]
@@ -120,9 +148,23 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
         context = [*rng.normal(size=DIMENSIONS - 1).round(3).tolist(), 1.0]
         event = {"router_id": home, "request_id": request_id, "context": context}
         called = {"model": "llama"} if number % 23 == 6 else {}
-        bill = {"router_id": home, "request_id": request_id, "cost_usd": float(rng.lognormal(-8, 1)), **called}
-        label = {"router_id": home, "request_id": request_id, "reward": round(float(rng.random()), 3), "source": "judge"}
-        astray = {"partition": (world.partition_of(home) + 1) % settings.partitions} if number % 41 == 5 else {}
+        bill = {
+            "router_id": home,
+            "request_id": request_id,
+            "cost_usd": float(rng.lognormal(-8, 1)),
+            **called,
+        }
+        label = {
+            "router_id": home,
+            "request_id": request_id,
+            "reward": round(float(rng.random()), 3),
+            "source": "judge",
+        }
+        astray = (
+            {"partition": (world.partition_of(home) + 1) % settings.partitions}
+            if number % 41 == 5
+            else {}
+        )
         if number % 7 == 3:
             await world.send("costs", bill)
         await world.send("requests", event, **astray)
@@ -141,7 +183,9 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
             await world.send("costs", {**bill, "cost_usd": -1})
             await world.send("costs", {**bill, "request_id": f"nobody-{number}"})
             await world.send("rewards", {**label, "request_id": f"nobody-{number}"})
-            await world.send("requests", {**event, "request_id": f"never-{number}", "allowed_models": ["other"]})
+            await world.send(
+                "requests", {**event, "request_id": f"never-{number}", "allowed_models": ["other"]}
+            )
         if number % 25 == 0:
             await world.pass_time(0.5)
     await world.pass_time(61.0)

@@ -1,4 +1,6 @@
-"""The real parts which tests share: one Kafka and one Redis for the whole run. Missing parts fail, they never skip."""
+"""The real parts which tests share: one Kafka and one Redis for the whole run. Missing parts fail,
+they never skip.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,33 @@ def kafka() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a real Redis: PB_REDIS_URL, else a `redis-server` that keeps nothing on disk."""
+    """Yield the URL of a real Redis: PB_REDIS_URL, else a `redis-server` that keeps nothing on
+    disk.
+    """
     given = os.environ.get("PB_REDIS_URL")
     if given:
         _wait_for_redis(given)
         yield given
         return
     if shutil.which("redis-server") is None:
-        pytest.fail("redis-server is missing; set PB_REDIS_URL, or: apt-get install redis-server", pytrace=False)
+        pytest.fail(
+            "redis-server is missing; set PB_REDIS_URL, or: apt-get install redis-server",
+            pytrace=False,
+        )
     (port,) = free_ports(1)
     folder = tmp_path_factory.mktemp("redis")
-    options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
+    options = [
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        str(folder),
+    ]
     server = spawn(["redis-server", *options], log=Path(folder) / "redis.log")
     url = f"redis://127.0.0.1:{port}/0"
     try:

@@ -1,4 +1,6 @@
-"""Records that a service must refuse, with the reason of each: for schemas and for real workers alike."""
+"""Records that a service must refuse, with the reason of each: for schemas and for real workers
+alike.
+"""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +13,12 @@ ROUTER_ID = "acme.chat"
 _WHOLE: dict[str, dict[str, Any]] = {
     "requests": {"request_id": "bad-1", "prompt": "Name the largest moon of Saturn."},
     "costs": {"request_id": "bad-1", "cost_usd": 0.001},
-    "rewards": {"request_id": "bad-1", "reward": 0.5, "source": "judge", "observed_at": "2026-01-05T10:00:00Z"},
+    "rewards": {
+        "request_id": "bad-1",
+        "reward": 0.5,
+        "source": "judge",
+        "observed_at": "2026-01-05T10:00:00Z",
+    },
     "routers": {"models": {"m": {"input_price_per_m": 1.0, "output_price_per_m": 2.0}}},
 }
 _ABSENT = object()
@@ -19,7 +26,9 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """A record and the reason it is refused for, by its schema or only by a worker that knows the router."""
+    """A record and the reason it is refused for, by its schema or only by a worker that knows the
+    router.
+    """
 
     name: str
     topic: Literal["requests", "costs", "rewards", "routers"]
@@ -31,11 +40,19 @@ class Malformed:
 
 def malformed(router_id: str = ROUTER_ID) -> list[Malformed]:
     """List the records, addressed to a router of 26 dimensions."""
-    return [*_bytes(router_id), *_requests(router_id), *_money(router_id), *_rewards(router_id), *_routers(router_id)]
+    return [
+        *_bytes(router_id),
+        *_requests(router_id),
+        *_money(router_id),
+        *_rewards(router_id),
+        *_routers(router_id),
+    ]
 
 
 def for_the_worker(router_id: str = ROUTER_ID) -> list[Malformed]:
-    """List well-formed records that only a worker can refuse, which knows a router of 26 dimensions without free models."""
+    """List well-formed records that only a worker can refuse, which knows a router of 26 dimensions
+    without free models.
+    """
 
     def request(name: str, reason: Reason, **fields: Any) -> Malformed:
         fields.setdefault("request_id", name)
@@ -55,8 +72,16 @@ def for_the_worker(router_id: str = ROUTER_ID) -> list[Malformed]:
             refused_by="worker",
             observed_at="2999-01-01T00:00:00Z",
         ),
-        _record("cost_without_request", "costs", router_id, Reason.ORPHAN_COST, refused_by="worker"),
-        _record("reward_without_request", "rewards", router_id, Reason.ORPHAN_REWARD, refused_by="worker"),
+        _record(
+            "cost_without_request", "costs", router_id, Reason.ORPHAN_COST, refused_by="worker"
+        ),
+        _record(
+            "reward_without_request",
+            "rewards",
+            router_id,
+            Reason.ORPHAN_REWARD,
+            refused_by="worker",
+        ),
     ]
 
 
@@ -71,19 +96,32 @@ def _record(
 ) -> Malformed:
     """Make a whole event of a topic with some fields changed, added or (_ABSENT) left out."""
     event = {"router_id": addressee, **_WHOLE[topic], **changed}
-    value = json.dumps({field: part for field, part in event.items() if part is not _ABSENT}).encode()
+    value = json.dumps(
+        {field: part for field, part in event.items() if part is not _ABSENT}
+    ).encode()
     router_id = event["router_id"]
     key = (router_id if isinstance(router_id, str) else addressee).encode()
-    return Malformed(name=name, topic=topic, key=key, value=value, reason=reason, refused_by=refused_by)
+    return Malformed(
+        name=name, topic=topic, key=key, value=value, reason=reason, refused_by=refused_by
+    )
 
 
 def _bytes(router_id: str) -> list[Malformed]:
     """Spoil the bytes themselves."""
     whole = json.dumps({"router_id": router_id, **_WHOLE["requests"]})
 
-    def raw(name: str, value: bytes | None, reason: Reason = Reason.MALFORMED_JSON, **record: Any) -> Malformed:
+    def raw(
+        name: str, value: bytes | None, reason: Reason = Reason.MALFORMED_JSON, **record: Any
+    ) -> Malformed:
         return Malformed(
-            **{"name": name, "topic": "requests", "key": router_id.encode(), "value": value, "reason": reason, **record}
+            **{
+                "name": name,
+                "topic": "requests",
+                "key": router_id.encode(),
+                "value": value,
+                "reason": reason,
+                **record,
+            }
         )
 
     return [
@@ -108,15 +146,26 @@ def _bytes(router_id: str) -> list[Malformed]:
         raw("binary", bytes(range(256))),
         raw("gzip", b"\x1f\x8b\x08\x00" + bytes(20)),
         raw("schema_id_prefix", b"\x00\x00\x00\x00\x07" + whole.encode()),
-        raw("nested_too_deep", whole[:-1].encode() + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        raw(
+            "nested_too_deep",
+            whole[:-1].encode() + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        ),
         raw("integer_of_10000_digits", whole[:-1].encode() + b',"x":' + b"9" * 10_000 + b"}"),
         raw("array", b"[1, 2]", Reason.MALFORMED_EVENT),
         raw("string", b'"hello"', Reason.MALFORMED_EVENT),
         raw("number", b"42", Reason.MALFORMED_EVENT),
         raw("json_null", b"null", Reason.MALFORMED_EVENT),
         raw("nan_in_unknown_field", whole[:-1].encode() + b',"x":NaN}', Reason.NON_FINITE),
-        raw("infinity_in_metadata", whole[:-1].encode() + b',"metadata":{"x":[-Infinity]}}', Reason.NON_FINITE),
-        raw("overflow_in_metadata", whole[:-1].encode() + b',"metadata":{"x":1e999}}', Reason.NON_FINITE),
+        raw(
+            "infinity_in_metadata",
+            whole[:-1].encode() + b',"metadata":{"x":[-Infinity]}}',
+            Reason.NON_FINITE,
+        ),
+        raw(
+            "overflow_in_metadata",
+            whole[:-1].encode() + b',"metadata":{"x":1e999}}',
+            Reason.NON_FINITE,
+        ),
         raw("empty_object", b"{}", Reason.MISSING_FIELD),
         raw("key_of_another_router", whole.encode(), Reason.WRONG_KEY, key=b"another.router"),
         raw("key_as_json", whole.encode(), Reason.WRONG_KEY, key=json.dumps(router_id).encode()),
@@ -151,7 +200,9 @@ def _requests(router_id: str) -> list[Malformed]:
         bad("prompt_number", Reason.INVALID_FIELD, prompt=5),
         bad("prompt_array", Reason.INVALID_FIELD, prompt=["Hello"]),
         bad("prompt_over_1_mib", Reason.PROMPT_TOO_LARGE, prompt="a" * (1_048_576 + 1)),
-        bad("prompt_over_1_mib_of_umlauts", Reason.PROMPT_TOO_LARGE, prompt="\u00e4" * (524_288 + 1)),
+        bad(
+            "prompt_over_1_mib_of_umlauts", Reason.PROMPT_TOO_LARGE, prompt="\u00e4" * (524_288 + 1)
+        ),
         bad("context_empty", Reason.WRONG_CONTEXT, context=[]),
         bad("context_number", Reason.WRONG_CONTEXT, context=1.0),
         bad("context_object", Reason.WRONG_CONTEXT, context={"0": 1.0}),
@@ -186,9 +237,27 @@ def _money(router_id: str) -> list[Malformed]:
         bad("cost_text", Reason.INVALID_FIELD, cost_usd="0.001"),
         bad("cost_true", Reason.INVALID_FIELD, cost_usd=True),
         bad("tokens_half", Reason.MISSING_FIELD, cost_usd=_ABSENT, input_tokens=10),
-        bad("tokens_negative", Reason.COST_OUT_OF_RANGE, cost_usd=_ABSENT, input_tokens=-1, output_tokens=5),
-        bad("tokens_fraction", Reason.INVALID_FIELD, cost_usd=_ABSENT, input_tokens=1.5, output_tokens=5),
-        bad("tokens_2_to_70", Reason.COST_OUT_OF_RANGE, cost_usd=_ABSENT, input_tokens=2**70, output_tokens=5),
+        bad(
+            "tokens_negative",
+            Reason.COST_OUT_OF_RANGE,
+            cost_usd=_ABSENT,
+            input_tokens=-1,
+            output_tokens=5,
+        ),
+        bad(
+            "tokens_fraction",
+            Reason.INVALID_FIELD,
+            cost_usd=_ABSENT,
+            input_tokens=1.5,
+            output_tokens=5,
+        ),
+        bad(
+            "tokens_2_to_70",
+            Reason.COST_OUT_OF_RANGE,
+            cost_usd=_ABSENT,
+            input_tokens=2**70,
+            output_tokens=5,
+        ),
         bad("cost_revision_negative", Reason.INVALID_FIELD, revision=-1),
         bad("cost_revision_text", Reason.INVALID_FIELD, revision="1"),
         bad("cost_request_id_absent", Reason.MISSING_FIELD, request_id=_ABSENT),
@@ -236,7 +305,11 @@ def _routers(router_id: str) -> list[Malformed]:
         bad("models_absent", Reason.MISSING_FIELD, models=_ABSENT),
         bad("models_array", Reason.INVALID_FIELD, models=[]),
         bad("models_1001", Reason.TOO_MANY_MODELS, models=too_many),
-        bad("model_without_name", Reason.INVALID_FIELD, models={"": {"input_price_per_m": 1, "output_price_per_m": 1}}),
+        bad(
+            "model_without_name",
+            Reason.INVALID_FIELD,
+            models={"": {"input_price_per_m": 1, "output_price_per_m": 1}},
+        ),
         bad("price_absent", Reason.MISSING_FIELD, models={"m": {"input_price_per_m": 1.0}}),
         bad("price_negative", Reason.INVALID_FIELD, **model(input_price_per_m=-1)),
         bad("price_nan", Reason.NON_FINITE, **model(input_price_per_m=float("nan"))),
@@ -252,14 +325,38 @@ def _routers(router_id: str) -> list[Malformed]:
         bad("ridge_zero", Reason.INVALID_FIELD, ridge=0),
         bad("epsilon_over_1", Reason.INVALID_FIELD, epsilon=1.5),
         bad("caps_without_period", Reason.INVALID_FIELD, caps={}),
-        bad("cap_mode_unknown", Reason.INVALID_FIELD, caps={"hour": {"usd": 1.0, "mode": "gentle"}}),
-        bad("prior_of_two_forms", Reason.WRONG_PRIOR, **model(prior={"like": "x", "ref": "y", "sha256": "0" * 64})),
+        bad(
+            "cap_mode_unknown", Reason.INVALID_FIELD, caps={"hour": {"usd": 1.0, "mode": "gentle"}}
+        ),
+        bad(
+            "prior_of_two_forms",
+            Reason.WRONG_PRIOR,
+            **model(prior={"like": "x", "ref": "y", "sha256": "0" * 64}),
+        ),
         bad("prior_of_no_form", Reason.WRONG_PRIOR, **model(prior={"n_eff": 5.0})),
-        bad("prior_of_2_dimensions", Reason.WRONG_PRIOR, **model(prior={"A": identity, "b": [0.5, 0.5]})),
-        bad("prior_not_square", Reason.WRONG_PRIOR, dimensions=2, **model(prior={"A": [[1.0]], "b": [0.5, 0.5]})),
-        bad("prior_ragged", Reason.WRONG_PRIOR, dimensions=2, **model(prior={"A": [[1, 0], [0]], "b": [1, 1]})),
+        bad(
+            "prior_of_2_dimensions",
+            Reason.WRONG_PRIOR,
+            **model(prior={"A": identity, "b": [0.5, 0.5]}),
+        ),
+        bad(
+            "prior_not_square",
+            Reason.WRONG_PRIOR,
+            dimensions=2,
+            **model(prior={"A": [[1.0]], "b": [0.5, 0.5]}),
+        ),
+        bad(
+            "prior_ragged",
+            Reason.WRONG_PRIOR,
+            dimensions=2,
+            **model(prior={"A": [[1, 0], [0]], "b": [1, 1]}),
+        ),
         bad("prior_like_itself", Reason.WRONG_PRIOR, **model(prior={"like": "m"})),
-        bad("prior_checksum_cut", Reason.WRONG_PRIOR, **model(prior={"ref": "warm-up.npz", "sha256": "abc"})),
+        bad(
+            "prior_checksum_cut",
+            Reason.WRONG_PRIOR,
+            **model(prior={"ref": "warm-up.npz", "sha256": "abc"}),
+        ),
         bad("prior_n_eff_zero", Reason.WRONG_PRIOR, **model(prior={"like": "x", "n_eff": 0})),
         Malformed(
             name="gone_without_router_id",

@@ -1,4 +1,6 @@
-"""The agents of a worker without Kafka: its durable table and what it says are kept in lists, one event at a time."""
+"""The agents of a worker without Kafka: its durable table and what it says are kept in lists, one
+event at a time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ from streams.settings import Settings
 from streams.state.tables import States
 from streams.warm_start.references import prior_reader
 
-AGENTS = {"routers": declare_routers, "requests": route_requests, "costs": pace_spend, "rewards": learn_from_rewards}
+AGENTS = {
+    "routers": declare_routers,
+    "requests": route_requests,
+    "costs": pace_spend,
+    "rewards": learn_from_rewards,
+}
 
 
 class Clock:
@@ -53,11 +60,11 @@ class MemoryWorker:
     Attributes:
         changelog: (partition, key, value, epoch, time) of every record written.
         said: (topic, key, value, headers) of everything sent.
-        gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when one does.
-        requests: the value of every request that was taken, by partition and offset.
-        end: the offset after the last request of each partition, None if it is not known.
-        counted: outcomes.
-        mute: whether it is to fail as soon as it has something to say, after its changes are durable.
+        gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when
+        one does. requests: the value of every request that was taken, by partition and offset. end:
+        the offset after the last request of each partition, None if it is not known. counted:
+        outcomes. mute: whether it is to fail as soon as it has something to say, after its changes
+        are durable.
     """
 
     def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
@@ -102,7 +109,11 @@ class MemoryWorker:
 
     async def read_again(self, partition: int, offsets: Iterable[int]) -> dict[int, bytes | None]:
         """Return what was asked, while it is on the log."""
-        return {offset: self.requests[at] for offset in offsets if (at := (partition, offset)) in self.requests}
+        return {
+            offset: self.requests[at]
+            for offset in offsets
+            if (at := (partition, offset)) in self.requests
+        }
 
     async def start(self, before: MemoryWorker | None = None) -> None:
         """Take over the partitions: empty, or as another worker left them on its changelog."""
@@ -111,14 +122,18 @@ class MemoryWorker:
         if before is not None:
             self.requests = before.requests
         for number, key, value, epoch, _ in before.changelog if before is not None else ():
-            self.states.partition(number).recover(key, value, offset=self._ends[number], epoch=epoch)
+            self.states.partition(number).recover(
+                key, value, offset=self._ends[number], epoch=epoch
+            )
             self._ends[number] += 1
         await self.states.recovered(self._ends.copy())
 
     async def take(self, topic: str, messages: Sequence[Any]) -> None:
         """Give messages of a source topic (short name) to its agent."""
         if topic == "requests":
-            self.requests |= {(message.partition, message.offset): message.value for message in messages}
+            self.requests |= {
+                (message.partition, message.offset): message.value for message in messages
+            }
         await AGENTS[topic](Source(messages, self.service.ports.limits.batch_size), self.service)
 
     async def pass_time(self) -> None:
@@ -135,11 +150,18 @@ class MemoryWorker:
     async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
         first = self._ends[number]
         self._ends[number] += len(changes)
-        self.changelog += [(number, key, value, epoch, self.clock.now) for key, value in changes.items()]
+        self.changelog += [
+            (number, key, value, epoch, self.clock.now) for key, value in changes.items()
+        ]
         return first
 
     async def _produce(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Any = None,
     ) -> Any:
         if self.gate is not None:
             self.at_gate.set()
@@ -149,7 +171,9 @@ class MemoryWorker:
         self.said.append((topic, key, value, headers or ()))
         return _delivered()
 
-    async def _send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Any) -> None:
+    async def _send_large(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Any
+    ) -> None:
         self.said.append((topic, key, value, headers))
 
 

@@ -1,4 +1,6 @@
-"""A broker that knows its users and grants them nothing by itself, with certificates made for it, and a Redis alike."""
+"""A broker that knows its users and grants them nothing by itself, with certificates made for it,
+and a Redis alike.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +25,61 @@ LITERAL, ALLOW = 3, 3
 
 
 def certificates(folder: Path) -> Path:
-    """Make an authority (`ca.pem`) and a server's certificate for 127.0.0.1 (`server.crt`, `server.key`, both in `server.pem`)."""
+    """Make an authority (`ca.pem`) and a server's certificate for 127.0.0.1 (`server.crt`,
+    `server.key`, both in `server.pem`).
+    """
 
     def openssl(*words: str) -> None:
         subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
 
     name = ["-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    ca = ["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"]
-    openssl("req", "-x509", *name, "-days", "2", "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem", *ca)
+    ca = [
+        "-addext",
+        "basicConstraints=critical,CA:TRUE",
+        "-addext",
+        "keyUsage=critical,keyCertSign",
+    ]
+    openssl(
+        "req",
+        "-x509",
+        *name,
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test authority",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+        *ca,
+    )
     openssl("req", *name, "-subj", "/CN=127.0.0.1", "-keyout", "server.key", "-out", "server.csr")
     (folder / "san.cnf").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
-    signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "san.cnf", "-out", "server.crt"]
+    signed = [
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        "san.cnf",
+        "-out",
+        "server.crt",
+    ]
     openssl("x509", "-req", "-in", "server.csr", *signed)
-    (folder / "server.pem").write_text((folder / "server.key").read_text() + (folder / "server.crt").read_text())
+    (folder / "server.pem").write_text(
+        (folder / "server.key").read_text() + (folder / "server.crt").read_text()
+    )
     return folder
 
 
 @contextmanager
 def secured_kafka(folder: Path, users: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the address for users (SASL_SSL, SCRAM-SHA-512) and the one on which the test is allowed everything."""
+    """Yield the address for users (SASL_SSL, SCRAM-SHA-512) and the one on which the test is
+    allowed everything.
+    """
     (port,) = free_ports(1)
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     properties = {
@@ -78,14 +116,36 @@ async def _send(bootstrap: str, struct: Any) -> Any:
 
 async def grant(bootstrap: str, principal: str, rights: Iterable[Right]) -> None:
     """Grant rights, as `kafka-acls --add` does."""
-    rows = [(RESOURCES[right.resource], right.name, LITERAL, principal, "*", int(right.operation), ALLOW) for right in rights]
+    rows = [
+        (
+            RESOURCES[right.resource],
+            right.name,
+            LITERAL,
+            principal,
+            "*",
+            int(right.operation),
+            ALLOW,
+        )
+        for right in rights
+    ]
     answer = await _send(bootstrap, CreateAclsRequest_v1(rows))
     assert all(code == 0 for code, _ in answer.creation_responses), answer
 
 
 async def revoke(bootstrap: str, principal: str, rights: Iterable[Right]) -> None:
     """Take rights away, as `kafka-acls --remove` does."""
-    rows = [(RESOURCES[right.resource], right.name, LITERAL, principal, "*", int(right.operation), ALLOW) for right in rights]
+    rows = [
+        (
+            RESOURCES[right.resource],
+            right.name,
+            LITERAL,
+            principal,
+            "*",
+            int(right.operation),
+            ALLOW,
+        )
+        for right in rights
+    ]
     answer = await _send(bootstrap, DeleteAclsRequest_v1(rows))
     assert all(len(matching) == 1 for _, _, matching in answer.filter_responses), answer
 
@@ -106,13 +166,29 @@ def secured_redis(folder: Path, *, rules: Iterable[str]) -> Iterator[int]:
         "--tls-auth-clients",
         "no",
     ]
-    options = ["--bind", "127.0.0.1", "--port", "0", "--tls-port", str(port), *tls, "--aclfile", str(users), "--save", ""]
-    server = spawn(["redis-server", *options, "--dir", str(folder)], log=folder / "redis.log", cwd=folder)
+    options = [
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--tls-port",
+        str(port),
+        *tls,
+        "--aclfile",
+        str(users),
+        "--save",
+        "",
+    ]
+    server = spawn(
+        ["redis-server", *options, "--dir", str(folder)], log=folder / "redis.log", cwd=folder
+    )
     try:
         deadline = time.monotonic() + 10.0
         while True:
             try:
-                with redis.Redis(host="127.0.0.1", port=port, ssl=True, ssl_ca_certs=str(folder / "ca.pem")) as client:
+                with redis.Redis(
+                    host="127.0.0.1", port=port, ssl=True, ssl_ca_certs=str(folder / "ca.pem")
+                ) as client:
                     client.ping()
             except redis.AuthenticationError:
                 break

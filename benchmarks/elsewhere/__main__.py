@@ -1,4 +1,5 @@
-"""Good on anyone's traffic: without priors, with many models, other data, other bills, and while the mix of prompts changes.
+"""Good on anyone's traffic: without priors, with many models, other data, other bills, and while
+the mix of prompts changes.
 
 uv run python -m benchmarks.elsewhere [--quick] [--data FOLDER]
 """
@@ -28,46 +29,86 @@ PLACES = ("home", "home with priors", "eleven", "tasks", "winner", "drawn")
 
 
 def folder_of(named: Path | None) -> Path | None:
-    """Return the folder with the eleven models: the one named, that of PB_DATA, or the one beside the clone if it is there."""
-    given = named or (Path(os.environ[EXTENDED_VARIABLE]) if EXTENDED_VARIABLE in os.environ else BESIDE)
+    """Return the folder with the eleven models: the one named, that of PB_DATA, or the one beside
+    the clone if it is there.
+    """
+    given = named or (
+        Path(os.environ[EXTENDED_VARIABLE]) if EXTENDED_VARIABLE in os.environ else BESIDE
+    )
     return given if (given / ELEVEN).is_file() else None
 
 
 def jobs_of(
-    *, quick: bool, seeds: int, worlds: int, policies: tuple[str, ...], folder: Path | None, first: int = 0
-) -> list[Job]:  # fmt: skip
+    *,
+    quick: bool,
+    seeds: int,
+    worlds: int,
+    policies: tuple[str, ...],
+    folder: Path | None,
+    first: int = 0,
+) -> list[Job]:
     """Return what is played: every place with every budget, order and seed."""
     found: list[Job] = []
     numbers = range(first, first + seeds)
-    for where, budget, seed in product(("home", "home with priors"), HOME_BUDGETS[1:4:2] if quick else HOME_BUDGETS, numbers):
+    for where, budget, seed in product(
+        ("home", "home with priors"), HOME_BUDGETS[1:4:2] if quick else HOME_BUDGETS, numbers
+    ):
         found.append(Job(where, seed, policies, budget))
     if folder is not None:
-        for order, budget, seed in product(ORDERS, ELEVEN_BUDGETS[0:4:2] if quick else ELEVEN_BUDGETS, numbers):
+        for order, budget, seed in product(
+            ORDERS, ELEVEN_BUDGETS[0:4:2] if quick else ELEVEN_BUDGETS, numbers
+        ):
             found.append(Job("eleven", seed, policies, budget, order, folder))
     found += [Job("tasks", seed, policies, order=order) for order, seed in product(ORDERS, numbers)]
     found += [Job("winner", seed, policies) for seed in numbers]
     seconds = 1.0 if quick else 6.0
-    found += [Job("drawn", number, policies, seconds=seconds) for number in range(first, first + worlds)]
+    found += [
+        Job("drawn", number, policies, seconds=seconds) for number in range(first, first + worlds)
+    ]
     return found
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Few seeds and worlds, about three minutes on one core.")
 @click.option(
-    "--data", type=click.Path(path_type=Path), help="Folder with eleven_models.jsonl; default: PB_DATA or ../shared/data."
+    "--quick", is_flag=True, help="Few seeds and worlds, about three minutes on one core."
 )
-@click.option("--where", multiple=True, type=click.Choice(PLACES), help="Only these worlds; may be repeated.")
-@click.option("--order", multiple=True, type=click.Choice(ORDERS), help="Only these orders of tasks.")
-@click.option("--budget", multiple=True, type=float, help="Only these budgets, where they are given.")
-@click.option("--policy", multiple=True, type=click.Choice(tuple(CONTENDERS)), help="Only these policies; default: all.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder with eleven_models.jsonl; default: PB_DATA or ../shared/data.",
+)
+@click.option(
+    "--where", multiple=True, type=click.Choice(PLACES), help="Only these worlds; may be repeated."
+)
+@click.option(
+    "--order", multiple=True, type=click.Choice(ORDERS), help="Only these orders of tasks."
+)
+@click.option(
+    "--budget", multiple=True, type=float, help="Only these budgets, where they are given."
+)
+@click.option(
+    "--policy",
+    multiple=True,
+    type=click.Choice(tuple(CONTENDERS)),
+    help="Only these policies; default: all.",
+)
 @click.option("--seeds", type=click.IntRange(1), help="Default: 20, quick 2.")
-@click.option("--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20.")
+@click.option(
+    "--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20."
+)
 @click.option("--first", type=click.IntRange(0), default=0, help="The first seed and drawn world.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option(
-    "--keep", type=click.Path(dir_okay=False, path_type=Path), help="Results as JSON lines; those there are not played again."
+    "--keep",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Results as JSON lines; those there are not played again.",
 )
-@click.option("--plots/--no-plots", "plotted", default=None, help="Draw docs/elsewhere.png; default: after a whole run.")
+@click.option(
+    "--plots/--no-plots",
+    "plotted",
+    default=None,
+    help="Draw docs/elsewhere.png; default: after a whole run.",
+)
 def main(
     quick: bool,
     data: Path | None,
@@ -82,11 +123,16 @@ def main(
     keep: Path | None,
     plotted: bool | None,
 ) -> None:
-    """Compare policies in worlds that none of them was made on, and say which floors the shipped profile reaches."""
+    """Compare policies in worlds that none of them was made on, and say which floors the shipped
+    profile reaches.
+    """
     started = time.monotonic()
     folder = folder_of(data)
     if folder is None:
-        click.echo(f"{ELEVEN} is not there (--data, {EXTENDED_VARIABLE}): without the eleven models.", err=True)
+        click.echo(
+            f"{ELEVEN} is not there (--data, {EXTENDED_VARIABLE}): without the eleven models.",
+            err=True,
+        )
     names = tuple(policy) or tuple(CONTENDERS)
     jobs = jobs_of(
         quick=quick,
@@ -108,7 +154,13 @@ def main(
         plots.draw(found, results)
     reached = sum(verdict.reached for verdict in judged)
     figures = {"floors": len(judged), "reached": reached, "seconds": time.monotonic() - started}
-    told = [{name: getattr(verdict, name) for name in ("world", "what", "value", "floor", "goal", "reached")} for verdict in judged]
+    told = [
+        {
+            name: getattr(verdict, name)
+            for name in ("world", "what", "value", "floor", "goal", "reached")
+        }
+        for verdict in judged
+    ]
     print_figures("elsewhere", figures, rows=[*found, *told])
 
 

@@ -1,4 +1,6 @@
-"""Who plays the worlds: the shipped profile, the paper's, and what one would otherwise do with the same dual, or without."""
+"""Who plays the worlds: the shipped profile, the paper's, and what one would otherwise do with the
+same dual, or without.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,9 @@ class Unpaced(Core):
 CONTENDERS: dict[str, Callable[[int], Policy]] = {
     **{name: POLICIES[name] for name in ("live", "paper", "thompson", "ε-greedy")},
     "apart": core("paper", APART),
-    # Li et al. 2010 with α = 1 and ridge 1: every model by itself, nothing forgotten, costs unknown.
-    "LinUCB": core("paper", {"alpha": 1.0, "gamma": 1.0, "lambda_c": 0.0, "onboarding_pulls": 0}, Unpaced),
+    # Li et al. 2010 with α = 1 and ridge 1: every model by itself, nothing forgotten, costs
+    # unknown.
+    "LinUCB": core(
+        "paper", {"alpha": 1.0, "gamma": 1.0, "lambda_c": 0.0, "onboarding_pulls": 0}, Unpaced
+    ),
 }

@@ -17,7 +17,8 @@ LEAST, MOST = 0.02, 0.98
 def contexts(n: int, d: int, kind: str, rng: np.random.Generator) -> tuple[Array, Rows]:
     """Return contexts, shape (n, d), last entry 1.0, and the task of each, shape (n,).
 
-    gaussian: whitened features; clusters: tasks apart from each other; unit norm: as raw embeddings; heavy tails: Student's t, 4.
+    gaussian: whitened features; clusters: tasks apart from each other; unit norm: as raw
+    embeddings; heavy tails: Student's t, 4.
     """
     tasks = rng.integers(rng.integers(2, 6), size=n)
     if kind == "clusters":
@@ -34,7 +35,9 @@ def contexts(n: int, d: int, kind: str, rng: np.random.Generator) -> tuple[Array
 
 
 def effects(X: Array, m: int, rng: np.random.Generator, *, curved: bool = False) -> Array:
-    """Return m functions of the features, shape (n, m), each of mean 0 and deviation 1; `curved` ones no line fits."""
+    """Return m functions of the features, shape (n, m), each of mean 0 and deviation 1; `curved`
+    ones no line fits.
+    """
     values = X[:, :-1] @ rng.normal(size=(X.shape[1] - 1, m))
     values = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
     if curved:
@@ -44,10 +47,14 @@ def effects(X: Array, m: int, rng: np.random.Generator, *, curved: bool = False)
 
 
 def rewards(expected: Array, sigma: float, rng: np.random.Generator) -> Array:
-    """Return rewards in [0, 1] with these means and deviation sigma: beta, or 0 and 1 where nothing else deviates as much."""
+    """Return rewards in [0, 1] with these means and deviation sigma: beta, or 0 and 1 where nothing
+    else deviates as much.
+    """
     spread = expected * (1.0 - expected)
     count = spread / sigma**2 - 1.0
-    graded = rng.beta(expected * np.maximum(count, 0.05), (1.0 - expected) * np.maximum(count, 0.05))
+    graded = rng.beta(
+        expected * np.maximum(count, 0.05), (1.0 - expected) * np.maximum(count, 0.05)
+    )
     return np.where(count > 0.05, graded, rng.random(expected.shape) < expected).astype(np.float64)
 
 
@@ -61,18 +68,30 @@ class Bills:
 
 
 def prices(K: int, decades: float, free: int, rng: np.random.Generator) -> tuple[Price, ...]:
-    """Return K list prices over so many decades, in no order; the last `free` of them are nothing."""
+    """Return K list prices over so many decades, in no order; the last `free` of them are
+    nothing.
+    """
     outputs = 0.1 * 10.0 ** (decades * rng.random(K))
     shares = rng.uniform(0.15, 1.0, K)
     listed = [Price(float(o * s), float(o)) for o, s in zip(outputs, shares, strict=True)]
     return tuple(listed[: K - free] + [Price(0.0, 0.0)] * free)
 
 
-def bills(listed: tuple[Price, ...], X: Array, tasks: Rows, kind: str, rng: np.random.Generator, *, by_prompt: float) -> Bills:
-    """Return bills: input tokens known, output tokens lognormal around what prompt, task and model make of them.
+def bills(
+    listed: tuple[Price, ...],
+    X: Array,
+    tasks: Rows,
+    kind: str,
+    rng: np.random.Generator,
+    *,
+    by_prompt: float,
+) -> Bills:
+    """Return bills: input tokens known, output tokens lognormal around what prompt, task and model
+    make of them.
 
     Args:
-        kind: lognormal; bimodal: some answers are many times as long; by task: tight within a task, apart between tasks;
+        kind: lognormal; bimodal: some answers are many times as long; by task: tight within a task,
+        apart between tasks;
             with zeros: some calls are not billed.
         by_prompt: deviation of the logarithm of what the prompt tells.
     """
@@ -86,7 +105,10 @@ def bills(listed: tuple[Price, ...], X: Array, tasks: Rows, kind: str, rng: np.r
     if kind == "bimodal":
         output *= np.where(rng.random((n, K)) < rng.uniform(0.05, 0.3), rng.uniform(5.0, 20.0), 1.0)
     input_tokens = np.ceil(300.0 * np.exp(rng.normal(0.0, 0.7, n)))
-    per_input, per_output = (np.array([getattr(p, f"{side}_price_per_m") for p in listed]) / 1e6 for side in ("input", "output"))
+    per_input, per_output = (
+        np.array([getattr(p, f"{side}_price_per_m") for p in listed]) / 1e6
+        for side in ("input", "output")
+    )
     costs = input_tokens[:, None] * per_input + output * per_output
     if kind == "with zeros":
         costs *= rng.random((n, K)) >= rng.uniform(0.05, 0.4)

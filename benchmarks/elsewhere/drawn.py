@@ -1,8 +1,11 @@
-"""Worlds drawn at random: everything that may differ between users differs, and nothing was tuned on them."""
+"""Worlds drawn at random: everything that may differ between users differs, and nothing was tuned
+on them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -38,7 +41,7 @@ class Recipe:
     decades: float
     free: int
     in_flight: float
-    delay: str
+    delay: Literal["fixed", "exponential"]
     judged: float
     shifts: str
     what: str
@@ -55,7 +58,9 @@ class Recipe:
 
     @property
     def seconds(self) -> float:
-        """Return about how long a policy takes to play it: what must be read of (K, d, d) per request decides."""
+        """Return about how long a policy takes to play it: what must be read of (K, d, d) per
+        request decides.
+        """
         return 1e-6 * self.n * (30.0 + 2.0 * self.K + self.K * self.d**2 * 8.0 / 5e3)
 
 
@@ -77,7 +82,7 @@ def recipe(number: int, *, seconds: float) -> Recipe:
             decades=float(rng.uniform(0.5, 3.0)),
             free=int(rng.random() < 0.1),
             in_flight=float(rng.choice(IN_FLIGHT)),
-            delay=str(rng.choice(("fixed", "exponential"))),
+            delay="fixed" if rng.choice(2) == 0 else "exponential",
             judged=float(rng.choice(JUDGED)),
             shifts=str(rng.choice(SHIFTS)),
             what=str(rng.choice(WHAT)),
@@ -95,8 +100,10 @@ def drawn(number: int, *, seconds: float = 6.0) -> World:
     X, tasks, moved = _contexts(r, rng)
     expected, bills = _expected(r, X, moved, rng), _bills(r, X, tasks, moved, rng)
     judged = rng.random(r.n) < r.judged
-    bill_delay = delays(r.n, r.in_flight, r.delay, rng)  # type: ignore[arg-type]
-    reward_delay = np.where(judged, delays(r.n, r.in_flight * rng.uniform(1.0, 3.0), r.delay, rng), NEVER)  # type: ignore[arg-type]
+    bill_delay = delays(r.n, r.in_flight, r.delay, rng)
+    reward_delay = np.where(
+        judged, delays(r.n, r.in_flight * rng.uniform(1.0, 3.0), r.delay, rng), NEVER
+    )
     known = slice(r.n - MEASURED, r.n)
     return World(
         kind="drawn",
@@ -118,7 +125,9 @@ def drawn(number: int, *, seconds: float = 6.0) -> World:
 
 
 def _contexts(r: Recipe, rng: np.random.Generator) -> tuple[Array, Rows, Array]:
-    """Return contexts (n, d), tasks (n,), and how far the shift has come at each request, in [0, 1]."""
+    """Return contexts (n, d), tasks (n,), and how far the shift has come at each request, in [0,
+    1].
+    """
     moved = np.zeros(r.n)
     if r.shifts == "abrupt":
         moved[r.learning :] = 1.0
@@ -135,14 +144,20 @@ def _contexts(r: Recipe, rng: np.random.Generator) -> tuple[Array, Rows, Array]:
 def _expected(r: Recipe, X: Array, moved: Array, rng: np.random.Generator) -> Array:
     """Return the means of the rewards, shape (n, K)."""
     base = rng.uniform(0.4, 0.75) + rng.normal(0.0, 0.12, r.K)
-    values = base + r.shared * drawing.effects(X, 1, rng) + r.own * drawing.effects(X, r.K, rng, curved=r.curved)
+    values = (
+        base
+        + r.shared * drawing.effects(X, 1, rng)
+        + r.own * drawing.effects(X, r.K, rng, curved=r.curved)
+    )
     if r.what == "reward":
         values[:, rng.integers(r.K)] += rng.choice((-1.0, 1.0)) * rng.uniform(0.2, 0.5) * moved
     clipped: Array = np.clip(values, drawing.LEAST, drawing.MOST)
     return clipped
 
 
-def _bills(r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator) -> drawing.Bills:
+def _bills(
+    r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator
+) -> drawing.Bills:
     listed = drawing.prices(r.K, r.decades, min(r.free, r.K - 1), rng)
     bills = drawing.bills(listed, X, tasks, r.bills, rng, by_prompt=r.by_prompt)
     if r.what == "cost":
@@ -152,10 +167,11 @@ def _bills(r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Genera
 
 
 def _budget(expected: Array, costs: Array, level: float) -> float:
-    """Return a budget between the cheapest model's cost (level 0) and the best one's (level 1), never below the cheapest.
+    """Return a budget between the cheapest model's cost (level 0) and the best one's (level 1),
+    never below the cheapest.
 
-    Where the cheapest is free, the budget begins at a tenth of what the cheapest of the others costs; where the best is free as
-    well, it ends at what one in the middle costs.
+    Where the cheapest is free, the budget begins at a tenth of what the cheapest of the others
+    costs; where the best is free as well, it ends at what one in the middle costs.
     """
     mean = costs.mean(0)
     cheapest, paid = float(mean.min()), np.sort(mean[mean > 0.0])

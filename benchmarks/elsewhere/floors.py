@@ -12,15 +12,25 @@ from benchmarks.arena import Array
 from benchmarks.elsewhere.measures import KINDS
 
 Result = dict[str, Any]
-HOME = {2.3e-4: (0.857, 0.871), 3.0e-4: (0.871, 0.889), 6.62e-4: (0.914, 0.919), 1.87e-3: (0.921, 0.926), 5.3e-3: (0.926, 0.931)}
+HOME = {
+    2.3e-4: (0.857, 0.871),
+    3.0e-4: (0.871, 0.889),
+    6.62e-4: (0.914, 0.919),
+    1.87e-3: (0.921, 0.926),
+    5.3e-3: (0.926, 0.931),
+}
 ALARMS_PER_5000 = 0.1
 SPAN = 5000.0
-NOTEWORTHY = 0.005  # reward by which a line must be above the mix before a share of that means anything
+NOTEWORTHY = (
+    0.005  # reward by which a line must be above the mix before a share of that means anything
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One line of the table: in which worlds what was measured, the floor, the goal, and whether the floor is reached."""
+    """One line of the table: in which worlds what was measured, the floor, the goal, and whether
+    the floor is reached.
+    """
 
     world: str
     what: str
@@ -57,14 +67,32 @@ def verdicts(results: Sequence[Result], policy: str = "live") -> list[Verdict]:
     return found
 
 
-def at_least(world: str, what: str, value: float, floor: float, goal: float | None = None) -> Verdict:
+def at_least(
+    world: str, what: str, value: float, floor: float, goal: float | None = None
+) -> Verdict:
     """Judge a value that must not be lower."""
-    return Verdict(world, what, value, f"≥ {floor:.4g}", "" if goal is None else f"≥ {goal:.4g}", bool(value >= floor))
+    return Verdict(
+        world,
+        what,
+        value,
+        f"≥ {floor:.4g}",
+        "" if goal is None else f"≥ {goal:.4g}",
+        bool(value >= floor),
+    )
 
 
-def at_most(world: str, what: str, value: float, floor: float, goal: float | None = None) -> Verdict:
+def at_most(
+    world: str, what: str, value: float, floor: float, goal: float | None = None
+) -> Verdict:
     """Judge a value that must not be higher."""
-    return Verdict(world, what, value, f"≤ {floor:.4g}", "" if goal is None else f"≤ {goal:.4g}", bool(value <= floor))
+    return Verdict(
+        world,
+        what,
+        value,
+        f"≤ {floor:.4g}",
+        "" if goal is None else f"≤ {goal:.4g}",
+        bool(value <= floor),
+    )
 
 
 def within(world: str, what: str, value: float, low: float, high: float) -> Verdict:
@@ -79,7 +107,10 @@ def mean(results: Sequence[Result], phase: str, j: int) -> float:
 
 def _by_budget(results: Sequence[Result], policy: str) -> dict[float, list[Result]]:
     budgets = sorted({r["facts"]["budget"] for r in results})
-    return {b: [r for r in results if r["facts"]["budget"] == b and r["policy"] == policy] for b in budgets}
+    return {
+        b: [r for r in results if r["facts"]["budget"] == b and r["policy"] == policy]
+        for b in budgets
+    }
 
 
 def _home(kind: str, played: list[Result]) -> list[Verdict]:
@@ -94,45 +125,83 @@ def _home(kind: str, played: list[Result]) -> list[Verdict]:
 def _first(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     mixes, played = _by_budget(results, "best fixed mix"), _by_budget(results, policy)
     return [
-        at_least(kind, f"${b:g}: reward − mix", mean(played[b], "first 400", 1) - mean(mixes[b], "first 400", 1), -0.005, 0.0)
+        at_least(
+            kind,
+            f"${b:g}: reward − mix",
+            mean(played[b], "first 400", 1) - mean(mixes[b], "first 400", 1),
+            -0.005,
+            0.0,
+        )
         for b in played
     ]
 
 
 def _eleven(kind: str, results: list[Result], policy: str) -> list[Verdict]:
-    mixes, lines, played = (_by_budget(results, name) for name in ("best fixed mix", "hindsight", policy))
+    mixes, lines, played = (
+        _by_budget(results, name) for name in ("best fixed mix", "hindsight", policy)
+    )
     found = []
     for b, mine in played.items():
         mix, line = (mean(of[b], "whole", 1) for of in (mixes, lines))
-        found.append(at_least(kind, f"${b:g}: last 1,000 − mix", mean(mine, "last 1,000", 1) - mix, -0.005, line - 0.005 - mix))
-        found.append(at_least(kind, f"${b:g}: whole run − mix", mean(mine, "whole", 1) - mix, -0.03, 0.0))
-        found.append(within(kind, f"${b:g}: cost ÷ B, last 1,000", mean(mine, "last 1,000", 0), 0.93, 1.03))
+        found.append(
+            at_least(
+                kind,
+                f"${b:g}: last 1,000 − mix",
+                mean(mine, "last 1,000", 1) - mix,
+                -0.005,
+                line - 0.005 - mix,
+            )
+        )
+        found.append(
+            at_least(kind, f"${b:g}: whole run − mix", mean(mine, "whole", 1) - mix, -0.03, 0.0)
+        )
+        found.append(
+            within(kind, f"${b:g}: cost ÷ B, last 1,000", mean(mine, "last 1,000", 0), 0.93, 1.03)
+        )
     return found
 
 
 def _in_turn(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     mixes, played = _by_budget(results, "best fixed mix"), _by_budget(results, policy)
-    phases = sorted(phase for phase in played[min(played)][0]["phases"] if phase.startswith("last third"))
+    phases = sorted(
+        phase for phase in played[min(played)][0]["phases"] if phase.startswith("last third")
+    )
     return [
-        at_least(kind, f"${b:g}: {phase} − mix", mean(mine, phase, 1) - mean(mixes[b], phase, 1), -0.02, -0.005)
+        at_least(
+            kind,
+            f"${b:g}: {phase} − mix",
+            mean(mine, phase, 1) - mean(mixes[b], phase, 1),
+            -0.02,
+            -0.005,
+        )
         for b, mine in played.items()
         for phase in phases
     ]
 
 
 def _windows(kind: str, played: list[Result]) -> list[Verdict]:
-    """Judge spend over every thousand requests in a row after the first 300: the mean over seeds of the worst thousand."""
+    """Judge spend over every thousand requests in a row after the first 300: the mean over seeds of
+    the worst thousand.
+    """
     found = []
     for budget in sorted({r["facts"].get("budget", 0.0) for r in played}):
         mine = [r for r in played if r["facts"].get("budget", 0.0) == budget]
         named = f"${budget:g}: " if budget else ""
-        found.append(at_most(kind, f"{named}cost ÷ B, worst 1,000", float(np.mean([r["window_most"] for r in mine])), 1.05))
+        found.append(
+            at_most(
+                kind,
+                f"{named}cost ÷ B, worst 1,000",
+                float(np.mean([r["window_most"] for r in mine])),
+                1.05,
+            )
+        )
     return found
 
 
 def _drawn(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     of = {
-        name: {r["seed"]: r["phases"] for r in results if r["policy"] == name} for name in (policy, "best fixed mix", "hindsight")
+        name: {r["seed"]: r["phases"] for r in results if r["policy"] == name}
+        for name in (policy, "best fixed mix", "hindsight")
     }
     worlds = sorted(of[policy])
 
@@ -145,7 +214,9 @@ def _drawn(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     some = line >= NOTEWORTHY
     found = [
         at_least(kind, "share with reward ≥ mix − 0.01", float((gained >= -0.01).mean()), 0.95),
-        at_least(kind, "share with reward ≥ mix − 0.005", float((gained >= -0.005).mean()), 0.0, 0.95),
+        at_least(
+            kind, "share with reward ≥ mix − 0.005", float((gained >= -0.005).mean()), 0.0, 0.95
+        ),
         at_least(kind, "share with reward ≥ mix − 0.03", float((gained >= -0.03).mean()), 0.99),
         at_least(kind, "share with spend ≤ 1.05 B", float((spent <= 1.05).mean()), 0.95),
         at_most(kind, "most spent ÷ B", float(spent.max()), 1.15),
@@ -154,7 +225,13 @@ def _drawn(kind: str, results: list[Result], policy: str) -> list[Verdict]:
     ]
     if some.any():
         found.append(
-            at_least(kind, "median share of the line's gain", float(np.median((gained / np.maximum(line, 1e-9))[some])), 0.5, 0.8)
+            at_least(
+                kind,
+                "median share of the line's gain",
+                float(np.median((gained / np.maximum(line, 1e-9))[some])),
+                0.5,
+                0.8,
+            )
         )
     return found
 
@@ -168,14 +245,20 @@ def _winner(kind: str, played: list[Result]) -> list[Verdict]:
 
 
 def _alarms(kind: str, played: list[Result]) -> list[Verdict]:
-    """Judge the false alarms of each kind per 5,000 requests where nothing drifts, each budget by itself."""
+    """Judge the false alarms of each kind per 5,000 requests where nothing drifts, each budget by
+    itself.
+    """
     calm = [r for r in played if r["stationary"]]
     found = []
     for signal in KINDS:
         rates: list[float] = []
         for budget in {r["facts"].get("budget") for r in calm}:
             mine = [r for r in calm if r["facts"].get("budget") == budget]
-            rates.append(SPAN * sum(r["alarms"][signal] for r in mine) / sum(r["requests"] for r in mine))
+            rates.append(
+                SPAN * sum(r["alarms"][signal] for r in mine) / sum(r["requests"] for r in mine)
+            )
         if rates:
-            found.append(at_most(kind, f"false alarms ({signal}) per 5,000", max(rates), ALARMS_PER_5000))
+            found.append(
+                at_most(kind, f"false alarms ({signal}) per 5,000", max(rates), ALARMS_PER_5000)
+            )
     return found

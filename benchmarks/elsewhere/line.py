@@ -1,4 +1,6 @@
-"""What a world pays in hindsight: the best fixed mix, and cross-fitted linear rewards and costs at the best price of a dollar."""
+"""What a world pays in hindsight: the best fixed mix, and cross-fitted linear rewards and costs at
+the best price of a dollar.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ MOST_ROWS = 12_000  # of a long world, the measured ones and as many before
 
 
 def yardsticks(world: World) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return (cost ÷ budget, reward) of the best fixed mix and of the line, by phase; the line knows the phase's every outcome."""
+    """Return (cost ÷ budget, reward) of the best fixed mix and of the line, by phase; the line
+    knows the phase's every outcome.
+    """
     found = {}
     for name, phase in world.phases.items():
         rows = np.arange(len(world))[phase]
@@ -22,7 +26,10 @@ def yardsticks(world: World) -> dict[str, dict[str, tuple[float, float]]]:
         at = np.arange(len(rows))
         found[name] = {
             "best fixed mix": best_fixed_mix(quality, costs, world.budget),
-            "hindsight": (float(costs[at, choices].mean()) / world.budget, float(quality[at, choices].mean())),
+            "hindsight": (
+                float(costs[at, choices].mean()) / world.budget,
+                float(quality[at, choices].mean()),
+            ),
         }
     return found
 
@@ -35,4 +42,6 @@ def _linear(world: World, rows: Rows) -> Rows:
     scale = np.maximum(world.costs[fitted].mean(0), 1e-12)
     rewards = held_out(world.contexts[fitted], world.rewards[fitted])[here]
     expected = held_out(world.contexts[fitted], world.costs[fitted] / scale)[here]
-    return within_budget(rewards, np.maximum(expected, 0.05) * scale, world.costs[rows], world.budget)
+    return within_budget(
+        rewards, np.maximum(expected, 0.05) * scale, world.costs[rows], world.budget
+    )

@@ -16,7 +16,9 @@ KINDS = ("reward", "cost", "budget")
 
 
 def measured(world: World, trace: Trace) -> Measured:
-    """Return by phase (cost ÷ budget, reward), the alarms by kind, and the most and least spent over a thousand requests."""
+    """Return by phase (cost ÷ budget, reward), the alarms by kind, and the most and least spent
+    over a thousand requests.
+    """
     at = np.arange(len(world))
     quality = world.quality[at, trace.chosen]
     ratio = trace.cost / world.budget
@@ -25,10 +27,15 @@ def measured(world: World, trace: Trace) -> Measured:
         if alert.kind == "drift" and alert.signal is not None:
             alarms[alert.signal] += 1
         elif alert.kind == "budget_unreachable":
-            alarms["budget"] += 1  # the other kinds follow from one of these, or are no matter of chance
+            alarms["budget"] += (
+                1  # the other kinds follow from one of these, or are no matter of chance
+            )
     most, least = windows(ratio)
     return {
-        "phases": {name: (float(ratio[p].mean()), float(quality[p].mean())) for name, p in world.phases.items()},
+        "phases": {
+            name: (float(ratio[p].mean()), float(quality[p].mean()))
+            for name, p in world.phases.items()
+        },
         "alarms": alarms,
         "requests": len(world),
         "window_most": most,
@@ -39,7 +46,9 @@ def measured(world: World, trace: Trace) -> Measured:
 
 
 def windows(ratio: Array) -> tuple[float, float]:
-    """Return the most and the least spent ÷ budget over any thousand requests in a row after the first 300; or all of them."""
+    """Return the most and the least spent ÷ budget over any thousand requests in a row after the
+    first 300; or all of them.
+    """
     after = ratio[BEFORE:] if len(ratio) > BEFORE + WINDOW else ratio
     total = np.concatenate([[0.0], np.cumsum(after)])
     size = min(WINDOW, len(after))
@@ -48,13 +57,18 @@ def windows(ratio: Array) -> tuple[float, float]:
 
 
 def _found(world: World, trace: Trace) -> dict[str, float]:
-    """Return the best model's share after 400 requests, and from which request on it had 95 % of the next hundred."""
+    """Return the best model's share after 400 requests, and from which request on it had 95 % of
+    the next hundred.
+    """
     if "best" not in world.facts:
         return {}
     right = (trace.chosen == world.facts["best"]).astype(float)
     share = np.convolve(right, np.ones(100) / 100.0, mode="valid")
     enough = share >= 0.95
-    return {"share": float(right[400:].mean()), "found_at": float(np.argmax(enough)) if enough.any() else float(len(right))}
+    return {
+        "share": float(right[400:].mean()),
+        "found_at": float(np.argmax(enough)) if enough.any() else float(len(right)),
+    }
 
 
 def references(world: World) -> dict[str, Measured]:

@@ -14,7 +14,9 @@ POLICIES = ("live", "apart", "paper", "thompson", "ε-greedy", "LinUCB")
 
 
 def draw(rows: Sequence[Row], results: Sequence[dict[str, Any]]) -> None:
-    """Plot rewards over the budget on judged prompts, and how far drawn worlds are from their best fixed mix."""
+    """Plot rewards over the budget on judged prompts, and how far drawn worlds are from their best
+    fixed mix.
+    """
     figure, panels = canvas(3)
     for axis, kind, phase in (
         (panels[0], "the paper's, cold, no priors", "whole"),
@@ -35,9 +37,22 @@ def _drawn(axis: Any, results: Sequence[dict[str, Any]]) -> None:
     drawn = [r for r in results if r["kind"] == "drawn"]
     mix = {r["seed"]: r["phases"]["learned"][1] for r in drawn if r["policy"] == "best fixed mix"}
     for policy in (*POLICIES, "hindsight"):
-        above = np.sort([r["phases"]["learned"][1] - mix[r["seed"]] for r in drawn if r["policy"] == policy])
+        above = np.sort(
+            [r["phases"]["learned"][1] - mix[r["seed"]] for r in drawn if r["policy"] == policy]
+        )
         if len(above):
             colour, style, _ = STYLE.get(policy, ("#17becf", "-", "."))
-            axis.plot(above, np.arange(1, len(above) + 1) / len(above), color=colour, linestyle=style, label=policy)
+            axis.plot(
+                above,
+                np.arange(1, len(above) + 1) / len(above),
+                color=colour,
+                linestyle=style,
+                label=policy,
+            )
     axis.axvline(-0.01, color="#dddddd")
-    axis.set(xlim=(-0.2, 0.2), xlabel="reward − best fixed mix", ylabel="share of drawn worlds", title=f"{len(mix)} drawn worlds")
+    axis.set(
+        xlim=(-0.2, 0.2),
+        xlabel="reward − best fixed mix",
+        ylabel="share of drawn worlds",
+        title=f"{len(mix)} drawn worlds",
+    )

@@ -1,4 +1,6 @@
-"""Judged prompts of others as worlds: the paper's benchmark, and eleven models if their file is there."""
+"""Judged prompts of others as worlds: the paper's benchmark, and eleven models if their file is
+there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arena import Array, Rows
-from benchmarks.data import Benchmark, MissingData, embed_cached, read_judged, read_models, wheel_priors, wheel_projection
+from benchmarks.data import (
+    Benchmark,
+    MissingData,
+    embed_cached,
+    read_judged,
+    read_models,
+    wheel_priors,
+    wheel_projection,
+)
 from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
@@ -40,15 +50,23 @@ def eleven(folder: Path) -> Benchmark:
 
 
 def home(budget: float, seed: int, *, priors: bool) -> World:
-    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400) with the shipped ones."""
+    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400)
+    with the shipped ones.
+    """
     test = prompts("test")
     order = np.random.default_rng([19, seed]).permutation(len(test))[: FIRST if priors else None]
     known = wheel_priors()
     return _world(
-        "the paper's, cold, shipped priors" if priors else "the paper's, cold, no priors", test, order, budget, seed,
+        "the paper's, cold, shipped priors" if priors else "the paper's, cold, no priors",
+        test,
+        order,
+        budget,
+        seed,
         phases={"first 400" if priors else "whole": slice(0, len(order))},
-        priors={name: Prior(A=known.A[k], b=known.b[k]) for k, name in enumerate(known.models)} if priors else {},
-    )  # fmt: skip
+        priors={name: Prior(A=known.A[k], b=known.b[k]) for k, name in enumerate(known.models)}
+        if priors
+        else {},
+    )
 
 
 def eleven_models(folder: Path, budget: float, seed: int, *, order: str) -> World:
@@ -67,13 +85,29 @@ def eleven_models(folder: Path, budget: float, seed: int, *, order: str) -> Worl
 
 
 def _world(
-    kind: str, judged: Benchmark, rows: Rows, budget: float, seed: int, *,
-    phases: dict[str, slice], priors: dict[str, Prior],
-) -> World:  # fmt: skip
+    kind: str,
+    judged: Benchmark,
+    rows: Rows,
+    budget: float,
+    seed: int,
+    *,
+    phases: dict[str, slice],
+    priors: dict[str, Prior],
+) -> World:
     n = len(rows)
     return World(
-        kind=kind, name=f"{budget:g}/{seed}", models=judged.models, prices=judged.prices, contexts=judged.contexts[rows],
-        rewards=judged.rewards[rows], costs=judged.costs[rows], budget=budget, bill_delay=late(n, BILLS_LATE),
-        reward_delay=late(n, REWARDS_LATE), phases=phases, input_tokens=_length(judged.prompts)[rows], priors=priors,
+        kind=kind,
+        name=f"{budget:g}/{seed}",
+        models=judged.models,
+        prices=judged.prices,
+        contexts=judged.contexts[rows],
+        rewards=judged.rewards[rows],
+        costs=judged.costs[rows],
+        budget=budget,
+        bill_delay=late(n, BILLS_LATE),
+        reward_delay=late(n, REWARDS_LATE),
+        phases=phases,
+        input_tokens=_length(judged.prompts)[rows],
+        priors=priors,
         facts={"budget": budget},
-    )  # fmt: skip
+    )

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from benchmarks.arena import play
 from benchmarks.elsewhere import made, real
@@ -27,7 +34,8 @@ YARDSTICKS = ("best fixed mix", "hindsight")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A world and who plays it. `where` is the maker's name, `seed` a world's number or the seed of its order.
+    """A world and who plays it. `where` is the maker's name, `seed` a world's number or the seed of
+    its order.
 
     `references`: whether the yardsticks are computed as well.
     """
@@ -72,11 +80,22 @@ def run_job(job: Job) -> list[dict[str, Any]]:
         "budget": world.budget,
         "stationary": world.stationary,
     }
-    found = [{**common, "policy": name, **of} for name, of in references(world).items()] if job.references else []
+    found = (
+        [{**common, "policy": name, **of} for name, of in references(world).items()]
+        if job.references
+        else []
+    )
     for name in job.policies:
         started = time.process_time()
         trace = play(CONTENDERS[name](job.seed), world.episode())
-        found.append({**common, "policy": name, **measured(world, trace), "seconds": time.process_time() - started})
+        found.append(
+            {
+                **common,
+                "policy": name,
+                **measured(world, trace),
+                "seconds": time.process_time() - started,
+            }
+        )
     return [{**result, "facts": dict(world.facts)} for result in found]
 
 
@@ -84,11 +103,23 @@ def run_all(jobs: Sequence[Job], *, workers: int, kept: Path | None = None) -> l
     """Play every job, with a progress bar; return their results in the jobs' order.
 
     Args:
-        kept: a file of earlier results, a JSON object a line: what is there is not played again, what is new is added.
+        kept: a file of earlier results, a JSON object a line: what is there is not played again,
+        what is new is added.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     before = _read(kept)
-    results = [before[job.world, name] for job in jobs for name in (*YARDSTICKS, *job.policies) if (job.world, name) in before]
+    results = [
+        before[job.world, name]
+        for job in jobs
+        for name in (*YARDSTICKS, *job.policies)
+        if (job.world, name) in before
+    ]
     jobs = [rest for job in jobs if (rest := _rest(job, before)) is not None]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("worlds", total=len(jobs))

@@ -15,11 +15,15 @@ Result = dict[str, Any]
 
 
 def rows(results: Sequence[Result]) -> list[Row]:
-    """Return means over seeds, or over drawn worlds, of cost ÷ budget and reward, with the latter's distance to the mix."""
+    """Return means over seeds, or over drawn worlds, of cost ÷ budget and reward, with the latter's
+    distance to the mix.
+    """
     groups: dict[tuple[str, float, str, str], list[Result]] = {}
     for r in results:
         for phase in r["phases"]:
-            groups.setdefault((r["kind"], r["facts"].get("budget", 0.0), phase, r["policy"]), []).append(r)
+            groups.setdefault(
+                (r["kind"], r["facts"].get("budget", 0.0), phase, r["policy"]), []
+            ).append(r)
     found = []
     for (kind, budget, phase, policy), mine in groups.items():
         cost, reward = ([r["phases"][phase][j] for r in mine] for j in (0, 1))
@@ -43,7 +47,17 @@ def rows(results: Sequence[Result]) -> list[Row]:
 
 def print_rows(found: Sequence[Row]) -> None:
     """Print what every policy earned and spent."""
-    columns = ("world", "budget", "phase", "policy", "cost ÷ B", "most", "reward", "− mix", "worlds")
+    columns = (
+        "world",
+        "budget",
+        "phase",
+        "policy",
+        "cost ÷ B",
+        "most",
+        "reward",
+        "− mix",
+        "worlds",
+    )
     cells = [
         [
             r["world"],
@@ -58,10 +72,17 @@ def print_rows(found: Sequence[Row]) -> None:
         ]
         for r in found
     ]
-    print_table("Every world and policy; ± 95 % over seeds, over worlds where they are drawn", columns, cells)
+    print_table(
+        "Every world and policy; ± 95 % over seeds, over worlds where they are drawn",
+        columns,
+        cells,
+    )
 
 
 def print_verdicts(found: Sequence[Verdict], policy: str) -> None:
     """Print what was to be reached, and whether it was."""
-    cells = [[v.world, v.what, f"{v.value:.4f}", v.floor, v.goal, "pass" if v.reached else "FAIL"] for v in found]
+    cells = [
+        [v.world, v.what, f"{v.value:.4f}", v.floor, v.goal, "pass" if v.reached else "FAIL"]
+        for v in found
+    ]
     print_table(f"{policy}: floors", ("world", "what", "measured", "floor", "goal", ""), cells)

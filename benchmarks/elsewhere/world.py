@@ -1,4 +1,6 @@
-"""A world: requests in order, what every model would earn and cost on each, when feedback comes, what is measured."""
+"""A world: requests in order, what every model would earn and cost on each, when feedback comes,
+what is measured.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,10 @@ class World:
         contexts: shape (n, d), last entry 1.0.
         rewards, costs: shape (n, K); costs in dollars.
         bill_delay, reward_delay: shape (n,), in requests; infinity: never.
-        expected: shape (n, K), rewards without their noise, where they are known; policies are measured by them.
-        input_tokens: shape (n,), what is known of a prompt's length before the call.
-        phases: what is measured, by name.
-        stationary: nothing drifts, so every alarm is false.
-        facts: what it was drawn with.
+        expected: shape (n, K), rewards without their noise, where they are known; policies are
+        measured by them. input_tokens: shape (n,), what is known of a prompt's length before the
+        call. phases: what is measured, by name. stationary: nothing drifts, so every alarm is
+        false. facts: what it was drawn with.
     """
 
     kind: str
@@ -57,12 +58,22 @@ class World:
 
     def episode(self) -> Episode:
         """Return the world as an arena plays it: one declaration, at the start."""
-        models = {m: ModelConfig(price, self.priors.get(m)) for m, price in zip(self.models, self.prices, strict=True)}
+        models = {
+            m: ModelConfig(price, self.priors.get(m))
+            for m, price in zip(self.models, self.prices, strict=True)
+        }
         declared = {0: RouterConfig(models, self.budget, self.contexts.shape[1], "live", LIVE)}
         return Episode(
-            self.models, self.contexts, self.rewards, self.costs, declared, self.bill_delay, self.reward_delay, self.phases,
+            self.models,
+            self.contexts,
+            self.rewards,
+            self.costs,
+            declared,
+            self.bill_delay,
+            self.reward_delay,
+            self.phases,
             input_tokens=self.input_tokens,
-        )  # fmt: skip
+        )
 
 
 def late(n: int, delay: float) -> Array:

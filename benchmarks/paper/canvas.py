@@ -11,7 +11,14 @@ import numpy as np
 from benchmarks.paper.contenders import PHASE
 from benchmarks.paper.outcome import Sheet
 
-COLOURS = {"T": "#D55E00", "M": "#0072B2", "L": "#CC79A7", "U": "#009E73", "naive": "#777777", "forgetting": "#E69F00"}
+COLOURS = {
+    "T": "#D55E00",
+    "M": "#0072B2",
+    "L": "#CC79A7",
+    "U": "#009E73",
+    "naive": "#777777",
+    "forgetting": "#E69F00",
+}
 PROFILES = ("paper", "live")
 DPI = 80
 
@@ -24,7 +31,9 @@ def axes(rows: int, columns: int, *, width: float = 4.6, height: float = 2.7) ->
     from matplotlib import pyplot as plt
 
     plt.rcParams.update({"font.size": 8, "axes.grid": True, "grid.alpha": 0.25})
-    figure, grid = plt.subplots(rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
+    )
     return figure, grid
 
 
@@ -40,7 +49,9 @@ def save(figure: Any, folder: Path, name: str) -> str:
 
 def stacked(sheets: Sequence[Sheet], curve: str, policy: str) -> np.ndarray | None:
     """Return a curve of every seed, shape (seeds, points), or None."""
-    found = [sheet.curves[curve][policy] for sheet in sheets if policy in sheet.curves.get(curve, {})]
+    found = [
+        sheet.curves[curve][policy] for sheet in sheets if policy in sheet.curves.get(curve, {})
+    ]
     return np.array(found) if found else None
 
 
@@ -55,21 +66,33 @@ def band(axis: Any, x: Any, values: np.ndarray | None, **style: Any) -> None:
         return
     mean, half = values.mean(axis=0), 1.96 * values.std(axis=0) / np.sqrt(len(values))
     axis.plot(x, mean, **{"linewidth": 1.2, **style})
-    axis.fill_between(x, mean - half, mean + half, color=style.get("color"), alpha=0.15, linewidth=0)
+    axis.fill_between(
+        x, mean - half, mean + half, color=style.get("color"), alpha=0.15, linewidth=0
+    )
 
 
 def phases(axis: Any, middle: str) -> None:
     """Shade the second of three phases."""
     axis.axvspan(PHASE, 2 * PHASE, color="#D55E00", alpha=0.07)
     axis.set_xlim(0, 3 * PHASE)
-    axis.text(1.5 * PHASE, 0.98, middle, ha="center", va="top", transform=axis.get_xaxis_transform(), fontsize=7)
+    axis.text(
+        1.5 * PHASE,
+        0.98,
+        middle,
+        ha="center",
+        va="top",
+        transform=axis.get_xaxis_transform(),
+        fontsize=7,
+    )
 
 
 def violins(axis: Any, groups: Sequence[np.ndarray], colours: Sequence[str]) -> None:
     """Draw a number's spread over seeds per group, each seed a dot."""
     for at, (values, colour) in enumerate(zip(groups, colours, strict=True)):
         if len(set(values.tolist())) > 1:
-            for body in axis.violinplot([values], positions=[at], widths=0.8, showextrema=False)["bodies"]:
+            for body in axis.violinplot([values], positions=[at], widths=0.8, showextrema=False)[
+                "bodies"
+            ]:
                 body.set(facecolor=colour, alpha=0.3)
         spread = np.random.default_rng(at).uniform(-0.12, 0.12, len(values))
         axis.plot(at + spread, values, ".", color=colour, markersize=3)

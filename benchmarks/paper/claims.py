@@ -13,7 +13,9 @@ PROFILES = ("paper", "live")
 
 
 def claims(results: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return a table's lines: a claim, and what the paper profile and the live profile show; only of experiments that ran."""
+    """Return a table's lines: a claim, and what the paper profile and the live profile show; only
+    of experiments that ran.
+    """
     found = {f"{name} {row.name}": row.found for name, rows in results.items() for row in rows}
     lines = ["| the paper claims | paper profile | live profile |", "| --- | --- | --- |"]
     for needed, claim, show in _CLAIMS:
@@ -28,12 +30,17 @@ def _of(found: Found, policy: str, *, start: str, part: str) -> list[float]:
     return [
         values[policy].mean
         for key, values in found.items()
-        if key.startswith(start) and part in key and policy in values and not any(name in key for name in baselines)
+        if key.startswith(start)
+        and part in key
+        and policy in values
+        and not any(name in key for name in baselines)
     ]
 
 
 def _most(start: str, part: str, *, unit: str = "") -> Callable[[Found, str], str]:
-    return lambda found, policy: f"at most {max(_of(found, policy, start=start, part=part)):.3f}{unit}"
+    return lambda found, policy: (
+        f"at most {max(_of(found, policy, start=start, part=part)):.3f}{unit}"
+    )
 
 
 def _range(start: str, part: str, *, form: str = ".3f") -> Callable[[Found, str], str]:
@@ -47,7 +54,9 @@ def _range(start: str, part: str, *, form: str = ".3f") -> Callable[[Found, str]
 def _dial(found: Found, policy: str) -> str:
     values = _of(found, policy, start="E1 $", part=" reward")
     steps = sum(later > earlier for earlier, later in itertools.pairwise(values))
-    return f"reward rises in {steps} of {len(values) - 1} steps, {values[0]:.3f} to {values[-1]:.3f}"
+    return (
+        f"reward rises in {steps} of {len(values) - 1} steps, {values[0]:.3f} to {values[-1]:.3f}"
+    )
 
 
 def _adopted(kind: str) -> Callable[[Found, str], str]:
@@ -74,17 +83,32 @@ _CLAIMS: tuple[tuple[tuple[str, ...], str, Callable[[Found, str], str]], ...] = 
     (("E1",), "cost ≤ 1.004 B in a constant world", _most("E1 ", "cost÷B", unit=" B")),
     (("E2", "E3"), "cost ≤ about 1.04 B in every phase (E2)", _most("E2 ", "cost÷B", unit=" B")),
     (("E3",), "the same while a model fails (E3)", _most("E3 ", "cost÷B", unit=" B")),
-    (("E4 good dear",), "the same while a dear model joins (E4, T and M; 1.31 B in the paper's own T)",
-     lambda found, policy: " and ".join(
-         f"{found[f'E4 good dear {name} cost e-4'][policy].mean / budget:.2f} B" for name, budget in (("T", 3.0), ("M", 6.62)))),
+    (
+        ("E4 good dear",),
+        "the same while a dear model joins (E4, T and M; 1.31 B in the paper's own T)",
+        lambda found, policy: " and ".join(
+            f"{found[f'E4 good dear {name} cost e-4'][policy].mean / budget:.2f} B"
+            for name, budget in (("T", 3.0), ("M", 6.62))
+        ),
+    ),
     (("E2",), "a freed budget is used, then given back, unaided", _given_back),
-    (("E1",), "λ → 0 where the budget does not bind: median λ at the two loosest",
-     lambda found, policy: ", ".join(f"{found[f'E1 ${b} median λ'][policy].mean:.3g}" for b in ("5.3e-03", "1.5e-02"))),
+    (
+        ("E1",),
+        "λ → 0 where the budget does not bind: median λ at the two loosest",
+        lambda found, policy: ", ".join(
+            f"{found[f'E1 ${b} median λ'][policy].mean:.3g}" for b in ("5.3e-03", "1.5e-02")
+        ),
+    ),
     (("E1",), "the budget dials between the fixed models", _dial),
     (("E4 good cheap",), "a good, cheap newcomer is adopted in every seed", _adopted("good cheap")),
     (("E4 bad cheap",), "a bad one in none", _adopted("bad cheap")),
     (("E3",), "a regression is seen from rewards alone: P3 ÷ P1", _range("E3 ", "P3÷P1")),
     (("G",), "falls of up to 20 % are recovered within 608 requests", _light),
-    (("F",), "about 22,000 cycles a second on one core (d 26)",
-     lambda found, policy: f"{found['F d 26 router cycles/s'][policy].mean:,.0f} on this machine"),
-)  # fmt: skip
+    (
+        ("F",),
+        "about 22,000 cycles a second on one core (d 26)",
+        lambda found, policy: (
+            f"{found['F d 26 router cycles/s'][policy].mean:,.0f} on this machine"
+        ),
+    ),
+)

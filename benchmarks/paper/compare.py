@@ -23,7 +23,9 @@ OVER_BUDGET = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number: as printed, and per policy ("reference", "paper", "live", or "here" without a policy) as found."""
+    """One number: as printed, and per policy ("reference", "paper", "live", or "here" without a
+    policy) as found.
+    """
 
     experiment: str
     name: str
@@ -36,7 +38,8 @@ class Row:
         return self.found.get("paper") or self.found.get("here")
 
     def agrees(self, policy: str | None = None) -> bool | None:
-        """Tell whether what was found agrees with the paper: intervals overlap; without a printed one, ours or rounding reaches it.
+        """Tell whether what was found agrees with the paper: intervals overlap; without a printed
+        one, ours or rounding reaches it.
 
         Returns None where there is nothing to compare.
         """
@@ -46,17 +49,24 @@ class Row:
         value, low, high, _ = self.printed
         half = half_digit(self.printed)
         if low is None or high is None:
-            return abs(found.mean - value) <= max(half, found.high - found.mean, found.mean - found.low) + 1e-12
+            return (
+                abs(found.mean - value)
+                <= max(half, found.high - found.mean, found.mean - found.low) + 1e-12
+            )
         return found.low <= high + half and found.high >= low - half
 
     @property
     def ours_to_explain(self) -> bool:
-        """Tell whether the library, run here, reaches the paper's number and the paper profile does not."""
+        """Tell whether the library, run here, reaches the paper's number and the paper profile does
+        not.
+        """
         return self.agrees() is False and self.agrees("reference") is True
 
     @property
     def worse(self) -> bool:
-        """Tell whether live is worse than paper beyond both intervals: less reward, more regret, or further over the budget."""
+        """Tell whether live is worse than paper beyond both intervals: less reward, more regret, or
+        further over the budget.
+        """
         paper, live = self.found.get("paper"), self.found.get("live")
         if paper is None or live is None or self.experiment in MACHINE:
             return False
@@ -87,10 +97,16 @@ def gather(experiment: str, sheets: Sequence[Sheet]) -> list[Row]:
     centre = median if known.median else bootstrap
     found: dict[str, dict[str, Interval]] = {}
     for name, policies in sheets[0].rows.items():
-        found[name] = {policy: _over(centre, [sheet.rows[name][policy] for sheet in sheets]) for policy in policies}
+        found[name] = {
+            policy: _over(centre, [sheet.rows[name][policy] for sheet in sheets])
+            for policy in policies
+        }
     if known.summary is not None and found:
         found |= known.summary(sheets)
-    return [Row(experiment, name, PUBLISHED.get(f"{experiment} {name}"), values) for name, values in found.items()]
+    return [
+        Row(experiment, name, PUBLISHED.get(f"{experiment} {name}"), values)
+        for name, values in found.items()
+    ]
 
 
 def _over(centre: Callable[[Sequence[float]], Interval], samples: Sequence[float]) -> Interval:

@@ -1,4 +1,6 @@
-"""Who is compared: the reference library, the paper profile and the live profile, under the same protocol."""
+"""Who is compared: the reference library, the paper profile and the live profile, under the same
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,18 @@ Contender = Router | Reference
 
 
 def contender(
-    policy: str, data: Benchmark, *, budget: float | None, priors: Priors | None, seed: int = 0, **knobs: Any
+    policy: str,
+    data: Benchmark,
+    *,
+    budget: float | None,
+    priors: Priors | None,
+    seed: int = 0,
+    **knobs: Any,
 ) -> Contender:
     """Return a policy's router over all models of a benchmark; arguments as of `contender_of`."""
-    return contender_of(policy, data.models, data.prices, budget=budget, priors=priors, seed=seed, **knobs)
+    return contender_of(
+        policy, data.models, data.prices, budget=budget, priors=priors, seed=seed, **knobs
+    )
 
 
 def contender_of(
@@ -44,14 +54,21 @@ def contender_of(
 
     Args:
         policy: "reference", "paper" or "live".
-        priors: None starts cold: the live profile with its forced pulls, the others as the paper does with α 0.05.
-        seed: of the draw between equal scores.
-        knobs: over the paper's (λ_c 0 as in every paced experiment), for "live" only `n_eff`, over its own.
+        priors: None starts cold: the live profile with its forced pulls, the others as the paper
+        does with α 0.05. seed: of the draw between equal scores. knobs: over the paper's (λ_c 0 as
+        in every paced experiment), for "live" only `n_eff`, over its own.
     """
     if policy == "live":
         pulls = LIVE.onboarding_pulls if priors is None else 0
         kept = {name: value for name, value in knobs.items() if name == "n_eff"}
-        return Router(models, prices, knobs=replace(LIVE, seed=seed, **kept), priors=priors, budget=budget, pulls=pulls)
+        return Router(
+            models,
+            prices,
+            knobs=replace(LIVE, seed=seed, **kept),
+            priors=priors,
+            budget=budget,
+            pulls=pulls,
+        )
     cold = {"alpha": COLD_ALPHA} if priors is None else {}
     chosen = replace(PAPER, **{"lambda_c": 0.0, "seed": seed, **cold, **knobs})
     if policy == "reference":

@@ -1,4 +1,6 @@
-"""Estimates from a history that knows only the called models, beside the truth: `python -m benchmarks.paper.counterfactuals`."""
+"""Estimates from a history that knows only the called models, beside the truth: `python -m
+benchmarks.paper.counterfactuals`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ KINDS = ("direct", "inverse propensity", "doubly robust")
 
 
 def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[str, Run, float]]:
-    """Record a history with this exploration rate, and return per policy its estimates and the truth."""
+    """Record a history with this exploration rate, and return per policy its estimates and the
+    truth.
+    """
     order = np.resize(np.random.default_rng(1).permutation(len(data)), requests)
     contexts, rewards, costs = data.contexts[order], data.rewards[order], data.costs[order]
     priors = wheel_priors()
@@ -36,7 +40,13 @@ def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[st
     policies = (*data.models, "random", "paper", "live")
     with tempfile.TemporaryDirectory() as folder:
         write_history(
-            Path(folder), declared=declared, models=data.models, contexts=contexts, rewards=rewards, costs=costs, outcomes=False
+            Path(folder),
+            declared=declared,
+            models=data.models,
+            contexts=contexts,
+            rewards=rewards,
+            costs=costs,
+            outcomes=False,
         )
         found = compared(Path(folder), policies, truth=(rewards,), models=data.models)
     return [(name, run, true) for name, run, (true,) in found]
@@ -44,9 +54,13 @@ def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[st
 
 @click.command()
 @click.option("--requests", type=click.IntRange(500), default=7296, show_default=True)
-@click.option("--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True)
+@click.option(
+    "--encoder", type=click.Choice(["reference", "onnx"]), default="reference", show_default=True
+)
 def main(requests: int, encoder: Backend) -> None:
-    """Print estimates of mean rewards beside the truth, for histories with and without exploration."""
+    """Print estimates of mean rewards beside the truth, for histories with and without
+    exploration.
+    """
     data = load_benchmark("test", encoder=encoder)
     figures: dict[str, float] = {}
     for epsilon in (0.0, 0.1, 0.3):
@@ -59,8 +73,14 @@ def main(requests: int, encoder: Backend) -> None:
                 weighted += 1
                 covered += abs(robust.value - truth) <= robust.half_width
             cells = (str(found.get(kind, "not supported")) for kind in KINDS)
-            rows.append([name.rpartition("/")[2], f"{truth:.4f}", *cells, f"{run.reward.effective:,.0f}"])
-        print_table(f"History of {requests:,} requests with ε = {epsilon:g}", ["policy", "truth", *KINDS, "effective n"], rows)
+            rows.append(
+                [name.rpartition("/")[2], f"{truth:.4f}", *cells, f"{run.reward.effective:,.0f}"]
+            )
+        print_table(
+            f"History of {requests:,} requests with ε = {epsilon:g}",
+            ["policy", "truth", *KINDS, "effective n"],
+            rows,
+        )
         figures[f"supported_at_{epsilon:g}"] = weighted
         figures[f"covered_at_{epsilon:g}"] = covered
     print_figures("counterfactuals", figures)

@@ -1,4 +1,6 @@
-"""What the experiments run on: the wheel's prompts and priors, and what more a folder named by `PB_DATA` holds."""
+"""What the experiments run on: the wheel's prompts and priors, and what more a folder named by
+`PB_DATA` holds.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,16 @@ from streams.warm_start.priors import Priors
 
 FLASH, FLASH_PRICE = "google/gemini-2.5-flash", Price(0.3, 2.5)
 JUDGES = {"R1": "r1", "GPT": "gpt_mini", "Claude": "claude"}
-MISMATCHED = {"random": "random_1680", "MMLU": "mmlu_only", "GSM8K": "gsm8k_only", "swapped": "inverted"}
+MISMATCHED = {
+    "random": "random_1680",
+    "MMLU": "mmlu_only",
+    "GSM8K": "gsm8k_only",
+    "swapped": "inverted",
+}
 _REWARDS, _APPENDIX = "data_collection/rewards", "experiments/appendix"
-_JUDGED = tuple(f"cross_judge_{name}_{split}.jsonl" for name in JUDGES.values() for split in ("val", "test"))
+_JUDGED = tuple(
+    f"cross_judge_{name}_{split}.jsonl" for name in JUDGES.values() for split in ("val", "test")
+)
 _PRIORS = tuple(f"priors_{name}.joblib" for name in MISMATCHED.values())
 # Where the paper's repository keeps them.
 _PLACES = {
@@ -38,7 +47,10 @@ _PLACES = {
 ADDS = {
     "E4": ("as printed, with Gemini Flash (else Mistral joins the two others)", ("test_k4.jsonl",)),
     "B": ("the portfolio of four models", ("val_k4.jsonl",)),
-    "D": ("the paper's own mismatched priors (else near ones, made of the validation prompts)", _PRIORS),
+    "D": (
+        "the paper's own mismatched priors (else near ones, made of the validation prompts)",
+        _PRIORS,
+    ),
     "E": ("the three judges", _JUDGED),
 }
 
@@ -60,7 +72,10 @@ def has(experiment: str) -> bool:
 def missing() -> list[str]:
     """Return one line for each experiment that `PB_DATA` would complete."""
     return [
-        f"{name}: {what} needs {EXTENDED_VARIABLE}, a folder with {', '.join(file for file in files if not find(file))}"
+        (
+            f"{name}: {what} needs {EXTENDED_VARIABLE}, a folder with "
+            f"{', '.join(file for file in files if not find(file))}"
+        )
         for name, (what, files) in ADDS.items()
         if not has(name)
     ]
@@ -102,17 +117,23 @@ class Data:
             return None
         found: dict[str, tuple[Benchmark, Benchmark]] = {}
         for judge, name in JUDGES.items():
-            val, test = (self._judged(f"cross_judge_{name}_{split}.jsonl") for split in ("val", "test"))
+            val, test = (
+                self._judged(f"cross_judge_{name}_{split}.jsonl") for split in ("val", "test")
+            )
             assert val is not None and test is not None
             found[judge] = val, test
         return found
 
     @cached_property
     def mismatched(self) -> dict[str, Priors]:
-        """Priors that do not fit the test prompts: the paper's own, or made of the validation prompts."""
+        """Priors that do not fit the test prompts: the paper's own, or made of the validation
+        prompts.
+        """
         if has("D"):
             return {kind: self._shipped(name) for kind, name in MISMATCHED.items()}
-        drawn = np.random.default_rng(42).choice(len(self.val), size=min(1680, len(self.val)), replace=False)
+        drawn = np.random.default_rng(42).choice(
+            len(self.val), size=min(1680, len(self.val)), replace=False
+        )
         sources = np.array(self.val.sources)
         b = self.priors.b[[2, 1, 0]]
         return {
@@ -130,7 +151,10 @@ class Data:
         if path is None:
             return None
         judged = read_judged(path, {**self._models(), **(extra or {})})
-        return replace(judged, contexts=wheel_projection().project(embed_cached(judged.prompts, encoder=self.encoder)))
+        return replace(
+            judged,
+            contexts=wheel_projection().project(embed_cached(judged.prompts, encoder=self.encoder)),
+        )
 
     def _shipped(self, name: str) -> Priors:
         import joblib
@@ -138,7 +162,10 @@ class Data:
         path = find(f"priors_{name}.joblib")
         assert path is not None
         read: dict[str, Any] = joblib.load(path)
-        A, b = (np.stack([np.asarray(read[part][model], dtype=np.float64) for model in self.val.models]) for part in "Ab")
+        A, b = (
+            np.stack([np.asarray(read[part][model], dtype=np.float64) for model in self.val.models])
+            for part in "Ab"
+        )
         return Priors(self.val.models, A, b, self.priors.projection)
 
     def _fitted(self, rows: np.ndarray) -> Priors:

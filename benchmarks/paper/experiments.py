@@ -1,11 +1,23 @@
-"""The list of experiments: what each shows, and the functions that run a seed of it and sum the seeds up."""
+"""The list of experiments: what each shows, and the functions that run a seed of it and sum the
+seeds up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.paper import cold, judges, latency, newcomer, phases, prices, stationary, summaries, tuning
+from benchmarks.paper import (
+    cold,
+    judges,
+    latency,
+    newcomer,
+    phases,
+    prices,
+    stationary,
+    summaries,
+    tuning,
+)
 from benchmarks.paper.contenders import POLICIES
 from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Sheet
@@ -38,10 +50,18 @@ class Experiment:
 
 EXPERIMENTS: dict[str, Experiment] = {
     "E1": Experiment("a constant world under seven budgets", stationary.stationary),
-    "E2": Experiment("Gemini's price falls to a 56th, announced, and rises again", phases.cost_drift),
-    "E3": Experiment("Mistral silently gets worse, then good again", phases.silent_degradation, phases.troughs),
-    "E4": Experiment("a fourth model joins, nothing known of it", newcomer.onboarding, summaries.adoption),
-    "A": Experiment("how α, γ and the priors' weight were chosen", tuning.tuning, tuning.chosen_settings),
+    "E2": Experiment(
+        "Gemini's price falls to a 56th, announced, and rises again", phases.cost_drift
+    ),
+    "E3": Experiment(
+        "Mistral silently gets worse, then good again", phases.silent_degradation, phases.troughs
+    ),
+    "E4": Experiment(
+        "a fourth model joins, nothing known of it", newcomer.onboarding, summaries.adoption
+    ),
+    "A": Experiment(
+        "how α, γ and the priors' weight were chosen", tuning.tuning, tuning.chosen_settings
+    ),
     "B": Experiment("list prices rank real costs", prices.price_order, groups=(OURS,), once=True),
     "C": Experiment("what priors save from the first request on", cold.warm_up, summaries.warm_up),
     "D": Experiment("priors that do not fit", cold.prior_mismatch, summaries.mismatch, median=True),

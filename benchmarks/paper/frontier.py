@@ -8,12 +8,15 @@ RESAMPLES = 2000
 
 
 def area(costs: np.ndarray, rewards: np.ndarray, low: float, high: float) -> float:
-    """Return the mean height between two costs of the line through the points (cost, reward) that no cheaper one equals.
+    """Return the mean height between two costs of the line through the points (cost, reward) that
+    no cheaper one equals.
 
     Outside the points' range the line goes on level.
     """
     kept: list[tuple[float, float]] = []
-    for cost, reward in sorted(zip(costs.tolist(), rewards.tolist(), strict=True), key=lambda point: (point[0], -point[1])):
+    for cost, reward in sorted(
+        zip(costs.tolist(), rewards.tolist(), strict=True), key=lambda point: (point[0], -point[1])
+    ):
         if not kept or reward > kept[-1][1]:
             kept.append((cost, reward))
     xs, ys = np.array(kept).T
@@ -23,13 +26,19 @@ def area(costs: np.ndarray, rewards: np.ndarray, low: float, high: float) -> flo
 
 def frontier(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return which points no other point beats in both goods, in the order of the first good."""
-    better = (one[:, None] <= one) & (other[:, None] <= other) & ((one[:, None] < one) | (other[:, None] < other))
+    better = (
+        (one[:, None] <= one)
+        & (other[:, None] <= other)
+        & ((one[:, None] < one) | (other[:, None] < other))
+    )
     kept = np.flatnonzero(~better.any(axis=1))
     return kept[np.argsort(one[kept], kind="stable")]
 
 
 def knee(one: np.ndarray, other: np.ndarray) -> int:
-    """Return the point of the frontier that is farthest from the line between its ends, both goods scaled to [0, 1]."""
+    """Return the point of the frontier that is farthest from the line between its ends, both goods
+    scaled to [0, 1].
+    """
     kept = frontier(one, other)
     if len(kept) < 3:
         return int(kept[np.argmax(_scaled(one[kept]) + _scaled(other[kept]))])
@@ -44,7 +53,9 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def knees(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return how often each setting is the knee when seeds are drawn again; arrays have shape (settings, seeds)."""
+    """Return how often each setting is the knee when seeds are drawn again; arrays have shape
+    (settings, seeds).
+    """
     rng = np.random.default_rng(42)
     counts = np.zeros(len(one), dtype=np.int64)
     for _ in range(RESAMPLES):

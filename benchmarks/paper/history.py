@@ -1,4 +1,6 @@
-"""A history made of the benchmark: the shipping engine decides, its topics are written as a JSONL export."""
+"""A history made of the benchmark: the shipping engine decides, its topics are written as a JSONL
+export.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SPACING = 0.05
 
 
 class Recorder:
-    """Write a history of one router, one event after the other, as a worker with one request at a time would."""
+    """Write a history of one router, one event after the other, as a worker with one request at a
+    time would.
+    """
 
     def __init__(self, folder: Path, declared: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,22 +45,35 @@ class Recorder:
         for file in self._files.values():
             file.close()
 
-    def request(self, request_id: str, x: np.ndarray, outcomes: Mapping[str, tuple[float, float]] | None) -> str:
+    def request(
+        self, request_id: str, x: np.ndarray, outcomes: Mapping[str, tuple[float, float]] | None
+    ) -> str:
         """Decide a request, write it and its decision, and return the model."""
         self._at = round(self._at + SPACING, 6)
-        body: dict[str, Any] = {"router_id": ROUTER, "request_id": request_id, "context": x.tolist()}
+        body: dict[str, Any] = {
+            "router_id": ROUTER,
+            "request_id": request_id,
+            "context": x.tolist(),
+        }
         if outcomes is not None:
-            body["metadata"] = {"outcomes": {m: {"reward": r, "cost_usd": c} for m, (r, c) in outcomes.items()}}
+            body["metadata"] = {
+                "outcomes": {m: {"reward": r, "cost_usd": c} for m, (r, c) in outcomes.items()}
+            }
         offset = self._write("requests", orjson.dumps(body))
         contained = self._next["costs"] - 1, self._next["rewards"] - 1
-        record = self._engine.decide(request_id, x, now=self._at, offset=offset, contained=contained)
+        record = self._engine.decide(
+            request_id, x, now=self._at, offset=offset, contained=contained
+        )
         self._write("routes", route_value(ROUTER, request_id, record, repeat=False))
         self._records.trim(self._engine)
         return record.model
 
     def bill(self, request_id: str, cost_usd: float) -> None:
         """Write and book a bill."""
-        self._write("costs", orjson.dumps({"router_id": ROUTER, "request_id": request_id, "cost_usd": cost_usd}))
+        self._write(
+            "costs",
+            orjson.dumps({"router_id": ROUTER, "request_id": request_id, "cost_usd": cost_usd}),
+        )
         self._engine.settle(request_id, cost_usd=cost_usd)
 
     def reward(self, request_id: str, reward: float) -> None:
@@ -68,7 +85,12 @@ class Recorder:
     def _write(self, topic: str, value: bytes) -> int:
         offset = self._next[topic]
         self._next[topic] += 1
-        line = {"offset": offset, "timestamp": self._at, "key": ROUTER, "value": orjson.Fragment(value)}
+        line = {
+            "offset": offset,
+            "timestamp": self._at,
+            "key": ROUTER,
+            "value": orjson.Fragment(value),
+        }
         self._files[topic].write(orjson.dumps(line) + b"\n")
         return offset
 
@@ -98,7 +120,11 @@ def write_history(
     for i, x in enumerate(contexts):
         _deliver(recorder, due, until=i)
         request_id = f"r-{i + 1}"
-        known = {m: (float(rewards[i, k]), float(costs[i, k])) for k, m in enumerate(models)} if outcomes else None
+        known = (
+            {m: (float(rewards[i, k]), float(costs[i, k])) for k, m in enumerate(models)}
+            if outcomes
+            else None
+        )
         k = models.index(recorder.request(request_id, x, known))
         heapq.heappush(due, (i + bill_after, 2 * i, request_id, float(costs[i, k])))
         heapq.heappush(due, (i + reward_after, 2 * i + 1, request_id, float(rewards[i, k])))

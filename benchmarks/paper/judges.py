@@ -1,4 +1,6 @@
-"""E: three judges on the same 2,000 prompts: how far they agree, and whether learning from each pays."""
+"""E: three judges on the same 2,000 prompts: how far they agree, and whether learning from each
+pays.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MODELS = ("Llama", "Mistral", "Gemini")
 
 
 def judged(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """Regret of a cold start under each judge: 672 prompts to learn from, 1,328 measured; agreement of the judges."""
+    """Regret of a cold start under each judge: 672 prompts to learn from, 1,328 measured; agreement
+    of the judges.
+    """
     sheet, judges = Sheet(), data.judges
     if judges is None:
         return sheet
@@ -30,7 +34,12 @@ def judged(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
         for name, budget in BUDGETS.items():
             for policy in policies:
                 router = contender(policy, val, budget=budget, priors=None, seed=TIES + s)
-                router.run(val.contexts, val.rewards, val.costs, np.random.default_rng(s).permutation(len(val)))
+                router.run(
+                    val.contexts,
+                    val.rewards,
+                    val.costs,
+                    np.random.default_rng(s).permutation(len(val)),
+                )
                 lost = best - router.run(test.contexts, test.rewards, test.costs, order).rewards
                 sheet.put(f"{judge} {name} cold regret", policy, float(lost.sum()))
                 if budget is None:
@@ -41,7 +50,13 @@ def judged(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
             sheet.put(f"{judge} random regret", "here", float(lost.sum()))
             _draw(sheet, judge, "random", lost)
     if "paper" in policies:
-        _agreement(sheet, {judge: np.concatenate([val.rewards, test.rewards]) for judge, (val, test) in judges.items()})
+        _agreement(
+            sheet,
+            {
+                judge: np.concatenate([val.rewards, test.rewards])
+                for judge, (val, test) in judges.items()
+            },
+        )
     return sheet
 
 
@@ -56,12 +71,20 @@ def _agreement(sheet: Sheet, scores: dict[str, np.ndarray]) -> None:
     for judge, table in scores.items():
         for k, model in enumerate(MODELS):
             sheet.put(f"{judge} mean of {model}", "here", float(table[:, k].mean()))
-        sheet.put(f"{judge} oracle − best model", "here", float(table.max(axis=1).mean() - table.mean(axis=0).max()))
+        sheet.put(
+            f"{judge} oracle − best model",
+            "here",
+            float(table.max(axis=1).mean() - table.mean(axis=0).max()),
+        )
     for chooser, table in scores.items():
         # Equal scores go to the first model, as in the paper.
         choice = table.argmax(axis=1)
         for scorer, other in scores.items():
-            sheet.put(f"oracle of {chooser} scored by {scorer}", "here", float(other[every, choice].mean()))
+            sheet.put(
+                f"oracle of {chooser} scored by {scorer}",
+                "here",
+                float(other[every, choice].mean()),
+            )
     first = scores["R1"].ravel()
     for judge in ("GPT", "Claude"):
         other = scores[judge].ravel()
@@ -77,7 +100,11 @@ def _agreement(sheet: Sheet, scores: dict[str, np.ndarray]) -> None:
     gap = np.ptp(scores["R1"], axis=1)
     stacked = np.stack(list(scores.values()))
     for least, most in itertools.pairwise(GAPS):
-        sheet.put(f"Kendall W, gap of R1 from {least:g}", "here", concordance(stacked[:, (gap >= least) & (gap < most)]))
+        sheet.put(
+            f"Kendall W, gap of R1 from {least:g}",
+            "here",
+            concordance(stacked[:, (gap >= least) & (gap < most)]),
+        )
     sheet.put("Kendall W, all", "here", concordance(stacked))
 
 
@@ -93,7 +120,8 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def concordance(scores: np.ndarray) -> float:
-    """Return the mean over prompts of Kendall's coefficient of concordance, without correction for ties.
+    """Return the mean over prompts of Kendall's coefficient of concordance, without correction for
+    ties.
 
     Args:
         scores: shape (judges, n, models).
@@ -116,5 +144,7 @@ def savings(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
                 np.array([sheet.rows[name][column] for sheet in sheets])
                 for name, column in ((row, policy), (f"{judge} random regret", "here"))
             )
-            found.setdefault(row.replace("cold regret", "saved %"), {})[policy] = bootstrap(100.0 * (1.0 - ours / chance))
+            found.setdefault(row.replace("cold regret", "saved %"), {})[policy] = bootstrap(
+                100.0 * (1.0 - ours / chance)
+            )
     return found

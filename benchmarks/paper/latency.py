@@ -1,4 +1,6 @@
-"""F: microseconds of a decision and of a reward, and milliseconds from a prompt to a decision, on this machine."""
+"""F: microseconds of a decision and of a reward, and milliseconds from a prompt to a decision, on
+this machine.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Ours:
     def __init__(self, profile: str, d: int) -> None:
         models = {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()}
         self._engine = Engine.start(
-            RouterConfig(models, None, dimensions=d, profile=profile, knobs=PROFILES[profile]), Finished(256)
+            RouterConfig(models, None, dimensions=d, profile=profile, knobs=PROFILES[profile]),
+            Finished(256),
         )
         self._made = 0
 
@@ -55,11 +58,17 @@ class Theirs:
         from pareto_bandit.router import BanditRouter
 
         registry = {
-            name: {"input_cost_per_m": price.input_price_per_m, "output_cost_per_m": price.output_price_per_m}
+            name: {
+                "input_cost_per_m": price.input_price_per_m,
+                "output_cost_per_m": price.output_price_per_m,
+            }
             for name, price in PRICES.items()
         }
         self._router = BanditRouter.create(
-            model_registry=registry, feature_service=FeatureService.for_precomputed(d), priors="none", bandit_seed=0
+            model_registry=registry,
+            feature_service=FeatureService.for_precomputed(d),
+            priors="none",
+            bandit_seed=0,
         )
 
     def route(self, x: np.ndarray) -> str:
@@ -70,7 +79,9 @@ class Theirs:
 
 
 class Bare:
-    """Plain LinUCB; `inverse`: by Sherman–Morrison, anew at every reward, or anew at every decision."""
+    """Plain LinUCB; `inverse`: by Sherman–Morrison, anew at every reward, or anew at every
+    decision.
+    """
 
     def __init__(self, inverse: str, d: int) -> None:
         self._how = inverse
@@ -101,7 +112,9 @@ class Bare:
 
 
 def latency(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """Microseconds a decision and a reward (median and 95th percentile), three models, no budget, one thread."""
+    """Microseconds a decision and a reward (median and 95th percentile), three models, no budget,
+    one thread.
+    """
     sheet = Sheet()
     for d in (26, 385):
         for column, row, cycle, fewer in _contenders(d):
@@ -111,7 +124,9 @@ def latency(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
 
 
 def _contenders(d: int) -> Iterator[tuple[str, str, Cycle, int]]:
-    """Make one after the other: the column and the row that it is for, it, and how many times fewer cycles it gets."""
+    """Make one after the other: the column and the row that it is for, it, and how many times fewer
+    cycles it gets.
+    """
     fewer = INVERTING if d > 26 else 1
     yield "reference", "router", Theirs(d), 1
     yield "paper", "router", Ours("paper", d), 1
@@ -146,7 +161,11 @@ def _end_to_end(sheet: Sheet, data: Data) -> None:
     from benchmarks.data import wheel_projection
     from streams.encoder.load import load_sentences
 
-    sentences, projection, router = load_sentences(backend="onnx"), wheel_projection(), Ours("live", 26)
+    sentences, projection, router = (
+        load_sentences(backend="onnx"),
+        wheel_projection(),
+        Ours("live", 26),
+    )
     spent = []
     for prompt in data.test.prompts[: PROMPTS + 10]:
         marks = [clock()]
@@ -159,6 +178,9 @@ def _end_to_end(sheet: Sheet, data: Data) -> None:
         router.learn(model, x, 0.9)
         spent.append(np.diff(marks))
     parts = np.array(spent[10:]) / 1e6
-    for name, values in (*zip(("embed", "project", "route"), parts.T, strict=True), ("total", parts.sum(axis=1))):
+    for name, values in (
+        *zip(("embed", "project", "route"), parts.T, strict=True),
+        ("total", parts.sum(axis=1)),
+    ):
         for level in (50, 95):
             sheet.put(f"end to end {name} p{level} ms", "live", float(np.percentile(values, level)))

@@ -1,7 +1,9 @@
-"""Many runs of the paper's policy at once, over the same prompts in the same order: for the search over hyperparameters.
+"""Many runs of the paper's policy at once, over the same prompts in the same order: for the search
+over hyperparameters.
 
-The same algorithm as the engine's paper profile, stacked over R runs that differ in α, γ, n_eff, budget or λ_c; a test holds it
-to the engine, choice for choice. Nothing but searches uses it: what is reported of a setting is measured with the engine.
+The same algorithm as the engine's paper profile, stacked over R runs that differ in α, γ, n_eff,
+budget or λ_c; a test holds it to the engine, choice for choice. Nothing but searches uses it: what
+is reported of a setting is measured with the engine.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Lockstep:
     def __init__(self, data: Benchmark, settings: Sequence[Setting], priors: Priors) -> None:
         count, K, d = len(settings), len(data.models), data.contexts.shape[1]
         self.alpha, self.gamma, self.lambda_c = (
-            np.array([getattr(one, name) for one in settings]) for name in ("alpha", "gamma", "lambda_c")
+            np.array([getattr(one, name) for one in settings])
+            for name in ("alpha", "gamma", "lambda_c")
         )
         self.budget = np.array([np.inf if one.budget is None else one.budget for one in settings])
         self.paced = np.isfinite(self.budget)
@@ -53,7 +56,10 @@ class Lockstep:
                 known[one.n_eff] = _believed(data, one.n_eff, priors)
             self.A_hat_inv[run], self.theta[run] = known[one.n_eff]
         self.decay = np.ones((count, K))
-        self.updated, self.played = np.zeros((count, K), dtype=np.int64), np.zeros((count, K), dtype=np.int64)
+        self.updated, self.played = (
+            np.zeros((count, K), dtype=np.int64),
+            np.zeros((count, K), dtype=np.int64),
+        )
         self.t, self.every = 0, np.arange(count)
         self.rngs = [np.random.default_rng(one.seed) for one in settings]
         self.declare(data.prices)
@@ -79,7 +85,10 @@ class Lockstep:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Route the rows in this order; return what each run earned and paid, shape (R, n) each."""
         rows = list(order)
-        earned, paid = np.empty((len(self.every), len(rows))), np.empty((len(self.every), len(rows)))
+        earned, paid = (
+            np.empty((len(self.every), len(rows))),
+            np.empty((len(self.every), len(rows))),
+        )
         for at, i in enumerate(rows):
             chosen = self._step(contexts[i], rewards[i])
             earned[:, at], paid[:, at] = rewards[i, chosen], costs[i, chosen]
@@ -94,11 +103,22 @@ class Lockstep:
         stale = np.minimum(self.t - np.maximum(self.updated, self.played), MAX_STALE_STEPS)
         left = np.maximum(self.gamma[:, None] ** stale, 1.0 / PAPER.v_max)
         variance = np.maximum(q / self.decay / left, MIN_VARIANCE)
-        score = mean + self.alpha[:, None] * np.sqrt(variance) - (self.lambda_t + self.lambda_c)[:, None] * self.log_price
+        score = (
+            mean
+            + self.alpha[:, None] * np.sqrt(variance)
+            - (self.lambda_t + self.lambda_c)[:, None] * self.log_price
+        )
         ceiling = np.where(self.lambda_t > 0.0, self.per_1k.max() / (1.0 + self.lambda_t), np.inf)
         score[self.per_1k > ceiling[:, None]] = -np.inf
         chosen = self._best(score)
-        self._learn(x, chosen, rewards[chosen], u[self.every, chosen], q[self.every, chosen], mean[self.every, chosen])
+        self._learn(
+            x,
+            chosen,
+            rewards[chosen],
+            u[self.every, chosen],
+            q[self.every, chosen],
+            mean[self.every, chosen],
+        )
         return chosen
 
     def _best(self, score: np.ndarray) -> np.ndarray:
@@ -109,7 +129,15 @@ class Lockstep:
             chosen[run] = equal[self.rngs[run].integers(len(equal))]
         return chosen
 
-    def _learn(self, x: np.ndarray, k: np.ndarray, reward: np.ndarray, u: np.ndarray, q: np.ndarray, mean: np.ndarray) -> None:
+    def _learn(
+        self,
+        x: np.ndarray,
+        k: np.ndarray,
+        reward: np.ndarray,
+        u: np.ndarray,
+        q: np.ndarray,
+        mean: np.ndarray,
+    ) -> None:
         every = self.every
         self.t += 1
         steps = np.minimum(self.t - self.updated[every, k], MAX_STALE_STEPS)
@@ -128,7 +156,9 @@ class Lockstep:
         self.theta[every, k] += u * ((reward - mean) / total)[:, None]
 
     def _restore(self, run: int, k: int, decay: float) -> None:
-        """Make an arm's ridge whole again: A = decay·A_hat + (1 − decay)·I; b keeps its decayed value."""
+        """Make an arm's ridge whole again: A = decay·A_hat + (1 − decay)·I; b keeps its decayed
+        value.
+        """
         A_hat = np.linalg.inv(self.A_hat_inv[run, k])
         b = decay * (A_hat @ self.theta[run, k])
         self.A_hat_inv[run, k] = np.linalg.inv(decay * A_hat + (1.0 - decay) * np.eye(len(b)))
@@ -141,12 +171,18 @@ class Lockstep:
         self.lambda_t[paced] = np.clip(moved, 0.0, LAMBDA_MAX)
 
 
-def _believed(data: Benchmark, n_eff: float | None, priors: Priors) -> tuple[np.ndarray, np.ndarray]:
+def _believed(
+    data: Benchmark, n_eff: float | None, priors: Priors
+) -> tuple[np.ndarray, np.ndarray]:
     """Return A⁻¹ (K, d, d) and θ (K, d) as the engine starts with them."""
     knobs = PAPER if n_eff is None else replace(PAPER, n_eff=n_eff)
     models = {
         model: ModelConfig(price, None if n_eff is None else Prior(A=priors.A[k], b=priors.b[k]), 0)
         for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
     }
-    arms = Engine.start(RouterConfig(models, None, dimensions=data.contexts.shape[1], knobs=knobs)).state.arms
-    return np.stack([arms[k].belief.A_inv() for k in range(len(arms))]), np.stack([belief.theta for belief in arms.beliefs])
+    arms = Engine.start(
+        RouterConfig(models, None, dimensions=data.contexts.shape[1], knobs=knobs)
+    ).state.arms
+    return np.stack([arms[k].belief.A_inv() for k in range(len(arms))]), np.stack(
+        [belief.theta for belief in arms.beliefs]
+    )

@@ -1,4 +1,6 @@
-"""E4: a fourth model joins, nothing known of it: 20 forced pulls, then it must earn its requests."""
+"""E4: a fourth model joins, nothing known of it: 20 forced pulls, then it must earn its
+requests.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ EVERY = 25
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A newcomer: rewards and costs × these; `booked`: its ceiling by the input price, as in the library after a repricing."""
+    """A newcomer: rewards and costs × these; `booked`: its ceiling by the input price, as in the
+    library after a repricing.
+    """
 
     name: str
     quality: float = 1.0
@@ -48,20 +52,34 @@ class Stage:
 
 
 def stage(data: Data) -> Stage:
-    """Return the paper's portfolio, or without Gemini Flash's data Llama and Gemini, which Mistral joins."""
+    """Return the paper's portfolio, or without Gemini Flash's data Llama and Gemini, which Mistral
+    joins.
+    """
     if data.joined is not None:
         return Stage(data.val, (LLAMA, MISTRAL, GEMINI), data.priors, data.joined, "Flash")
     columns, kept, test = [LLAMA, GEMINI, MISTRAL], [LLAMA, GEMINI], data.test
-    priors = Priors(tuple(data.priors.models[k] for k in kept), data.priors.A[kept], data.priors.b[kept], data.priors.projection)
+    priors = Priors(
+        tuple(data.priors.models[k] for k in kept),
+        data.priors.A[kept],
+        data.priors.b[kept],
+        data.priors.projection,
+    )
     reordered = Benchmark(
-        tuple(test.models[k] for k in columns), tuple(test.prices[k] for k in columns), test.prompts, test.contexts,
-        test.rewards[:, columns], test.costs[:, columns], test.sources,
-    )  # fmt: skip
+        tuple(test.models[k] for k in columns),
+        tuple(test.prices[k] for k in columns),
+        test.prompts,
+        test.contexts,
+        test.rewards[:, columns],
+        test.costs[:, columns],
+        test.sources,
+    )
     return Stage(data.val, (LLAMA, GEMINI), priors, reordered, "Mistral")
 
 
 def onboarding(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """Run every kind of newcomer under every budget, after learning on the validation prompts without it."""
+    """Run every kind of newcomer under every budget, after learning on the validation prompts
+    without it.
+    """
     sheet, at = Sheet(), stage(data)
     val, test, rows = at.val, at.test, list(at.first)
     rng = np.random.default_rng(9000 + seed)
@@ -78,7 +96,14 @@ def onboarding(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
             if kind is KINDS[-1] and budget is None:
                 continue  # Without a budget no price is looked at.
             for policy in policies:
-                router = contender_of(policy, test.models[:new], test.prices[:new], budget=budget, priors=at.priors, seed=seed)
+                router = contender_of(
+                    policy,
+                    test.models[:new],
+                    test.prices[:new],
+                    budget=budget,
+                    priors=at.priors,
+                    seed=seed,
+                )
                 before = router.run(val.contexts, val.rewards[:, rows], val.costs[:, rows], burn)
                 router.join(test.models[new], price, pulls=PULLS, booked=booked)
                 outcome = router.run(test.contexts, rewards, costs, order)
@@ -88,7 +113,9 @@ def onboarding(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
     return sheet
 
 
-def _record(sheet: Sheet, prefix: str, policy: str, outcome: Outcome, *, new: int, who: str) -> None:
+def _record(
+    sheet: Sheet, prefix: str, policy: str, outcome: Outcome, *, new: int, who: str
+) -> None:
     sheet.put(f"{prefix} reward", policy, outcome.reward)
     sheet.put(f"{prefix} cost e-4", policy, float(outcome.costs.mean() * 1e4))
     sheet.put(f"{prefix} {who} %", policy, outcome.share(new))
@@ -103,8 +130,9 @@ def _draw(sheet: Sheet, prefix: str, policy: str, outcome: Outcome, *, new: int)
 
 
 def adopted_at(called: np.ndarray) -> float:
-    """Return the first request, counted from 1 and after the forced pulls have left the window, from which on the newcomer holds
-    a tenth of the last 100 for 50 requests; 0 if it never does."""
+    """Return the first request, counted from 1 and after the forced pulls have left the window,
+    from which on the newcomer holds a tenth of the last 100 for 50 requests; 0 if it never does.
+    """
     total = np.concatenate([[0], np.cumsum(called)])
     n, skipped, held = len(called), PULLS + WINDOW, 0
     for at in range(skipped + 1, n + 1):

@@ -1,4 +1,6 @@
-"""What a stretch of requests brought, and the sheet that an experiment fills with numbers and curves."""
+"""What a stretch of requests brought, and the sheet that an experiment fills with numbers and
+curves.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ class Outcome:
         return float(self.costs.mean() / budget) if budget else float("nan")
 
     def share(self, k: int, *, last: int = 0) -> float:
-        """Return how often arm k was called, in per cent, among the last so many requests (0: all)."""
+        """Return how often arm k was called, in per cent, among the last so many requests (0:
+        all).
+        """
         return 100.0 * float((self.arms[-last:] == k).mean())
 
 
 def joined(parts: Sequence[Outcome]) -> Outcome:
     """Return stretches as one."""
-    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in Outcome.__slots__))
+    return Outcome(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in Outcome.__slots__)
+    )
 
 
 def checkpoints(n: int, *, every: int = STEP) -> list[int]:
@@ -47,7 +53,10 @@ def checkpoints(n: int, *, every: int = STEP) -> list[int]:
 def moving(values: np.ndarray, *, every: int = STEP, window: int = WINDOW) -> list[float]:
     """Return the mean over the last `window` values at each checkpoint."""
     total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    return [float((total[at] - total[max(0, at - window)]) / min(window, at)) for at in checkpoints(len(values), every=every)]
+    return [
+        float((total[at] - total[max(0, at - window)]) / min(window, at))
+        for at in checkpoints(len(values), every=every)
+    ]
 
 
 def running(values: np.ndarray, *, every: int = STEP) -> list[float]:

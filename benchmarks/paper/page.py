@@ -14,31 +14,39 @@ from benchmarks.paper.table import markdown, tallies, tally
 PAPER_SEEDS = 20
 HOW = """
 ```sh
-uv run python -m benchmarks.paper all                     # 20 seeds; a run that was stopped goes on where it was
-uv run python -m benchmarks.paper E2 C --seeds 5          # some experiments, fewer seeds
-uv run python -m benchmarks.paper all --quick             # 2 seeds, and the encoder of a worker
-PB_DATA=FOLDER uv run python -m benchmarks.paper all --docs   # with more data; writes this page and its figures
+uv run python -m benchmarks.paper all                 # 20 seeds; goes on where a run was stopped
+uv run python -m benchmarks.paper E2 C --seeds 5      # some experiments, fewer seeds
+uv run python -m benchmarks.paper all --quick         # 2 seeds, and the encoder of a worker
+# With more data; writes this page and its figures:
+PB_DATA=FOLDER uv run python -m benchmarks.paper all --docs
 ```
 
-The prompts, rewards, costs and priors of three models come with the `paretobandit` wheel. `PB_DATA` names a clone of the paper's
-public repository, or a flat folder with some of its files; it adds:
+The prompts, rewards, costs and priors of three models come with the `paretobandit` wheel. `PB_DATA`
+names a clone of the paper's public repository, or a flat folder with some of its files; it adds:
 """
 READ = """
 - **paper prints**: the number in the paper with its 95 % interval over 20 seeds.
-- **reference library**: `paretobandit` 0.1.1, run here and now on the same prompts with the same seeds; "same": the paper profile's
-  number to nine digits.
-- **paper profile**, **live profile**: the engine that a worker runs, one request after the other, bill and reward at once.
-  Means (D: medians) with 95 % bootstrap intervals over seeds; numbers without a policy stand under "paper profile". `live` is what
-  ships by default; this protocol has no delays, no lost bills and nothing in flight: where the paper's policy is at its best.
-- **agrees**: the paper's interval and ours overlap; where it prints none, our interval or rounding reaches its number.
-- **worse**: `live` earns less, loses more or exceeds the budget further than `paper`, intervals apart.
-- Budgets T, M, L, U: $3.0e-4, $6.62e-4, $1.87e-3 a request, none. P1–P3: phases of 608 requests. naive, forgetting, recalibrated:
-  the paper's baselines without a pacer. cold: without priors.
+- **reference library**: `paretobandit` 0.1.1, run here and now on the same prompts with the same
+  seeds; "same": the paper profile's number to nine digits.
+- **paper profile**, **live profile**: the engine that a worker runs, one request after the other,
+  bill and reward at once. Means (D: medians) with 95 % bootstrap intervals over seeds; numbers
+  without a policy stand under "paper profile". `live` is what ships by default; this protocol has
+  no delays, no lost bills and nothing in flight: where the paper's policy is at its best.
+- **agrees**: the paper's interval and ours overlap; where it prints none, our interval or rounding
+  reaches its number.
+- **worse**: `live` earns less, loses more or exceeds the budget further than `paper`, intervals
+  apart.
+- Budgets T, M, L, U: $3.0e-4, $6.62e-4, $1.87e-3 a request, none. P1–P3: phases of 608 requests.
+  naive, forgetting, recalibrated: the paper's baselines without a pacer. cold: without priors.
 """
 
 
 def page(
-    results: Mapping[str, Sequence[Row]], figures: Mapping[str, Sequence[str]], *, seeds: Mapping[str, int], encoder: str
+    results: Mapping[str, Sequence[Row]],
+    figures: Mapping[str, Sequence[str]],
+    *,
+    seeds: Mapping[str, int],
+    encoder: str,
 ) -> str:
     """Return the page; `figures`: file names per experiment; `seeds`: how many ran of each."""
     every = [row for rows in results.values() for row in rows]
@@ -47,7 +55,8 @@ def page(
     lines = [
         "# The paper's experiments, run again",
         "",
-        f"**{told['agree']} of {told['compared']} numbers that the paper prints agree with the paper profile; the reference "
+        f"**{told['agree']} of {told['compared']} numbers that the paper prints agree with the "
+        "paper profile; the reference "
         f"library, run here, agrees with {reached}.** Encoder `{encoder}`.",
         *_fewer(seeds),
         HOW,
@@ -68,7 +77,13 @@ def page(
     for name, rows in results.items():
         lines += ["", f"## {name}: {EXPERIMENTS[name].title}", ""]
         if not rows:
-            lines.append("Not run: " + ("; ".join(line for line in missing() if line.startswith(f"{name}:")) or "no seed finished"))
+            lines.append(
+                "Not run: "
+                + (
+                    "; ".join(line for line in missing() if line.startswith(f"{name}:"))
+                    or "no seed finished"
+                )
+            )
             continue
         lines += [f"{note}\n" for note in NOTES.get(name, ())]
         lines += [f"![{name}, drawn as in the paper]({file})\n" for file in figures.get(name, ())]
@@ -78,12 +93,15 @@ def page(
 
 def _fewer(seeds: Mapping[str, int]) -> list[str]:
     """Return what fewer seeds than the paper's mean for the comparison."""
-    fewer = [name for name, count in seeds.items() if count < PAPER_SEEDS and not EXPERIMENTS[name].once]
+    fewer = [
+        name for name, count in seeds.items() if count < PAPER_SEEDS and not EXPERIMENTS[name].once
+    ]
     if not fewer:
         return []
     return [
         "",
-        f"The paper has {PAPER_SEEDS} seeds; of these ran here: {', '.join(f'{name} {seeds[name]}' for name in fewer)}. "
+        f"The paper has {PAPER_SEEDS} seeds; of these ran here: "
+        f"{', '.join(f'{name} {seeds[name]}' for name in fewer)}. "
         "Intervals over fewer seeds are wider or, over very few, too narrow: such rows say little.",
     ]
 
@@ -91,7 +109,10 @@ def _fewer(seeds: Mapping[str, int]) -> list[str]:
 def _added() -> list[str]:
     from benchmarks.paper.data import ADDS
 
-    return [f"- {name}: {what}: {', '.join(f'`{file}`' for file in files)}" for name, (what, files) in ADDS.items()]
+    return [
+        f"- {name}: {what}: {', '.join(f'`{file}`' for file in files)}"
+        for name, (what, files) in ADDS.items()
+    ]
 
 
 def _outside(rows: Sequence[Row]) -> list[str]:
@@ -102,7 +123,12 @@ def _outside(rows: Sequence[Row]) -> list[str]:
             by_reason.setdefault(reason_of(row), []).append(f"{row.experiment} {row.name}")
     if not by_reason:
         return []
-    return ["## What does not agree, and why", "", *(f"- {'; '.join(names)}: {reason}" for reason, names in by_reason.items()), ""]
+    return [
+        "## What does not agree, and why",
+        "",
+        *(f"- {'; '.join(names)}: {reason}" for reason, names in by_reason.items()),
+        "",
+    ]
 
 
 def _worse(rows: Sequence[Row]) -> list[str]:

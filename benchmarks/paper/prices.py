@@ -1,4 +1,6 @@
-"""B: does the list price rank what requests really cost? A statement about the data; no policy takes part."""
+"""B: does the list price rank what requests really cost? A statement about the data; no policy
+takes part.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,18 @@ from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Sheet
 from router_state.arms import log_price
 
-SHORT = {"meta-llama/llama-3.1-8b-instruct": "Llama", "mistralai/mistral-large-2512": "Mistral",
-         "google/gemini-2.5-pro": "Gemini", "google/gemini-2.5-flash": "Flash"}  # fmt: skip
+SHORT = {
+    "meta-llama/llama-3.1-8b-instruct": "Llama",
+    "mistralai/mistral-large-2512": "Mistral",
+    "google/gemini-2.5-pro": "Gemini",
+    "google/gemini-2.5-flash": "Flash",
+}
 
 
 def price_order(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """How often real costs keep the order of the list prices, how far they scatter, and what they go with."""
+    """How often real costs keep the order of the list prices, how far they scatter, and what they
+    go with.
+    """
     sheet, four = Sheet(), data.four
     if four is not None:
         _tell(sheet, four, "K 4", range(4))
@@ -34,7 +42,11 @@ def _tell(sheet: Sheet, judged: Benchmark, name: str, rows: Sequence[int]) -> No
     costs = billed[:, order]
     logs = np.log(costs)
     sheet.put(f"{name} prompts", "here", len(costs))
-    sheet.put(f"{name} order kept %", "here", 100.0 * float((np.diff(costs, axis=1) > 0).all(axis=1).mean()))
+    sheet.put(
+        f"{name} order kept %",
+        "here",
+        100.0 * float((np.diff(costs, axis=1) > 0).all(axis=1).mean()),
+    )
     pairs = list(itertools.combinations(range(len(order)), 2))
     for i, j in pairs:
         kept = 100.0 * float((costs[:, i] < costs[:, j]).mean())
@@ -43,7 +55,9 @@ def _tell(sheet: Sheet, judged: Benchmark, name: str, rows: Sequence[int]) -> No
     for at, model in enumerate(label):
         sheet.put(f"{name} {model} c̃", "here", log_price(judged.prices[order[at]].per_1k))
         sheet.put(f"{name} {model} coefficient of variation", "here", float(variation[at]))
-        sheet.draw(f"{name} {model}", "here", np.quantile(logs[:, at], np.linspace(0, 1, 101)).tolist())
+        sheet.draw(
+            f"{name} {model}", "here", np.quantile(logs[:, at], np.linspace(0, 1, 101)).tolist()
+        )
     spread = logs.std(axis=0) / (logs[:, -1].mean() - logs[:, 0].mean())
     sheet.put(f"{name} least sd of log cost, % of range", "here", 100.0 * float(spread.min()))
     sheet.put(f"{name} most sd of log cost, % of range", "here", 100.0 * float(spread.max()))
@@ -51,7 +65,9 @@ def _tell(sheet: Sheet, judged: Benchmark, name: str, rows: Sequence[int]) -> No
         gap = logs[:, at + 1].mean() - logs[:, at].mean()
         pooled = np.sqrt((logs[:, at].var() + logs[:, at + 1].var()) / 2.0)
         sheet.put(f"{name} {label[at]}–{label[at + 1]} Cohen d", "here", float(gap / pooled))
-    kept_prompts = [prompt for prompt, row in zip(judged.prompts, judged.costs, strict=True) if (row > 0).all()]
+    kept_prompts = [
+        prompt for prompt, row in zip(judged.prompts, judged.costs, strict=True) if (row > 0).all()
+    ]
     words = np.array([len(prompt.split()) for prompt in kept_prompts], dtype=np.float64)
     by_words = [spearman(words, costs[:, at]) for at in range(len(order))]
     between = [spearman(costs[:, i], costs[:, j]) for i, j in pairs]

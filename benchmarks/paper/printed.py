@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 
 class Published(NamedTuple):
-    """A value with its 95 % interval, None where it prints none; `digits`: how many after the point it prints, where known."""
+    """A value with its 95 % interval, None where it prints none; `digits`: how many after the point
+    it prints, where known.
+    """
 
     value: float
     low: float | None = None
@@ -32,7 +34,10 @@ def spread(experiment: str, pattern: str, keys: str, *values: str) -> dict[str, 
         values: per key "value" or "value low high".
     """
     names = keys.split()
-    return {f"{experiment} {pattern.format(name)}": _read(numbers) for name, numbers in zip(names, values, strict=True)}
+    return {
+        f"{experiment} {pattern.format(name)}": _read(numbers)
+        for name, numbers in zip(names, values, strict=True)
+    }
 
 
 def _read(numbers: str) -> Published:

@@ -70,7 +70,14 @@ D = {
     **spread("D", "MMLU n_eff {} seeds won %", _N_EFF, "90", "100", "100"),
     **spread("D", "GSM8K n_eff {} seeds won %", _N_EFF, "90", "90", "100"),
     **spread("D", "swapped n_eff {} seeds won %", _N_EFF, "60", "30", "15"),
-    **rows("D", {"cold regret": (78.2, 70.7, 90.1), "cold α .01 regret": (73.4,), "cold α .01 mean regret": (117.7,)}),
+    **rows(
+        "D",
+        {
+            "cold regret": (78.2, 70.7, 90.1),
+            "cold α .01 regret": (73.4,),
+            "cold α .01 mean regret": (117.7,),
+        },
+    ),
 }
 
 _MODELS = "Llama Mistral Gemini"
@@ -90,12 +97,47 @@ E = {
     **spread("E", "{} against R1 lower limit", "GPT Claude", "-0.23", "-0.36"),
     **spread("E", "{} against R1 upper limit", "GPT Claude", "0.37", "0.24"),
     **spread("E", "{} against R1 same best model %", "GPT Claude", "51.3", "47.9"),
-    **spread("E", "Kendall W, gap of R1 from {}", "0 0.05 0.1 0.2 0.3", "0.17", "0.29", "0.43", "0.57", "0.71"),
+    **spread(
+        "E",
+        "Kendall W, gap of R1 from {}",
+        "0 0.05 0.1 0.2 0.3",
+        "0.17",
+        "0.29",
+        "0.43",
+        "0.57",
+        "0.71",
+    ),
     **spread("E", "Kendall W, {}", "all", "0.42"),
-    **spread("E", "R1 {} cold regret", "U T M L", "51.0 47.7 54.4", "127.7 118.3 137.4", "90.6 85.0 96.2", "65.5 63.6 67.7"),
-    **spread("E", "GPT {} cold regret", "U T M L", "32.8 29.7 36.1", "113.1 102.9 123.3", "76.7 68.0 86.3", "45.1 42.5 48.1"),
-    **spread("E", "Claude {} cold regret", "U T M L", "37.6 34.4 41.1", "117.0 109.8 125.0", "77.0 71.9 81.9", "52.6 51.5 53.6"),
-    **spread("E", "{} random regret", _JUDGES, "106.2 104.6 107.8", "71.9 70.9 72.9", "97.6 96.3 98.9"),
+    **spread(
+        "E",
+        "R1 {} cold regret",
+        "U T M L",
+        "51.0 47.7 54.4",
+        "127.7 118.3 137.4",
+        "90.6 85.0 96.2",
+        "65.5 63.6 67.7",
+    ),
+    **spread(
+        "E",
+        "GPT {} cold regret",
+        "U T M L",
+        "32.8 29.7 36.1",
+        "113.1 102.9 123.3",
+        "76.7 68.0 86.3",
+        "45.1 42.5 48.1",
+    ),
+    **spread(
+        "E",
+        "Claude {} cold regret",
+        "U T M L",
+        "37.6 34.4 41.1",
+        "117.0 109.8 125.0",
+        "77.0 71.9 81.9",
+        "52.6 51.5 53.6",
+    ),
+    **spread(
+        "E", "{} random regret", _JUDGES, "106.2 104.6 107.8", "71.9 70.9 72.9", "97.6 96.3 98.9"
+    ),
     **spread("E", "R1 {} saved %", "U T", "52 49 55", "-20 -30 -11"),
     **spread("E", "GPT {} saved %", "U T", "54 49 59", "-57 -71 -43"),
     **spread("E", "Claude {} saved %", "U T", "61 58 65", "-20 -27 -13"),
@@ -114,8 +156,12 @@ F = {
         for row, values in _LATENCY.items()
         for at, value in enumerate(values)
     },
-    **spread("F", "end to end {} p50 ms", "embed project route total", "8.8", "0.11", "0.056", "9.0"),
-    **spread("F", "end to end {} p95 ms", "embed project route total", "9.3", "0.15", "0.072", "9.4"),
+    **spread(
+        "F", "end to end {} p50 ms", "embed project route total", "8.8", "0.11", "0.056", "9.0"
+    ),
+    **spread(
+        "F", "end to end {} p95 ms", "embed project route total", "9.3", "0.15", "0.072", "9.4"
+    ),
 }
 
 _LEVELS = "0.05 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.75 0.8 0.85"

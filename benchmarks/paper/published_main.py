@@ -68,11 +68,41 @@ E3 = rows(
 
 E4 = {
     **spread(
-        "E4", "good cheap {} reward", "T M L U", "0.866 0.864 0.869", "0.899 0.897 0.902", "0.918 0.916 0.919", "0.929 0.928 0.930"
+        "E4",
+        "good cheap {} reward",
+        "T M L U",
+        "0.866 0.864 0.869",
+        "0.899 0.897 0.902",
+        "0.918 0.916 0.919",
+        "0.929 0.928 0.930",
     ),
-    **spread("E4", "good cheap {} cost e-4", "T M L U", "3.0 2.99 3.01", "6.5 6.49 6.54", "17 16.7 17.1", "105 102 109"),
-    **spread("E4", "good cheap {} Flash %", "T M L U", "8.6 7.9 9.4", "12.9 11.1 14.8", "15.9 13.2 18.5", "13.3 12.1 14.5"),
-    **spread("E4", "good cheap {} final %", "T M L U", "4.4 3.6 5.2", "7.8 6.4 9.2", "10.2 7.4 13.1", "7.3 6.2 8.3"),
+    **spread(
+        "E4",
+        "good cheap {} cost e-4",
+        "T M L U",
+        "3.0 2.99 3.01",
+        "6.5 6.49 6.54",
+        "17 16.7 17.1",
+        "105 102 109",
+    ),
+    **spread(
+        "E4",
+        "good cheap {} Flash %",
+        "T M L U",
+        "8.6 7.9 9.4",
+        "12.9 11.1 14.8",
+        "15.9 13.2 18.5",
+        "13.3 12.1 14.5",
+    ),
+    **spread(
+        "E4",
+        "good cheap {} final %",
+        "T M L U",
+        "4.4 3.6 5.2",
+        "7.8 6.4 9.2",
+        "10.2 7.4 13.1",
+        "7.3 6.2 8.3",
+    ),
     **spread("E4", "good cheap {} seeds adopted %", "T M L U", "100", "100", "100", "100"),
     **spread("E4", "good cheap {} mean step", "T M L U", "142", "121", "121", "121"),
     **spread("E4", "bad cheap {} reward", "T M L U", "0.871", "0.895", "0.913", "0.925"),
@@ -80,8 +110,18 @@ E4 = {
     **spread("E4", "bad cheap {} Flash %", "T M L U", "1.1", "1.1", "1.1", "1.1"),
     **spread("E4", "bad cheap {} final %", "T M L U", "0", "0", "0", "0"),
     **spread("E4", "bad cheap {} seeds adopted %", "T M L U", "0", "0", "0", "0"),
-    **spread("E4", "good dear {} reward", "T M L U", "0.832 0.828 0.835", "0.868 0.863 0.873", "0.904", "0.929"),
-    **spread("E4", "good dear {} cost e-4", "T M L U", "3.9 3.78 4.09", "7.1 6.94 7.23", "18", "115"),
+    **spread(
+        "E4",
+        "good dear {} reward",
+        "T M L U",
+        "0.832 0.828 0.835",
+        "0.868 0.863 0.873",
+        "0.904",
+        "0.929",
+    ),
+    **spread(
+        "E4", "good dear {} cost e-4", "T M L U", "3.9 3.78 4.09", "7.1 6.94 7.23", "18", "115"
+    ),
     **spread("E4", "good dear {} Flash %", "T M L U", "3.0 2.8 3.1", "4.8 4.5 5.1", "9.4", "13.3"),
     **spread("E4", "good dear {} final %", "T M L U", "1.2 0.8 1.5", "2.5 1.9 3.2", "6.1", "7.3"),
     **spread("E4", "good dear {} seeds adopted %", "T M L U", "0", "0", "100", "100"),
@@ -93,7 +133,9 @@ _SHARES = {"2.9e-05": "100 0 0", "8.3e-05": "87 13 0", "2.3e-04": "56 44 0", "6.
 E1 |= {
     row: number
     for budget, shares in _SHARES.items()
-    for row, number in spread("E1", f"${budget} " + "{} %", "Llama Mistral Gemini", *shares.split()).items()
+    for row, number in spread(
+        "E1", f"${budget} " + "{} %", "Llama Mistral Gemini", *shares.split()
+    ).items()
 }
 
 _PHASES = "P1 P2 P3"
@@ -106,7 +148,14 @@ E2 |= {
     **spread("E2", "L Gemini % {}", _PHASES, "9", "30", "8"),
     **spread("E2", "U reward {}", "P1", "0.9248"),
     **spread("E2", "U cost e-2 {}", "P1", "1.2"),
-    **spread("E2", "T recalibrated cost÷B {}", _PHASES, "1.07 1.06 1.07", "0.99 0.99 1.00", "1.44 1.40 1.47"),
+    **spread(
+        "E2",
+        "T recalibrated cost÷B {}",
+        _PHASES,
+        "1.07 1.06 1.07",
+        "0.99 0.99 1.00",
+        "1.44 1.40 1.47",
+    ),
     **spread("E2", "M recalibrated cost÷B {}", _PHASES, "0.57", "0.44", "2.14 2.08 2.20"),
     **spread("E2", "L recalibrated cost÷B {}", _PHASES, "3.07 3.00 3.15", "0.17", "0.94 0.90 0.99"),
 }

@@ -1,4 +1,6 @@
-"""The reference library `paretobandit`, run as the paper's scripts run it: route, cost on the log, feedback."""
+"""The reference library `paretobandit`, run as the paper's scripts run it: route, cost on the log,
+feedback.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from streams.warm_start.priors import Priors
 
 
 class Reference:
-    """The library's router over a benchmark's models; arguments as of `Router`, of the knobs those that the paper has."""
+    """The library's router over a benchmark's models; arguments as of `Router`, of the knobs those
+    that the paper has.
+    """
 
     def __init__(
         self,
@@ -41,8 +45,11 @@ class Reference:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._router = BanditRouter.create(
-                # An own list: the shipped one has speed profiles, which the paper's scripts leave out.
-                model_registry={model: _entry(price) for model, price in zip(models, prices, strict=True)},
+                # An own list: the shipped one has speed profiles, which the paper's scripts leave
+                # out.
+                model_registry={
+                    model: _entry(price) for model, price in zip(models, prices, strict=True)
+                },
                 feature_service=FeatureService.for_precomputed(self._dimensions),
                 context_store=EphemeralContextStore(),
                 priors="none" if priors is None else _written(priors, Path(folder)),
@@ -63,28 +70,38 @@ class Reference:
         self._router.cost_penalty = lambda_c
 
     def join(self, model: str, price: Price, *, pulls: int, booked: Price | None = None) -> None:
-        """Register a model; `booked`: first by its blended price, then repriced, as the paper's script does with a dear one.
+        """Register a model; `booked`: first by its blended price, then repriced, as the paper's
+        script does with a dear one.
 
-        The library's ceiling then goes by the input price alone (`_resolve_registry_costs` reads `cost_per_1m_tokens` first), its
-        penalty by both prices.
+        The library's ceiling then goes by the input price alone (`_resolve_registry_costs` reads
+        `cost_per_1m_tokens` first), its penalty by both prices.
         """
         self._row[model] = len(self._row)
         if booked is None:
             self._router.register_model(model, **_entry(price))
         else:
-            self._router.register_model(model, cost_usd=price.input_price_per_m, blended_cost_per_m=price.per_1k * 1000.0)
+            self._router.register_model(
+                model, cost_usd=price.input_price_per_m, blended_cost_per_m=price.per_1k * 1000.0
+            )
             self._router.update_model_pricing(model, **_entry(price))
         self._forced = [model] * pulls
 
     @property
     def blended(self) -> dict[str, float]:
         """The list prices that the library's ceiling goes by: dollars per million tokens."""
-        return {model: float(entry["blended_cost_per_m"]) for model, entry in self._router.registry.items()}
+        return {
+            model: float(entry["blended_cost_per_m"])
+            for model, entry in self._router.registry.items()
+        }
 
-    def run(self, contexts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, order: Iterable[int]) -> Outcome:
+    def run(
+        self, contexts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, order: Iterable[int]
+    ) -> Outcome:
         """Route the rows in this order; rewards and costs have shape (n, K)."""
         router, rows = self._router, list(order)
-        arms, earned, paid, lambdas = (np.zeros(len(rows), dtype=t) for t in (int, float, float, float))
+        arms, earned, paid, lambdas = (
+            np.zeros(len(rows), dtype=t) for t in (int, float, float, float)
+        )
         for at, i in enumerate(rows):
             lambdas[at] = 0.0 if self._pacer is None else self._pacer.lambda_t
             if self._forced:
@@ -108,7 +125,10 @@ class Reference:
 
 
 def _entry(price: Price) -> dict[str, float]:
-    return {"input_cost_per_m": price.input_price_per_m, "output_cost_per_m": price.output_price_per_m}
+    return {
+        "input_cost_per_m": price.input_price_per_m,
+        "output_cost_per_m": price.output_price_per_m,
+    }
 
 
 def _written(priors: Priors, folder: Path) -> str:
@@ -116,6 +136,8 @@ def _written(priors: Priors, folder: Path) -> str:
     import joblib
 
     path = folder / "priors.joblib"
-    A, b = ({model: part[k] for k, model in enumerate(priors.models)} for part in (priors.A, priors.b))
+    A, b = (
+        {model: part[k] for k, model in enumerate(priors.models)} for part in (priors.A, priors.b)
+    )
     joblib.dump({"A": A, "b": b}, path)
     return str(path)

@@ -1,4 +1,6 @@
-"""One request after the other through the shipping engine, bill and reward at once, as in the paper's experiments."""
+"""One request after the other through the shipping engine, bill and reward at once, as in the
+paper's experiments.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Router:
         self._row = {model: k for k, model in enumerate(models)}
         self._made = 0
         self._models = {
-            model: ModelConfig(price, None if priors is None else Prior(A=priors.A[k], b=priors.b[k]), pulls)
+            model: ModelConfig(
+                price, None if priors is None else Prior(A=priors.A[k], b=priors.b[k]), pulls
+            )
             for k, (model, price) in enumerate(zip(models, prices, strict=True))
         }
         self._config = RouterConfig(self._models, budget, knobs=knobs)
@@ -57,7 +61,8 @@ class Router:
     def join(self, model: str, price: Price, *, pulls: int, booked: Price | None = None) -> None:
         """Declare a model of which nothing is known.
 
-        `booked`: the price that the ceiling goes by while the penalty goes by `price`, as the library has it after a repricing.
+        `booked`: the price that the ceiling goes by while the penalty goes by `price`, as the
+        library has it after a repricing.
         """
         self._row[model] = len(self._row)
         self._models = {**self._models, model: ModelConfig(booked or price, None, pulls)}
@@ -72,10 +77,14 @@ class Router:
         self._config = replace(self._config, models=self._models, offset=self._config.offset + 1)
         self._engine.configure(self._config, now=float(self._made))
 
-    def run(self, contexts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, order: Iterable[int]) -> Outcome:
+    def run(
+        self, contexts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, order: Iterable[int]
+    ) -> Outcome:
         """Route the rows in this order; rewards and costs have shape (n, K)."""
         engine, rows = self._engine, list(order)
-        arms, earned, paid, lambdas = (np.zeros(len(rows), dtype=t) for t in (int, float, float, float))
+        arms, earned, paid, lambdas = (
+            np.zeros(len(rows), dtype=t) for t in (int, float, float, float)
+        )
         for at, i in enumerate(rows):
             self._made += 1
             request_id = str(self._made)

@@ -1,4 +1,6 @@
-"""Run experiments over seeds, two at a time; what is finished is kept on disk, so a run that was killed goes on."""
+"""Run experiments over seeds, two at a time; what is finished is kept on disk, so a run that was
+killed goes on.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,22 @@ def sources(module: ModuleType) -> set[Path]:
         if path in found:
             continue
         found.add(path)
-        names = {getattr(value, "__module__", None) or getattr(value, "__name__", "") for value in vars(one).values()}
-        waiting += [sys.modules[name] for name in names if isinstance(name, str) and name.startswith("benchmarks.paper.")]
+        names = {
+            getattr(value, "__module__", None) or getattr(value, "__name__", "")
+            for value in vars(one).values()
+        }
+        waiting += [
+            sys.modules[name]
+            for name in names
+            if isinstance(name, str) and name.startswith("benchmarks.paper.")
+        ]
     return found
 
 
 def code_digest(name: str, group: tuple[str, ...]) -> str:
-    """Return a digest of what decides an experiment's numbers: results of other code are not taken from the disk."""
+    """Return a digest of what decides an experiment's numbers: results of other code are not taken
+    from the disk.
+    """
     files = sources(sys.modules[EXPERIMENTS[name].run.__module__])
     if group == THEIRS:
         files.discard(Path(router.__file__))
@@ -65,7 +76,10 @@ def kept_at(task: Task) -> Path:
     """Return where a task's sheet is kept."""
     name, seed, group, encoder = task
     told = f"{encoder}-{'full' if has(name) else 'part'}"
-    return cache_folder("paper", name, code_digest(name, group), told) / f"{'-'.join(group)}-{seed}.json"
+    return (
+        cache_folder("paper", name, code_digest(name, group), told)
+        / f"{'-'.join(group)}-{seed}.json"
+    )
 
 
 def _one(task: Task) -> tuple[Task, Sheet]:
@@ -80,8 +94,11 @@ def _one(task: Task) -> tuple[Task, Sheet]:
     return task, sheet
 
 
-def run(names: list[str], seeds: int, encoder: Backend, *, kept_only: bool = False) -> dict[str, list[Sheet]]:
-    """Run experiments over seeds on two processes, then those that measure time; return a sheet per seed.
+def run(
+    names: list[str], seeds: int, encoder: Backend, *, kept_only: bool = False
+) -> dict[str, list[Sheet]]:
+    """Run experiments over seeds on two processes, then those that measure time; return a sheet per
+    seed.
 
     Args:
         kept_only: run nothing; return the seeds that earlier runs of the same code finished.
@@ -108,14 +125,20 @@ def _run(tasks: list[Task]) -> dict[Task, Sheet]:
     with get_context("spawn").Pool(PROCESSES) as pool:
         for task, sheet in pool.imap_unordered(_one, together):
             found[task] = sheet
-            click.echo(f"\r{len(found)}/{len(tasks)} {task[0]}   ", err=True, nl=len(found) == len(together))
+            click.echo(
+                f"\r{len(found)}/{len(tasks)} {task[0]}   ",
+                err=True,
+                nl=len(found) == len(together),
+            )
     with get_context("spawn").Pool(1) as pool:
         found |= dict(pool.imap(_one, [task for task in tasks if EXPERIMENTS[task[0]].alone]))
     return found
 
 
 def _by_seed(name: str, found: Mapping[Task, Sheet]) -> list[Sheet]:
-    """Return an experiment's sheets in the order of seeds, of seeds that every group has finished."""
+    """Return an experiment's sheets in the order of seeds, of seeds that every group has
+    finished.
+    """
     parts: dict[int, list[Sheet]] = {}
     for task, sheet in sorted(found.items(), key=lambda one: one[0][1]):
         if task[0] == name:

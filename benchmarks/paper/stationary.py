@@ -14,7 +14,9 @@ MODELS = ("Llama", "Mistral", "Gemini")
 
 
 def stationary(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """Learn online over the validation split, unmeasured, then measure on the test split, still learning."""
+    """Learn online over the validation split, unmeasured, then measure on the test split, still
+    learning.
+    """
     sheet, val, test = Sheet(), data.val, data.test
     means = val.costs.mean(axis=0)
     rng = np.random.default_rng(3000 + seed)

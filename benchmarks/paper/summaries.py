@@ -1,4 +1,6 @@
-"""What only all seeds together tell: spreads, differences by seed, and in how many seeds something happened."""
+"""What only all seeds together tell: spreads, differences by seed, and in how many seeds something
+happened.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,29 @@ RESAMPLES = 2000
 
 
 def adoption(sheets: Sequence[Sheet]) -> Found:
-    """Return per newcomer and budget in how many seeds it was adopted, per cent, and when in the mean of those."""
+    """Return per newcomer and budget in how many seeds it was adopted, per cent, and when in the
+    mean of those.
+    """
     found: Found = {}
     for row, policies in sheets[0].rows.items():
         if not row.endswith("adopted at"):
             continue
         for policy in policies:
             steps = _all(sheets, row, policy)
-            found.setdefault(row.replace("adopted at", "seeds adopted %"), {})[policy] = share(steps > 0)
+            found.setdefault(row.replace("adopted at", "seeds adopted %"), {})[policy] = share(
+                steps > 0
+            )
             if (steps > 0).any():
-                found.setdefault(row.replace("adopted at", "mean step"), {})[policy] = bootstrap(steps[steps > 0])
+                found.setdefault(row.replace("adopted at", "mean step"), {})[policy] = bootstrap(
+                    steps[steps > 0]
+                )
     return found
 
 
 def warm_up(sheets: Sequence[Sheet]) -> Found:
-    """Return spreads, what priors save (paired by seed), and how many cold runs lose more than twice the pooled median."""
+    """Return spreads, what priors save (paired by seed), and how many cold runs lose more than
+    twice the pooled median.
+    """
     found: Found = {}
     for name in BUDGETS:
         for policy in sheets[0].rows[f"{name} regret"]:
@@ -54,7 +64,9 @@ def mismatch(sheets: Sequence[Sheet]) -> Found:
             won = _all(sheets, row, policy) < _all(sheets, "cold regret", policy)
             found.setdefault(row.replace("regret", "seeds won %"), {})[policy] = share(won)
     for policy in sheets[0].rows["cold α .01 regret"]:
-        found.setdefault("cold α .01 mean regret", {})[policy] = bootstrap(_all(sheets, "cold α .01 regret", policy))
+        found.setdefault("cold α .01 mean regret", {})[policy] = bootstrap(
+            _all(sheets, "cold α .01 regret", policy)
+        )
     return found
 
 
@@ -63,13 +75,19 @@ def share(happened: np.ndarray, *, z: float = 1.96) -> Interval:
     n, rate = len(happened), float(happened.mean())
     centre, scale = rate + z**2 / (2 * n), 1.0 + z**2 / n
     half = z * float(np.sqrt(rate * (1.0 - rate) / n + z**2 / (4 * n**2)))
-    return Interval(100.0 * rate, 100.0 * max(0.0, (centre - half) / scale), 100.0 * min(1.0, (centre + half) / scale))
+    return Interval(
+        100.0 * rate,
+        100.0 * max(0.0, (centre - half) / scale),
+        100.0 * min(1.0, (centre + half) / scale),
+    )
 
 
 def resampled(values: np.ndarray, statistic: Callable[[np.ndarray], float]) -> Interval:
     """Return a statistic over seeds with its percentile bootstrap interval."""
     rng = np.random.default_rng(0)
-    drawn = [statistic(values[rng.integers(len(values), size=len(values))]) for _ in range(RESAMPLES)]
+    drawn = [
+        statistic(values[rng.integers(len(values), size=len(values))]) for _ in range(RESAMPLES)
+    ]
     low, high = np.quantile(drawn, [0.025, 0.975])
     return Interval(float(statistic(values)), float(low), float(high))
 

@@ -13,10 +13,19 @@ SAME = 1e-9
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row's cells: "same" where the library's number is the paper profile's, "worse" where live is behind it."""
+    """Return a row's cells: "same" where the library's number is the paper profile's, "worse" where
+    live is behind it.
+    """
     paper, live = row.ours, row.found.get("live")
     told = _found(live) + (" **worse**" if row.worse else "")
-    return row.name, _printed(row.printed), _reference(row, paper), _found(paper), _verdict(row), told
+    return (
+        row.name,
+        _printed(row.printed),
+        _reference(row, paper),
+        _found(paper),
+        _verdict(row),
+        told,
+    )
 
 
 def _reference(row: Row, paper: Interval | None) -> str:
@@ -34,7 +43,11 @@ def _verdict(row: Row) -> str:
 def _printed(printed: Published | None) -> str:
     if printed is None:
         return ""
-    return f"{printed.value:g}" if printed.low is None else f"{printed.value:g} [{printed.low:g}, {printed.high:g}]"
+    return (
+        f"{printed.value:g}"
+        if printed.low is None
+        else f"{printed.value:g} [{printed.low:g}, {printed.high:g}]"
+    )
 
 
 def _found(interval: Interval | None) -> str:
@@ -47,7 +60,11 @@ def _found(interval: Interval | None) -> str:
 
 def print_rows(experiment: str, rows: Sequence[Row], seeds: int) -> None:
     """Print an experiment."""
-    print_table(f"{experiment}, {seeds} seeds", COLUMNS, [[cell.replace("**", "") for cell in cells(row)] for row in rows])
+    print_table(
+        f"{experiment}, {seeds} seeds",
+        COLUMNS,
+        [[cell.replace("**", "") for cell in cells(row)] for row in rows],
+    )
 
 
 def markdown(rows: Sequence[Row]) -> list[str]:
@@ -57,7 +74,9 @@ def markdown(rows: Sequence[Row]) -> list[str]:
 
 
 def tally(rows: Sequence[Row]) -> dict[str, int]:
-    """Return how many printed numbers were compared, how many the library and the paper profile reach, and where live is worse."""
+    """Return how many printed numbers were compared, how many the library and the paper profile
+    reach, and where live is worse.
+    """
     judged = [row for row in rows if row.agrees() is not None]
     theirs = [row for row in judged if row.agrees("reference") is not None]
     return {
@@ -72,7 +91,10 @@ def tally(rows: Sequence[Row]) -> dict[str, int]:
 def tallies(results: Mapping[str, Sequence[Row]], seeds: Mapping[str, int]) -> list[str]:
     """Return a table's lines: per experiment how many seeds ran and what was compared."""
     lines = [
-        "| | seeds | numbers compared | paper profile agrees | library, run here, agrees | live worse than paper, rows |",
+        (
+            "| | seeds | numbers compared | paper profile agrees | library, run here, agrees | "
+            "live worse than paper, rows |"
+        ),
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, rows in results.items():
@@ -80,6 +102,13 @@ def tallies(results: Mapping[str, Sequence[Row]], seeds: Mapping[str, int]) -> l
         if name in MACHINE:
             lines.append(f"| {name} | | times of another machine: not judged | | | |")
             continue
-        library = f"{told['library_agree']} of {told['library_compared']}" if told["library_compared"] else ""
-        lines.append(f"| {name} | {seeds[name]} | {told['compared']} | {told['agree']} | {library} | {told['live_worse'] or ''} |")
+        library = (
+            f"{told['library_agree']} of {told['library_compared']}"
+            if told["library_compared"]
+            else ""
+        )
+        lines.append(
+            f"| {name} | {seeds[name]} | {told['compared']} | {told['agree']} | {library} | "
+            f"{told['live_worse'] or ''} |"
+        )
     return lines

@@ -1,7 +1,8 @@
 """A: the search over α and γ, its knee, and what the chosen setting brings.
 
-The validation split in file order: 595 prompts to learn from, 1,190 to measure on. Two goods: the area under reward over cost of
-seven budgets; the reward of the second half while Mistral earns 0.50, mean of the budgets T, M and L.
+The validation split in file order: 595 prompts to learn from, 1,190 to measure on. Two goods: the
+area under reward over cost of seven budgets; the reward of the second half while Mistral earns
+0.50, mean of the budgets T, M and L.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from router_state.config import n_eff_of
 ALPHAS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 GAMMAS = (0.994, 0.995, 0.996, 0.997, 0.998, 0.999, 1.0)
 HORIZONS = (250, 500, 1000)
-# Geometric between the mean costs of the cheapest and the dearest model over the training prompts, which are not in the wheel.
+# Geometric between the mean costs of the cheapest and the dearest model over the training prompts,
+# which are not in the wheel.
 BUDGETS = (2.889e-5, 8.184e-5, 2.3185e-4, 6.568e-4, 1.8607e-3, 5.271e-3, 1.4932e-2)
 FAILING, LIGHTER = 0.50, 0.75
 VAL, TEST, FAILURE = 0, 1000, 2000
@@ -40,7 +42,13 @@ def halves(val: Benchmark) -> tuple[Benchmark, Benchmark]:
 
 def _rows(data: Benchmark, rows: slice) -> Benchmark:
     return Benchmark(
-        data.models, data.prices, data.prompts[rows], data.contexts[rows], data.rewards[rows], data.costs[rows], data.sources[rows]
+        data.models,
+        data.prices,
+        data.prompts[rows],
+        data.contexts[rows],
+        data.rewards[rows],
+        data.costs[rows],
+        data.sources[rows],
     )
 
 
@@ -50,37 +58,61 @@ def _range(data: Benchmark) -> tuple[float, float]:
 
 
 def tuning(data: Data, seed: int, policies: Sequence[str]) -> Sheet:
-    """Both goods for every α, γ and T_adapt, warm and cold; the chosen setting again with each policy's own engine."""
+    """Both goods for every α, γ and T_adapt, warm and cold; the chosen setting again with each
+    policy's own engine.
+    """
     sheet = Sheet()
     burn, rest = halves(data.val)
     if "paper" in policies:
         for horizon in (*HORIZONS, None):
             _search(sheet, data, burn, rest, horizon, seed)
         means = data.test.rewards.mean(axis=0)
-        sheet.put("fixed models, test area", "here", area(data.test.costs.mean(axis=0), means, *_range(data.test)))
+        sheet.put(
+            "fixed models, test area",
+            "here",
+            area(data.test.costs.mean(axis=0), means, *_range(data.test)),
+        )
     for policy in policies:
         for kind, cold in (("warm", False), ("cold", True)):
             _chosen(sheet, data, burn, rest, kind, cold, policy, seed)
     return sheet
 
 
-def _search(sheet: Sheet, data: Data, burn: Benchmark, rest: Benchmark, horizon: int | None, seed: int) -> None:
+def _search(
+    sheet: Sheet, data: Data, burn: Benchmark, rest: Benchmark, horizon: int | None, seed: int
+) -> None:
     """Add the goods of the whole grid as curves; `horizon` None: cold."""
     settings = [
-        Setting(alpha, gamma, None if horizon is None else round(n_eff_of(horizon, gamma=gamma), 1), None) for alpha, gamma in GRID
+        Setting(
+            alpha,
+            gamma,
+            None if horizon is None else round(n_eff_of(horizon, gamma=gamma), 1),
+            None,
+        )
+        for alpha, gamma in GRID
     ]
     name = "cold" if horizon is None else str(horizon)
     paced = [replace(one, budget=budget, seed=VAL + seed) for one in settings for budget in BUDGETS]
     rewards, costs = _play(data, burn, rest, paced, VAL + seed)
     shape = (len(settings), len(BUDGETS))
-    points = zip(costs.mean(axis=1).reshape(shape), rewards.mean(axis=1).reshape(shape), strict=True)
+    points = zip(
+        costs.mean(axis=1).reshape(shape), rewards.mean(axis=1).reshape(shape), strict=True
+    )
     sheet.draw("area", name, [area(c, r, *_range(rest)) for c, r in points])
-    paced = [replace(one, budget=budget, seed=FAILURE + seed) for one in settings for budget in FINITE.values()]
+    paced = [
+        replace(one, budget=budget, seed=FAILURE + seed)
+        for one in settings
+        for budget in FINITE.values()
+    ]
     for level in (FAILING, LIGHTER) if horizon is not None else (FAILING,):
         if horizon in (250, 1000) and level == FAILING:
             continue
         second = _play(data, burn, rest, paced, FAILURE + seed, failing=MISTRAL, level=level)[0]
-        sheet.draw(f"failing {level:.2f}", name, list(second.mean(axis=1).reshape(len(settings), -1).mean(axis=1)))
+        sheet.draw(
+            f"failing {level:.2f}",
+            name,
+            list(second.mean(axis=1).reshape(len(settings), -1).mean(axis=1)),
+        )
 
 
 def _play(
@@ -111,16 +143,32 @@ def _failed(rest: Benchmark, failing: int, level: float) -> np.ndarray:
     return rewards
 
 
-def _chosen(sheet: Sheet, data: Data, burn: Benchmark, rest: Benchmark, kind: str, cold: bool, policy: str, seed: int) -> None:
-    """Add the goods of the paper's choice, measured with the policy's own engine; areas on the test split too."""
+def _chosen(
+    sheet: Sheet,
+    data: Data,
+    burn: Benchmark,
+    rest: Benchmark,
+    kind: str,
+    cold: bool,
+    policy: str,
+    seed: int,
+) -> None:
+    """Add the goods of the paper's choice, measured with the policy's own engine; areas on the test
+    split too.
+    """
     priors = None if cold else data.priors
-    for split, first, then, offset in (("val", burn, rest, VAL), ("test", data.val, data.test, TEST)):
+    for split, first, then, offset in (
+        ("val", burn, rest, VAL),
+        ("test", data.val, data.test, TEST),
+    ):
         costs, rewards = np.empty(len(BUDGETS)), np.empty(len(BUDGETS))
         for at, budget in enumerate(BUDGETS):
             rng = np.random.default_rng(offset + seed)
             router = contender(policy, data.val, budget=budget, priors=priors, seed=offset + seed)
             router.run(first.contexts, first.rewards, first.costs, rng.permutation(len(first)))
-            outcome = router.run(then.contexts, then.rewards, then.costs, rng.permutation(len(then)))
+            outcome = router.run(
+                then.contexts, then.rewards, then.costs, rng.permutation(len(then))
+            )
             costs[at], rewards[at] = outcome.costs.mean(), outcome.reward
         sheet.put(f"{kind} {split} area", policy, area(costs, rewards, *_range(then)))
     for failing, model in enumerate(MODELS):
@@ -133,7 +181,11 @@ def _chosen(sheet: Sheet, data: Data, burn: Benchmark, rest: Benchmark, kind: st
             router.run(burn.contexts, burn.rewards, burn.costs, rng.permutation(len(burn)))
             order, middle = rng.permutation(len(rest)), len(rest) // 2
             router.run(rest.contexts, rest.rewards, rest.costs, order[:middle])
-            left.append(router.run(rest.contexts, _failed(rest, failing, FAILING), rest.costs, order[middle:]).reward)
+            left.append(
+                router.run(
+                    rest.contexts, _failed(rest, failing, FAILING), rest.costs, order[middle:]
+                ).reward
+            )
         sheet.put(f"{kind} reward, {model} at .50", policy, float(np.mean(left)))
 
 
@@ -142,12 +194,22 @@ def chosen_settings(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
     found: dict[str, dict[str, Interval]] = {}
 
     def tell(row: str, value: float | Interval) -> None:
-        found[row] = {"here": value if isinstance(value, Interval) else Interval(value, value, value)}
+        found[row] = {
+            "here": value if isinstance(value, Interval) else Interval(value, value, value)
+        }
 
-    for name, level in (("500", FAILING), ("cold", FAILING), *((str(horizon), LIGHTER) for horizon in HORIZONS)):
+    for name, level in (
+        ("500", FAILING),
+        ("cold", FAILING),
+        *((str(horizon), LIGHTER) for horizon in HORIZONS),
+    ):
         one, other = goods(sheets, name, level)
         at = knee(one.mean(axis=1), other.mean(axis=1))
-        row = {"500": "warm knee", "cold": "cold knee"}[name] if level == FAILING else f"T_adapt {name}, Mistral at .75"
+        row = (
+            {"500": "warm knee", "cold": "cold knee"}[name]
+            if level == FAILING
+            else f"T_adapt {name}, Mistral at .75"
+        )
         tell(f"{row} α", GRID[at][0])
         tell(f"{row} γ", GRID[at][1])
         if name != "cold":
@@ -161,11 +223,18 @@ def chosen_settings(sheets: Sequence[Sheet]) -> dict[str, dict[str, Interval]]:
             tell(f"{name.replace('500', 'warm')} best area", bootstrap(one[best]))
         if row == "warm knee":
             often = knees(one, other)
-            beside = [i for i, (alpha, gamma) in enumerate(GRID) if alpha == GRID[at][0] and abs(gamma - GRID[at][1]) < 0.0011]
+            beside = [
+                i
+                for i, (alpha, gamma) in enumerate(GRID)
+                if alpha == GRID[at][0] and abs(gamma - GRID[at][1]) < 0.0011
+            ]
             tell("warm knee chosen %", 100.0 * float(often[at]))
             tell("warm knee chosen % within one step of γ", 100.0 * float(often[beside].sum()))
             tell("warm knee settings ever chosen", float((often > 0).sum()))
-            tell("warm points on the frontier", float(len(frontier(one.mean(axis=1), other.mean(axis=1)))))
+            tell(
+                "warm points on the frontier",
+                float(len(frontier(one.mean(axis=1), other.mean(axis=1)))),
+            )
     return found
 
 

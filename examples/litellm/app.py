@@ -5,10 +5,12 @@ It needs a worker, and the five models in the portfolio:
     sh examples/litellm/declare.sh
     LITELLM_LOCAL_MODEL_COST_MAP=True python examples/litellm/app.py --calls 240
 
-A call's context is made here, of the kind of question: no prompt leaves the process, and the worker needs no encoder. Leave
-`context_of` out, and the prompt decides (of a router that was made without `--dimensions`).
+A call's context is made here, of the kind of question: no prompt leaves the process, and the worker
+needs no encoder. Leave `context_of` out, and the prompt decides (of a router that was made without
+`--dimensions`).
 
-The models are LiteLLM's mocks, so that it costs nothing: each answers with its own usage, and a judge knows how good it is.
+The models are LiteLLM's mocks, so that it costs nothing: each answers with its own usage, and a
+judge knows how good it is.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from paretobandit_client.litellm import Message, ParetoBandit, last_user_message
 
 @dataclass(frozen=True)
 class Model:
-    """A mocked model: dollars per million tokens, tokens of an answer, and how good it is on average."""
+    """A mocked model: dollars per million tokens, tokens of an answer, and how good it is on
+    average.
+    """
 
     input_price: float
     output_price: float
@@ -48,18 +52,42 @@ MODELS = {
     "openai/verbose": Model(0.4, 1.6, 900, 0.6),
     "openai/large": Model(2.5, 10.0, 400, 0.92),
 }
-SUBJECTS = ("the sky", "a lemon", "an integral", "Saturn", "a sonnet", "a mortgage", "regular expressions", "yeast")
-QUESTIONS = ("Why is {} the way it is?", "Explain {} to a child.", "Write three lines about {}.", "What is the history of {}?")
+SUBJECTS = (
+    "the sky",
+    "a lemon",
+    "an integral",
+    "Saturn",
+    "a sonnet",
+    "a mortgage",
+    "regular expressions",
+    "yeast",
+)
+QUESTIONS = (
+    "Why is {} the way it is?",
+    "Explain {} to a child.",
+    "Write three lines about {}.",
+    "What is the history of {}?",
+)
 
 
 def deployment(name: str, model: Model) -> dict[str, Any]:
     """Return LiteLLM's entry of a model: all of them answer to the name `smart`."""
     answer = litellm.ModelResponse(
         choices=[{"message": {"role": "assistant", "content": f"an answer of {name}"}}],
-        usage=litellm.Usage(prompt_tokens=40, completion_tokens=model.output_tokens, total_tokens=40 + model.output_tokens),
+        usage=litellm.Usage(
+            prompt_tokens=40,
+            completion_tokens=model.output_tokens,
+            total_tokens=40 + model.output_tokens,
+        ),
     )
-    prices = {"input_cost_per_token": model.input_price / 1e6, "output_cost_per_token": model.output_price / 1e6}
-    return {"model_name": "smart", "litellm_params": {"model": name, "api_key": "none", "mock_response": answer, **prices}}
+    prices = {
+        "input_cost_per_token": model.input_price / 1e6,
+        "output_cost_per_token": model.output_price / 1e6,
+    }
+    return {
+        "model_name": "smart",
+        "litellm_params": {"model": name, "api_key": "none", "mock_response": answer, **prices},
+    }
 
 
 def features(messages: Sequence[Message]) -> list[float]:
@@ -71,9 +99,17 @@ def features(messages: Sequence[Message]) -> list[float]:
 async def main(calls: int, at_once: int) -> None:
     """Make calls, judge the answers, and print what came of it."""
     timeout = float(os.environ.get("PB_TIMEOUT", "0.25"))
-    bandit = ParetoBandit(os.environ.get("PB_ROUTER", "default"), fallback="openai/small", timeout=timeout, context_of=features)
+    bandit = ParetoBandit(
+        os.environ.get("PB_ROUTER", "default"),
+        fallback="openai/small",
+        timeout=timeout,
+        context_of=features,
+    )
     deployments = [deployment(name, model) for name, model in MODELS.items()]
-    router, litellm.callbacks = litellm.Router(model_list=deployments, plugins=[bandit], num_retries=1), [bandit]
+    router, litellm.callbacks = (
+        litellm.Router(model_list=deployments, plugins=[bandit], num_retries=1),
+        [bandit],
+    )
     places, chosen, dice = asyncio.Semaphore(at_once), [], random.Random(7)
 
     async def call(number: int) -> None:
@@ -81,7 +117,9 @@ async def main(calls: int, at_once: int) -> None:
             prompt = dice.choice(QUESTIONS).format(dice.choice(SUBJECTS)) + f" ({number})"
             request_id = uuid.uuid4().hex
             said = await router.acompletion(
-                "smart", [{"role": "user", "content": prompt}], metadata={"pb_request_id": request_id, "session_id": "example"}
+                "smart",
+                [{"role": "user", "content": prompt}],
+                metadata={"pb_request_id": request_id, "session_id": "example"},
             )
             name = "openai/" + said.choices[0].message.content.rpartition("/")[2]
             chosen.append(name)
@@ -94,12 +132,17 @@ async def main(calls: int, at_once: int) -> None:
     await asyncio.gather(*(call(number) for number in range(calls)))
     await asyncio.sleep(1.0)  # LiteLLM calls back a moment after it has answered
     await bandit.close()
-    halves = {"first half": Counter(chosen[: calls // 2]), "second half": Counter(chosen[calls // 2 :])}
+    halves = {
+        "first half": Counter(chosen[: calls // 2]),
+        "second half": Counter(chosen[calls // 2 :]),
+    }
     print(json.dumps({"calls": len(chosen), **halves}))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=240)
     parser.add_argument("--at-once", type=int, default=8)
     options = parser.parse_args()

@@ -1,4 +1,6 @@
-"""One decision or one dead letter for each request; seq without gaps; every decision explained by its own record."""
+"""One decision or one dead letter for each request; seq without gaps; every decision explained by
+its own record.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from streams.history.records import Record
 
 TOLERANCE = 1e-9
 Ref = tuple[str, str]
-"""router_id and request_id."""
+"""router_id and request_id.
+"""
 
 
 @dataclass(slots=True)
@@ -60,7 +63,12 @@ class AnswerCheck:
     """Check the answers of one partition."""
 
     def __init__(
-        self, evidence: Evidence, findings: Findings, *, gone: dict[str, list[int]], partition_of: Callable[[str], int]
+        self,
+        evidence: Evidence,
+        findings: Findings,
+        *,
+        gone: dict[str, list[int]],
+        partition_of: Callable[[str], int],
     ) -> None:
         self._evidence = evidence
         self._findings = findings
@@ -95,7 +103,11 @@ class AnswerCheck:
             event = decode_keyed(RequestSubmitted, key=record.key, value=record.value)
         except MalformedEvent as error:
             if not refused:
-                self._findings.violation(Kind.LETTER_MISSING, where, f"a malformed request ({error.reason.value}) without one")
+                self._findings.violation(
+                    Kind.LETTER_MISSING,
+                    where,
+                    f"a malformed request ({error.reason.value}) without one",
+                )
             return
         place = ("requests", event.router_id, event.request_id)
         if self._partition_of(event.router_id) != evidence.number:
@@ -131,7 +143,12 @@ class AnswerCheck:
         lives = self.answers.lives.setdefault(route.router_id, [Life()])
         life = lives[-1]
         known = life.decisions.get(route.seq)
-        if known is not None and not route.repeat and known[0] != route.request_id and self._starts_anew(route, life):
+        if (
+            known is not None
+            and not route.repeat
+            and known[0] != route.request_id
+            and self._starts_anew(route, life)
+        ):
             life = Life()
             lives.append(life)
             known = None
@@ -139,7 +156,8 @@ class AnswerCheck:
                 del self.answers.decided[ref]
         if engine is not None and self._is_beyond(route, engine):
             self._later[route.router_id, route.request_id] = where
-            return  # decided after the state was read, unless its request was decided before, or never sent
+            # decided after the state was read, unless its request was decided before, or never sent
+            return
         ref = (route.router_id, route.request_id)
         print_ = answer_checksum(route)
         if known is None and not route.repeat:
@@ -148,43 +166,66 @@ class AnswerCheck:
             life.config_offset = max(life.config_offset, route.config_offset)
             if ref in self.answers.decided:
                 self._findings.violation(
-                    Kind.ANSWERED_TWICE, where, f"{route.request_id}: seq {self.answers.decided[ref]} and seq {route.seq}"
+                    Kind.ANSWERED_TWICE,
+                    where,
+                    f"{route.request_id}: seq {self.answers.decided[ref]} and seq {route.seq}",
                 )
             self.answers.decided[ref] = route.seq
             self._answered[ref] += 1
             explain(route, where, self._findings)
         elif known is not None and known != (route.request_id, print_):
-            self._findings.violation(Kind.CONTRADICTION, where, f"seq {route.seq} was answered otherwise before")
+            self._findings.violation(
+                Kind.CONTRADICTION, where, f"seq {route.seq} was answered otherwise before"
+            )
         elif known is None:
-            self._findings.unprovable("repeat", where, "the answer that it repeats is no longer on the log")
+            self._findings.unprovable(
+                "repeat", where, "the answer that it repeats is no longer on the log"
+            )
         if route.repeat:
             self._answered[ref] += 1
 
     def _is_beyond(self, route: RouteDecided, engine: Engine) -> bool:
-        """Tell whether a decision comes after those that the router's state contains, in the same life."""
+        """Tell whether a decision comes after those that the router's state contains, in the same
+        life.
+        """
         here = engine.state.config.offset
-        gone = any(route.config_offset < offset < here for offset in self._gone.get(route.router_id, ()))
+        gone = any(
+            route.config_offset < offset < here for offset in self._gone.get(route.router_id, ())
+        )
         return route.seq > engine.state.seq and not gone
 
     def _starts_anew(self, route: RouteDecided, life: Life) -> bool:
         """Tell whether the router was gone between the life so far and a decision."""
-        return any(life.config_offset < offset < route.config_offset for offset in self._gone.get(route.router_id, ()))
+        return any(
+            life.config_offset < offset < route.config_offset
+            for offset in self._gone.get(route.router_id, ())
+        )
 
     def _compare(self, *, complete: bool) -> None:
         for ref, asked in self._asked.items():
             answered = self._answered.get(ref, 0)
             if not answered:
-                self._findings.violation(Kind.UNANSWERED, _name(ref), "neither a decision nor a dead letter")
+                self._findings.violation(
+                    Kind.UNANSWERED, _name(ref), "neither a decision nor a dead letter"
+                )
             elif answered < asked:
-                self._findings.violation(Kind.UNANSWERED, _name(ref), f"asked {asked} times, answered {answered} times")
+                self._findings.violation(
+                    Kind.UNANSWERED, _name(ref), f"asked {asked} times, answered {answered} times"
+                )
         for ref in self._later & self.answers.decided.keys():
-            self._findings.violation(Kind.ANSWERED_TWICE, _name(ref), "one more decision, which the state does not know")
+            self._findings.violation(
+                Kind.ANSWERED_TWICE, _name(ref), "one more decision, which the state does not know"
+            )
         for ref, where in self._later.items():
             if ref not in self._asked_later and ref not in self.answers.decided:
                 self._judge_unasked(ref, where, complete=complete)
-        for ref in self._answered.keys() - self._asked.keys() - self._asked_later if complete else ():
+        for ref in (
+            self._answered.keys() - self._asked.keys() - self._asked_later if complete else ()
+        ):
             self._findings.violation(
-                Kind.UNASKED, _name(ref), "a decision, and every request of this id was refused, or there is none"
+                Kind.UNASKED,
+                _name(ref),
+                "a decision, and every request of this id was refused, or there is none",
             )
         for router_id, engine in self._evidence.engines.items():
             lives = self.answers.lives.get(router_id, [Life()])
@@ -192,9 +233,15 @@ class AnswerCheck:
                 self._check_record((router_id, request_id), record, lives[-1])
 
     def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
-        """Say of a decision beyond the state that nobody asked for it: every request stands on its topic before its answer."""
+        """Say of a decision beyond the state that nobody asked for it: every request stands on its
+        topic before its answer.
+        """
         if complete:
-            self._findings.violation(Kind.UNASKED, where, f"{_name(ref)}: a decision beyond the state, and no request of this id")
+            self._findings.violation(
+                Kind.UNASKED,
+                where,
+                f"{_name(ref)}: a decision beyond the state, and no request of this id",
+            )
         else:
             self._findings.unprovable("later", where, f"{_name(ref)}: its request may be deleted")
 
@@ -202,9 +249,15 @@ class AnswerCheck:
         """Compare the state's record of a request with its decision."""
         found = life.decisions.get(record.seq)
         if found is None:
-            self._findings.violation(Kind.NOT_PUBLISHED, _name(ref), f"seq {record.seq} is in the state and not in routes")
+            self._findings.violation(
+                Kind.NOT_PUBLISHED,
+                _name(ref),
+                f"seq {record.seq} is in the state and not in routes",
+            )
         elif found != (ref[1], record_checksum(ref, record)):
-            self._findings.violation(Kind.NOT_IN_STATE, _name(ref), f"the state says otherwise about seq {record.seq}")
+            self._findings.violation(
+                Kind.NOT_IN_STATE, _name(ref), f"the state says otherwise about seq {record.seq}"
+            )
 
     def _check_seq(self, router_id: str, lives: list[Life], *, complete: bool) -> None:
         for life in lives:
@@ -213,26 +266,49 @@ class AnswerCheck:
             first, last = min(life.decisions), max(life.decisions)
             missing = last - first + 1 - len(life.decisions)
             if missing or (first > 1 and complete):
-                self._findings.violation(Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}")
+                self._findings.violation(
+                    Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}"
+                )
         engine, last = self._evidence.engines.get(router_id), max(lives[-1].decisions, default=0)
         if engine is not None and engine.state.seq != last:
-            self._findings.violation(Kind.SEQ_GAP, f"router {router_id}", f"the state is at {engine.state.seq}, routes at {last}")
+            self._findings.violation(
+                Kind.SEQ_GAP,
+                f"router {router_id}",
+                f"the state is at {engine.state.seq}, routes at {last}",
+            )
 
 
 def answer_checksum(route: RouteDecided) -> int:
     """Return a number that tells answers apart, whatever a repeat leaves out."""
     return _checksum(
-        route.router_id, route.request_id, route.seq, route.model, route.reason.value, route.propensity, route.expected_reward,
-        route.expected_cost_usd, route.lambda_t, route.config_offset, route.decided_at.isoformat(),
-    )  # fmt: skip
+        route.router_id,
+        route.request_id,
+        route.seq,
+        route.model,
+        route.reason.value,
+        route.propensity,
+        route.expected_reward,
+        route.expected_cost_usd,
+        route.lambda_t,
+        route.config_offset,
+        route.decided_at.isoformat(),
+    )
 
 
 def record_checksum(ref: Ref, record: RequestRecord) -> int:
     """Return the checksum that the answer to a request must have."""
     return _checksum(
-        *ref, record.seq, record.model, record.reason, record.propensity, record.expected_reward,
-        record.expected_cost_usd, record.lambda_t, record.config_offset, utc(record.decided_at).isoformat(),
-    )  # fmt: skip
+        *ref,
+        record.seq,
+        record.model,
+        record.reason,
+        record.propensity,
+        record.expected_reward,
+        record.expected_cost_usd,
+        record.lambda_t,
+        record.config_offset,
+        utc(record.decided_at).isoformat(),
+    )
 
 
 def _checksum(*parts: object) -> int:
@@ -254,17 +330,26 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         return
     for candidate in candidates:
         if not math.isclose(
-            candidate.score, candidate.mean + candidate.bonus - candidate.penalty, rel_tol=TOLERANCE, abs_tol=TOLERANCE
+            candidate.score,
+            candidate.mean + candidate.bonus - candidate.penalty,
+            rel_tol=TOLERANCE,
+            abs_tol=TOLERANCE,
         ):
             unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
     forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
     if chosen.excluded is not None and not forced:
         unexplained(f"the model is excluded ({chosen.excluded})")
-    best = max((candidate.score for candidate in candidates if candidate.excluded is None), default=math.inf)
+    best = max(
+        (candidate.score for candidate in candidates if candidate.excluded is None),
+        default=math.inf,
+    )
     drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     if not drawn and chosen.score < best - TOLERANCE:
         unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
-    same = (chosen.mean == route.expected_reward, chosen.expected_cost_usd == route.expected_cost_usd)
+    same = (
+        chosen.mean == route.expected_reward,
+        chosen.expected_cost_usd == route.expected_cost_usd,
+    )
     if not all(same):
         unexplained("expected reward or cost are not the chosen candidate's")
 

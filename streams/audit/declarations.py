@@ -1,4 +1,6 @@
-"""The declaration in force is the last one that was not refused; what is published is what the state holds."""
+"""The declaration in force is the last one that was not refused; what is published is what the
+state holds.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,27 @@ TOLERANCE = 1e-9
 def check_declarations(
     evidence: Evidence, read: Progress, findings: Findings, *, partition_of: Callable[[str], int]
 ) -> dict[str, list[int]]:
-    """Compare declarations with what is in force; return at which offsets routers were declared gone."""
+    """Compare declarations with what is in force; return at which offsets routers were declared
+    gone.
+    """
     gone: dict[str, list[int]] = {}
     in_force: dict[str, int] = {}
     for record in evidence.contained("routers", read):
         findings.checked["routers_declared"] += 1
         where = f"routers-{evidence.number} offset {record.offset}"
-        refused = evidence.check_letter("routers", record, findings) or record.offset in evidence.waiting["routers"]
+        refused = (
+            evidence.check_letter("routers", record, findings)
+            or record.offset in evidence.waiting["routers"]
+        )
         try:
             router_id, declared = decode_router(key=record.key, value=record.value)
         except MalformedEvent as error:
             if not refused:
-                findings.violation(Kind.LETTER_MISSING, where, f"a malformed declaration ({error.reason.value}) without one")
+                findings.violation(
+                    Kind.LETTER_MISSING,
+                    where,
+                    f"a malformed declaration ({error.reason.value}) without one",
+                )
             continue
         if refused or partition_of(router_id) != evidence.number:
             continue
@@ -40,16 +51,22 @@ def check_declarations(
             in_force.pop(router_id, None)
         else:
             in_force[router_id] = record.offset
-    found = {router_id: engine.state.config.offset for router_id, engine in evidence.engines.items()}
+    found = {
+        router_id: engine.state.config.offset for router_id, engine in evidence.engines.items()
+    }
     for router_id in in_force.keys() | found.keys():
         if in_force.get(router_id) != found.get(router_id):
-            what = f"offset {found.get(router_id)} is in force, {in_force.get(router_id)} was declared"
+            what = (
+                f"offset {found.get(router_id)} is in force, {in_force.get(router_id)} was declared"
+            )
             findings.violation(Kind.DECLARATION, f"router {router_id}", what)
     return gone
 
 
 def check_published(evidence: Evidence, read: Progress, findings: Findings) -> None:
-    """Compare the last `pb.lambda` of each router with its state, wherever both speak of the same moment."""
+    """Compare the last `pb.lambda` of each router with its state, wherever both speak of the same
+    moment.
+    """
     last: dict[str, LambdaUpdated] = {}
     for record in read("lambda", evidence.number):
         findings.checked["lambda"] += 1
@@ -59,11 +76,17 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
         try:
             shown = decode(LambdaUpdated, record.value)
         except MalformedEvent as error:
-            findings.violation(Kind.MALFORMED, f"lambda-{evidence.number} offset {record.offset}", str(error))
+            findings.violation(
+                Kind.MALFORMED, f"lambda-{evidence.number} offset {record.offset}", str(error)
+            )
             continue
         last[shown.router_id] = shown
     for router_id in last.keys() - set(evidence.shard):
-        findings.unprovable("published", f"router {router_id}", "pb.lambda has no tombstone of it yet, and it is gone")
+        findings.unprovable(
+            "published",
+            f"router {router_id}",
+            "pb.lambda has no tombstone of it yet, and it is gone",
+        )
     for router_id, engine in evidence.engines.items():
         state, where = engine.state, f"router {router_id}"
         shown_last = last.get(router_id)
@@ -74,9 +97,19 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
         truth |= {name: getattr(state, name) for name in COUNTERS if name not in truth}
         behind = [name for name, value in truth.items() if getattr(shown_last, name) != value]
         if behind:
-            findings.unprovable("published", where, f"pb.lambda shows another moment ({', '.join(behind)})")
+            findings.unprovable(
+                "published", where, f"pb.lambda shows another moment ({', '.join(behind)})"
+            )
             continue
         for name in AMOUNTS:
-            if not math.isclose(getattr(shown_last, name), getattr(state, name), rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-                what = f"{name}: {getattr(shown_last, name)!r} was published, {getattr(state, name)!r} is in the state"
+            if not math.isclose(
+                getattr(shown_last, name),
+                getattr(state, name),
+                rel_tol=TOLERANCE,
+                abs_tol=TOLERANCE,
+            ):
+                what = (
+                    f"{name}: {getattr(shown_last, name)!r} was published, "
+                    f"{getattr(state, name)!r} is in the state"
+                )
                 findings.violation(Kind.PUBLISHED, where, what)

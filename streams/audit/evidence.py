@@ -24,9 +24,11 @@ OMITTED = "pb.value_omitted"
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too large to be kept.
+    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too
+    large to be kept.
 
-    `named`: its router can be read, so that its clients are told. `at`: when it was written, which copies may differ in.
+    `named`: its router can be read, so that its clients are told. `at`: when it was written, which
+    copies may differ in.
     """
 
     reason: str
@@ -53,7 +55,9 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
             findings.checked["dlq"] += 1
             where = f"dlq-{partition} offset {record.offset}"
             try:
-                letter = DeadLetter.from_headers((name, value.encode()) for name, value in record.headers.items())
+                letter = DeadLetter.from_headers(
+                    (name, value.encode()) for name, value in record.headers.items()
+                )
             except MalformedEvent as error:
                 findings.violation(Kind.MALFORMED, where, str(error))
                 continue
@@ -62,9 +66,19 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
             place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
             omitted = OMITTED in record.headers
             named = not omitted and refusal_of(record, letter, topic=letter.topic) is not None
-            found = Letter(letter.reason, record.key, None if omitted else checksum(record.value), named, record.timestamp)
+            found = Letter(
+                letter.reason,
+                record.key,
+                None if omitted else checksum(record.value),
+                named,
+                record.timestamp,
+            )
             if place.setdefault(letter.offset, found) != found:
-                findings.violation(Kind.LETTER_ALTERED, where, "another dead letter of the same event says otherwise")
+                findings.violation(
+                    Kind.LETTER_ALTERED,
+                    where,
+                    "another dead letter of the same event says otherwise",
+                )
     return letters
 
 
@@ -76,8 +90,8 @@ class Evidence:
         number: the partition.
         shard: its state, as the next owner would recover it.
         letters: dead letters of its source events, by short topic and offset.
-        waiting: source events that wait, or whose refusal is still to be delivered, by short topic: offsets.
-        reached: last offset of each source topic that the state contains.
+        waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
+        offsets. reached: last offset of each source topic that the state contains.
     """
 
     number: int
@@ -99,11 +113,17 @@ class Evidence:
             return False
         if letter.key != record.key or letter.checksum not in (None, checksum(record.value)):
             where = f"{topic}-{self.number} offset {record.offset}"
-            findings.violation(Kind.LETTER_ALTERED, where, "the dead letter does not hold the source's key and bytes")
+            findings.violation(
+                Kind.LETTER_ALTERED,
+                where,
+                "the dead letter does not hold the source's key and bytes",
+            )
         return True
 
 
-def gather(number: int, read: Progress, letters: Letters, findings: Findings, *, names: Mapping[str, str]) -> Evidence | None:
+def gather(
+    number: int, read: Progress, letters: Letters, findings: Findings, *, names: Mapping[str, str]
+) -> Evidence | None:
     """Recover a partition's state; None where it can't be read at all.
 
     Args:
@@ -116,13 +136,22 @@ def gather(number: int, read: Progress, letters: Letters, findings: Findings, *,
     for record in read("changelog", number):
         findings.checked["changelog"] += 1
         if record.key is None:
-            findings.violation(Kind.CORRUPT, f"changelog-{number} offset {record.offset}", "a record without a key")
+            findings.violation(
+                Kind.CORRUPT, f"changelog-{number} offset {record.offset}", "a record without a key"
+            )
             continue
-        partition.recover(record.key, record.value, offset=record.offset, epoch=int(record.headers.get(EPOCH, "0")))
+        partition.recover(
+            record.key,
+            record.value,
+            offset=record.offset,
+            epoch=int(record.headers.get(EPOCH, "0")),
+        )
     try:
         shard = Shard(partition)
     except DAMAGE as error:
-        findings.violation(Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}")
+        findings.violation(
+            Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}"
+        )
         return None
     shard.require_topics(names)
     waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
@@ -144,9 +173,13 @@ def _unpack(evidence: Evidence, findings: Findings) -> None:
         findings.checked["routers"] += 1
         engine = evidence.shard.engine(router_id)
         if engine is None:
-            findings.violation(Kind.CORRUPT, f"router {router_id}", evidence.shard.unreadable[router_id])
+            findings.violation(
+                Kind.CORRUPT, f"router {router_id}", evidence.shard.unreadable[router_id]
+            )
             continue
         if not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
-            findings.violation(Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not")
+            findings.violation(
+                Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not"
+            )
             continue
         evidence.engines[router_id] = engine

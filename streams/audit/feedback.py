@@ -33,7 +33,9 @@ class BillInForce(NamedTuple):
     tokens: tuple[int, int] | None
 
     def usd(self, record: RequestRecord | None) -> float | None:
-        """Return its dollars; None where tokens would need a price that is not remembered any more."""
+        """Return its dollars; None where tokens would need a price that is not remembered any
+        more.
+        """
         if self.cost_usd is not None:
             return self.cost_usd
         if record is None or self.tokens is None:
@@ -105,12 +107,16 @@ class FeedbackCheck:
                 self._check_sums(router_id, engine)
             else:
                 self._findings.unprovable(
-                    "books", f"router {router_id}", "bills or rewards are no longer on the log, or it was gone"
+                    "books",
+                    f"router {router_id}",
+                    "bills or rewards are no longer on the log, or it was gone",
                 )
         return self._booked
 
     def _take(self, topic: str, record: Record, schema: type[E]) -> E | None:
-        """Return an event that counts here; None for one that is refused, waits, or belongs elsewhere."""
+        """Return an event that counts here; None for one that is refused, waits, or belongs
+        elsewhere.
+        """
         self._findings.checked[topic] += 1
         refused = self._evidence.check_letter(topic, record, self._findings)
         try:
@@ -118,7 +124,11 @@ class FeedbackCheck:
         except MalformedEvent as error:
             if not refused:
                 where = f"{topic}-{self._evidence.number} offset {record.offset}"
-                self._findings.violation(Kind.LETTER_MISSING, where, f"a malformed event ({error.reason.value}) without one")
+                self._findings.violation(
+                    Kind.LETTER_MISSING,
+                    where,
+                    f"a malformed event ({error.reason.value}) without one",
+                )
             return None
         place = (topic, event.router_id, event.request_id)
         if self._partition_of(event.router_id) != self._evidence.number:
@@ -142,18 +152,34 @@ class FeedbackCheck:
         ref = (bill.router_id, bill.request_id)
         found = self._booked.bills.get(ref)
         if found is None or bill.revision > found.revision:
-            tokens = None if bill.input_tokens is None or bill.output_tokens is None else (bill.input_tokens, bill.output_tokens)
+            tokens = (
+                None
+                if bill.input_tokens is None or bill.output_tokens is None
+                else (bill.input_tokens, bill.output_tokens)
+            )
             self._booked.bills[ref] = BillInForce(bill.revision, bill.cost_usd, tokens)
 
     def _fold_reward(self, event: RewardObserved) -> None:
         ref, rank = (event.router_id, event.request_id), self._rank_of(event.source)
         found = self._booked.labels.get(ref)
-        if found is None or rank > found.rank or (event.source == found.source and event.revision > found.revision):
-            self._booked.labels[ref] = LabelInForce(event.reward, event.source, rank, event.revision)
+        if (
+            found is None
+            or rank > found.rank
+            or (event.source == found.source and event.revision > found.revision)
+        ):
+            self._booked.labels[ref] = LabelInForce(
+                event.reward, event.source, rank, event.revision
+            )
 
     def _check_lost(self) -> None:
-        """Every event without a dead letter belongs to a decision, or was left out beside a bill that waits or was orphaned."""
-        waiting = {(p.router_id, p.request_id) for p in self._evidence.shard.parking if p.request_id is not None}
+        """Every event without a dead letter belongs to a decision, or was left out beside a bill
+        that waits or was orphaned.
+        """
+        waiting = {
+            (p.router_id, p.request_id)
+            for p in self._evidence.shard.parking
+            if p.request_id is not None
+        }
         superseded = self._orphans | waiting
         places: tuple[tuple[Kind, Iterable[Ref], set[Ref]], ...] = (
             (Kind.BILL, self._booked.bills, superseded),
@@ -163,7 +189,9 @@ class FeedbackCheck:
             for ref in refs:
                 known = ref in self._answers.decided or ref in left_out or self._remembered(ref)
                 if not known and ref[0] in self._evidence.engines:
-                    self._findings.violation(kind, _name(ref), "it has no decision, no dead letter, and does not wait")
+                    self._findings.violation(
+                        kind, _name(ref), "it has no decision, no dead letter, and does not wait"
+                    )
         for ref in superseded - self._answers.decided.keys():
             self._booked.bills.pop(ref, None)
 
@@ -178,22 +206,52 @@ class FeedbackCheck:
             found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
             expected = None if bill is None else (bill.revision, bill.usd(record))
             if found != expected:
-                self._findings.violation(Kind.BILL, _name(ref), f"(revision, dollars) {found} in the state, {expected} in costs")
+                self._findings.violation(
+                    Kind.BILL,
+                    _name(ref),
+                    f"(revision, dollars) {found} in the state, {expected} in costs",
+                )
             known = record.label
-            learned = None if known is None else LabelInForce(known.reward, known.source, known.rank, known.revision)
+            learned = (
+                None
+                if known is None
+                else LabelInForce(known.reward, known.source, known.rank, known.revision)
+            )
             if learned != label:
-                self._findings.violation(Kind.REWARD, _name(ref), f"{learned} in the state, {label} in rewards")
+                self._findings.violation(
+                    Kind.REWARD, _name(ref), f"{learned} in the state, {label} in rewards"
+                )
 
     def _check_sums(self, router_id: str, engine: Engine) -> None:
         state, where = engine.state, f"router {router_id}"
         decided = [ref for ref in self._answers.decided if ref[0] == router_id]
-        usd = [bill.usd(engine.records.get(ref[1])) for ref in decided if (bill := self._booked.bills.get(ref)) is not None]
+        usd = [
+            bill.usd(engine.records.get(ref[1]))
+            for ref in decided
+            if (bill := self._booked.bills.get(ref)) is not None
+        ]
         if None in usd:
-            self._findings.unprovable("spend", where, "bills in tokens of requests that are forgotten")
+            self._findings.unprovable(
+                "spend", where, "bills in tokens of requests that are forgotten"
+            )
         else:
-            self._same(Kind.SPEND, where, "spend_usd", state.spend_usd, math.fsum(amount for amount in usd if amount is not None))
-        self._same(Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, self._booked.unmatched[router_id])
-        awaited = [r.expected_cost_usd for r in engine.records.values() if r.bill is None and not r.expired]
+            self._same(
+                Kind.SPEND,
+                where,
+                "spend_usd",
+                state.spend_usd,
+                math.fsum(amount for amount in usd if amount is not None),
+            )
+        self._same(
+            Kind.UNMATCHED,
+            where,
+            "unmatched_cost_usd",
+            state.unmatched_cost_usd,
+            self._booked.unmatched[router_id],
+        )
+        awaited = [
+            r.expected_cost_usd for r in engine.records.values() if r.bill is None and not r.expired
+        ]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         labels = sum(ref in self._booked.labels for ref in decided)
         for name, found, expected in (
@@ -202,11 +260,15 @@ class FeedbackCheck:
             ("in_flight", state.in_flight, len(awaited)),
         ):
             if found != expected:
-                self._findings.violation(Kind.COUNTER, where, f"{name} is {found} in the state, {expected} by the topics")
+                self._findings.violation(
+                    Kind.COUNTER, where, f"{name} is {found} in the state, {expected} by the topics"
+                )
 
     def _same(self, kind: Kind, where: str, name: str, found: float, expected: float) -> None:
         if not math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            self._findings.violation(kind, where, f"{name} is {found!r} in the state, {expected!r} by the topics")
+            self._findings.violation(
+                kind, where, f"{name} is {found!r} in the state, {expected!r} by the topics"
+            )
 
 
 def _name(ref: Ref) -> str:

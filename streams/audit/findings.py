@@ -56,8 +56,8 @@ class Findings:
     """The outcome of an audit.
 
     Attributes:
-        checked: how many records of each topic, decisions, bills, rewards and routers were looked at.
-        violations, notes: how many of each kind; `examples` holds the first of each.
+        checked: how many records of each topic, decisions, bills, rewards and routers were looked
+        at. violations, notes: how many of each kind; `examples` holds the first of each.
     """
 
     checked: Counter[str] = field(default_factory=Counter)

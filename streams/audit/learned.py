@@ -1,4 +1,6 @@
-"""What was learned, recomputed: the events of the topics go through a new engine, in the order in which they were applied."""
+"""What was learned, recomputed: the events of the topics go through a new engine, in the order in
+which they were applied.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
-"""What a merge leaves out and other checks have looked at."""
+"""What a merge leaves out and other checks have looked at.
+"""
 
 
 class ContextGone(RouterStateError):
@@ -63,7 +66,11 @@ class Contained:
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return its records, oldest first."""
-        return iter(self._evidence.contained(topic, self._read) if topic in SOURCES else self._read(topic, partition))
+        return iter(
+            self._evidence.contained(topic, self._read)
+            if topic in SOURCES
+            else self._read(topic, partition)
+        )
 
 
 class LearnedCheck:
@@ -76,7 +83,10 @@ class LearnedCheck:
     def run(self, read: Progress, rerun: Rerun, account: Account) -> None:
         """Run everything again; where the topics do not hold all of it, say so instead."""
         evidence = self._evidence
-        refused = {(topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic] for topic in SOURCES}
+        refused = {
+            (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
+            for topic in SOURCES
+        }
         merged = Merge(Contained(evidence, read), evidence.number, refused=refused, account=account)
         verdict = verify(self._until_state(merged), rerun, Verdict())
         for router_id, why in verdict.unprovable.items():
@@ -86,7 +96,9 @@ class LearnedCheck:
             if ContextGone.reason in difference.refusal:
                 self._findings.unprovable("learned", where, difference.refusal)
             else:
-                what = difference.refusal or f"comes out otherwise in {', '.join(difference.fields)}"
+                what = (
+                    difference.refusal or f"comes out otherwise in {', '.join(difference.fields)}"
+                )
                 self._findings.violation(Kind.DECIDED_OTHERWISE, where, what)
         for reason, first in account.first.items():
             if not reason.startswith(SEEN_TO):
@@ -99,7 +111,9 @@ class LearnedCheck:
     def _until_state(self, merged: Merge) -> Iterator[Happened]:
         for event in merged:
             engine = self._evidence.engines.get(event.router_id)
-            if isinstance(event, Decided) and (engine is None or event.decision.seq > engine.state.seq):
+            if isinstance(event, Decided) and (
+                engine is None or event.decision.seq > engine.state.seq
+            ):
                 continue
             yield event
 
@@ -112,9 +126,17 @@ class LearnedCheck:
         _expire(again, engine.state.expired - again.state.expired)
         for name in engine.state.arms.names:
             for what, found, expected in _statistics(name, engine.state, again.state):
-                apart = float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0))
+                apart = float(
+                    np.max(
+                        np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0
+                    )
+                )
                 if not apart <= TOLERANCE:
-                    self._findings.violation(Kind.LEARNED, where, f"{what} of {name} is {apart:.3g} from its recomputation")
+                    self._findings.violation(
+                        Kind.LEARNED,
+                        where,
+                        f"{what} of {name} is {apart:.3g} from its recomputation",
+                    )
         self._compare_pacing(where, engine.state, again.state)
 
     def _compare_pacing(self, where: str, found: RouterState, again: RouterState) -> None:
@@ -123,10 +145,14 @@ class LearnedCheck:
         terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
         for name, (value, expected) in terms.items():
             if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-                self._findings.violation(Kind.LAMBDA, where, f"{name} is {value!r}, recomputed {expected!r}")
+                self._findings.violation(
+                    Kind.LAMBDA, where, f"{name} is {value!r}, recomputed {expected!r}"
+                )
 
 
-def _statistics(name: str, found: RouterState, again: RouterState) -> Iterator[tuple[str, Vector, Vector]]:
+def _statistics(
+    name: str, found: RouterState, again: RouterState
+) -> Iterator[tuple[str, Vector, Vector]]:
     if name not in again.arms.names:
         yield "presence", np.ones(1), np.zeros(1)
         return
@@ -138,5 +164,7 @@ def _statistics(name: str, found: RouterState, again: RouterState) -> Iterator[t
 
 
 def _expire(engine: Engine, count: int) -> None:
-    """Give up the oldest commitments, as many as the worker has given up since the last decision."""
+    """Give up the oldest commitments, as many as the worker has given up since the last
+    decision.
+    """
     engine.expire(now=math.inf, limit=max(count, 0))

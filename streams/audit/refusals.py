@@ -17,7 +17,9 @@ Reasons = dict[tuple[str, int], dict[int, str]]
 
 
 class RefusalCheck:
-    """Compare refusals with dead letters. Dead letters from before the first refusal are passed over: it was not told then."""
+    """Compare refusals with dead letters. Dead letters from before the first refusal are passed
+    over: it was not told then.
+    """
 
     def __init__(self, topics: Topics, read: Progress, findings: Findings) -> None:
         self._findings = findings
@@ -37,7 +39,9 @@ class RefusalCheck:
             return
         if orjson.loads(value or b"").keys() - EventRefused.model_fields.keys():
             self._findings.violation(Kind.MALFORMED, where, "holds more than a refusal may")
-        self._reasons.setdefault((refusal.topic, refusal.partition), {})[refusal.offset] = refusal.reason
+        self._reasons.setdefault((refusal.topic, refusal.partition), {})[refusal.offset] = (
+            refusal.reason
+        )
 
     def run(self, evidence: Evidence) -> None:
         """Check what was refused of the events that a partition's state contains."""
@@ -45,15 +49,32 @@ class RefusalCheck:
             told = self._reasons.get((topic, evidence.number), {})
             last, letters = evidence.reached.get(topic, -1), evidence.letters[topic]
             for offset, letter in letters.items():
-                if letter.named and letter.at >= self._since and offset <= last and offset not in evidence.waiting[topic]:
-                    self._compare(f"{topic}-{evidence.number} offset {offset}", letter.reason, told.get(offset))
+                if (
+                    letter.named
+                    and letter.at >= self._since
+                    and offset <= last
+                    and offset not in evidence.waiting[topic]
+                ):
+                    self._compare(
+                        f"{topic}-{evidence.number} offset {offset}",
+                        letter.reason,
+                        told.get(offset),
+                    )
             for offset in told.keys() - letters.keys():
                 if offset <= last and offset not in evidence.waiting[topic]:
                     where = f"{topic}-{evidence.number} offset {offset}"
-                    self._findings.violation(Kind.REFUSAL_UNFOUNDED, where, "clients were told that it has a dead letter")
+                    self._findings.violation(
+                        Kind.REFUSAL_UNFOUNDED, where, "clients were told that it has a dead letter"
+                    )
 
     def _compare(self, where: str, reason: str, told: str | None) -> None:
         if told is None:
-            self._findings.violation(Kind.REFUSAL_MISSING, where, f"dead-lettered ({reason}), and no client was told")
+            self._findings.violation(
+                Kind.REFUSAL_MISSING, where, f"dead-lettered ({reason}), and no client was told"
+            )
         elif told != reason:
-            self._findings.violation(Kind.REFUSAL_MISSING, where, f"dead-lettered as {reason}, and clients were told {told}")
+            self._findings.violation(
+                Kind.REFUSAL_MISSING,
+                where,
+                f"dead-lettered as {reason}, and clients were told {told}",
+            )

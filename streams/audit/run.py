@@ -1,4 +1,6 @@
-"""An audit from beginning to end: partition by partition, so that memory is bounded by the largest one."""
+"""An audit from beginning to end: partition by partition, so that memory is bounded by the largest
+one.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ from streams.warm_start.references import prior_reader
 
 @dataclass(slots=True)
 class Strays:
-    """Events that stood on a partition that is not their router's, and the copies that were sent on."""
+    """Events that stood on a partition that is not their router's, and the copies that were sent
+    on.
+    """
 
     sent: Counter[tuple[str, str, str]]
     arrived: Counter[tuple[str, str, str]]
 
 
-def audit(topics: Topics, settings: Settings, *, tell: Callable[[int], None] = lambda read: None) -> Findings:
+def audit(
+    topics: Topics, settings: Settings, *, tell: Callable[[int], None] = lambda read: None
+) -> Findings:
     """Check everything that the topics of a service can prove.
 
     Args:
@@ -48,13 +54,21 @@ def audit(topics: Topics, settings: Settings, *, tell: Callable[[int], None] = l
         _audit_partition(number, topics, read, letters, refusals, findings, strays, settings)
     for place, count in (strays.sent - strays.arrived).items():
         topic, router_id, request_id = place
-        findings.violation(Kind.STRAY_LOST, f"{topic} router {router_id} request {request_id}", f"{count} not sent on")
+        findings.violation(
+            Kind.STRAY_LOST,
+            f"{topic} router {router_id} request {request_id}",
+            f"{count} not sent on",
+        )
     for (topic, number), offsets in letters.items():
         known = topic in SOURCES and number in topics.partitions()
         beyond = [offset for offset in offsets if not known or offset >= topics.end(topic, number)]
         if beyond:
             where = f"{topic}-{number} offset {beyond[0]}"
-            findings.violation(Kind.LETTER_UNFOUNDED, where, f"{len(beyond)} dead letters of events that are not on the log")
+            findings.violation(
+                Kind.LETTER_UNFOUNDED,
+                where,
+                f"{len(beyond)} dead letters of events that are not on the log",
+            )
     return findings
 
 
@@ -69,15 +83,19 @@ def _audit_partition(
     settings: Settings,
 ) -> None:
     home_of = partial(partition_of, partitions=settings.partitions)
-    evidence = gather(number, read, letters, findings, names={settings.topic(name): name for name in SOURCES})
+    evidence = gather(
+        number, read, letters, findings, names={settings.topic(name): name for name in SOURCES}
+    )
     if evidence is None:
         return
     gone = check_declarations(evidence, read, findings, partition_of=home_of)
-    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=home_of).run(read, begins_at=topics.begin("requests", number))
-    complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
-    FeedbackCheck(evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank).run(
-        read, gone=gone, complete=complete
+    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=home_of).run(
+        read, begins_at=topics.begin("requests", number)
     )
+    complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
+    FeedbackCheck(
+        evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank
+    ).run(read, gone=gone, complete=complete)
     refusals.run(evidence)
     strays.sent += answers.strays
     strays.arrived += answers.forwarded

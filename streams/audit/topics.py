@@ -13,7 +13,17 @@ from streams.history.kafka_reader import KafkaReader, bounds_of, consumer_of
 from streams.history.records import Record
 from streams.settings import Settings
 
-NAMES = ("changelog", "routes", "lambda", "refusals", "dlq", "routers", "requests", "costs", "rewards")
+NAMES = (
+    "changelog",
+    "routes",
+    "lambda",
+    "refusals",
+    "dlq",
+    "routers",
+    "requests",
+    "costs",
+    "rewards",
+)
 """In this order their ends are taken: nothing that is read speaks of anything that is not."""
 SETTLE_SECONDS = 2.0
 
@@ -62,7 +72,9 @@ class MemoryTopics:
 
     def end(self, topic: str, partition: int) -> int:
         """Return the offset after the last record."""
-        return max((record.offset + 1 for record in self._records.get((topic, partition), ())), default=0)
+        return max(
+            (record.offset + 1 for record in self._records.get((topic, partition), ())), default=0
+        )
 
     def size(self) -> int:
         """Return how many records there are."""
@@ -72,8 +84,8 @@ class MemoryTopics:
 class KafkaTopics(KafkaReader):
     """The topics in Kafka up to now, read without a group. To be used where no event loop runs.
 
-    The end of the changelog is taken first and the others' a moment later, so that a running service has published by then what
-    its state contains.
+    The end of the changelog is taken first and the others' a moment later, so that a running
+    service has published by then what its state contains.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -109,7 +121,10 @@ class KafkaTopics(KafkaReader):
         async with consumer_of(self.settings) as consumer:
             for name in NAMES:
                 places = [TopicPartition(self._full(name), number) for number in self.partitions()]
-                bounds |= {(name, place.partition): found for place, found in (await bounds_of(consumer, places)).items()}
+                bounds |= {
+                    (name, place.partition): found
+                    for place, found in (await bounds_of(consumer, places)).items()
+                }
                 if name == "changelog":
                     await asyncio.sleep(SETTLE_SECONDS)
         return bounds

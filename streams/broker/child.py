@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Linux sends the death signal when the *thread* that forked ends, so all children come from one thread that stays.
+# Linux sends the death signal when the *thread* that forked ends, so all children come from one
+# thread that stays.
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 _LEASH = """
 import ctypes, os, sys
@@ -21,17 +22,29 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def spawn(
-    command: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    command: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, its output in `log`; on Linux it is killed when this process ends.
+    """Start `command` in a session of its own, its output in `log`; on Linux it is killed when this
+    process ends.
 
-    A session of its own keeps the terminal's Ctrl-C away: the parent decides in which order things stop.
+    A session of its own keeps the terminal's Ctrl-C away: the parent decides in which order things
+    stop.
     """
-    leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())] if sys.platform == "linux" else []
+    leash = (
+        [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+        if sys.platform == "linux"
+        else []
+    )
     return _SPAWNER.submit(_popen, [*leash, *command], log, env, cwd).result()
 
 
-def _popen(command: Sequence[str], log: Path, env: Mapping[str, str] | None, cwd: Path | None) -> subprocess.Popen[bytes]:
+def _popen(
+    command: Sequence[str], log: Path, env: Mapping[str, str] | None, cwd: Path | None
+) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         return subprocess.Popen(
             command,

@@ -36,16 +36,20 @@ class Broker:
 
 @contextmanager
 def choose_broker(*, say: Say = say_on_stderr) -> Iterator[Broker]:
-    """Yield a broker: KAFKA_BOOTSTRAP, else a container, else a local one; what was started here is stopped.
+    """Yield a broker: KAFKA_BOOTSTRAP, else a container, else a local one; what was started here is
+    stopped.
 
     PB_BROKER=env, docker or local allows one of them only.
 
     Raises:
-        KafkaUnavailable: a named broker does not answer, or there is no way to have one; the text names all ways.
+        KafkaUnavailable: a named broker does not answer, or there is no way to have one; the text
+        names all ways.
     """
     only = os.environ.get("PB_BROKER", "")
     if only not in ("", *get_args(Kind)):
-        raise KafkaUnavailable(f"PB_BROKER is {only!r}; it may be {', '.join(get_args(Kind))}, or unset")
+        raise KafkaUnavailable(
+            f"PB_BROKER is {only!r}; it may be {', '.join(get_args(Kind))}, or unset"
+        )
     named = next(((name, os.environ[name]) for name in NAMES if os.environ.get(name)), None)
     if named is not None and only in ("", "env"):
         yield Broker(_answering(*named), "env")
@@ -56,9 +60,13 @@ def choose_broker(*, say: Say = say_on_stderr) -> Iterator[Broker]:
 
 
 def _answering(name: str, bootstrap: str) -> str:
-    """Return `bootstrap`, as another broker in its place would hide the fault if it does not answer."""
+    """Return `bootstrap`, as another broker in its place would hide the fault if it does not
+    answer.
+    """
     if not answers(bootstrap):
-        raise KafkaUnavailable(f"{name} is {bootstrap}, but no Kafka broker answers there; start it, or unset {name}")
+        raise KafkaUnavailable(
+            f"{name} is {bootstrap}, but no Kafka broker answers there; start it, or unset {name}"
+        )
     return bootstrap
 
 

@@ -18,10 +18,12 @@ START_SECONDS = 90.0
 
 @contextmanager
 def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
-    """Run one broker in a container and yield its bootstrap address; the container is removed at the end.
+    """Run one broker in a container and yield its bootstrap address; the container is removed at
+    the end.
 
     Raises:
-        KafkaUnavailable: no daemon answers, the image is not here and cannot be pulled, or it does not start.
+        KafkaUnavailable: no daemon answers, the image is not here and cannot be pulled, or it does
+        not start.
     """
     try:
         from testcontainers.core.config import testcontainers_config
@@ -29,7 +31,9 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
 
         import docker
     except ImportError as missing:
-        raise KafkaUnavailable(f"the Python package {missing.name} is missing; it is in the extra 'demo'") from missing
+        raise KafkaUnavailable(
+            f"the Python package {missing.name} is missing; it is in the extra 'demo'"
+        ) from missing
     if not _listening(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")):
         raise KafkaUnavailable("no Docker daemon listens")
     try:
@@ -38,7 +42,9 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
             if not _have(client, IMAGE, say):
                 raise KafkaUnavailable(f"the image {IMAGE} is not here, and cannot be pulled")
             if not _have(client, testcontainers_config.ryuk_image, say):
-                testcontainers_config.ryuk_disabled = True  # its reaper is a comfort; the container is removed below
+                testcontainers_config.ryuk_disabled = (
+                    True  # its reaper is a comfort; the container is removed below
+                )
     except docker.errors.DockerException as error:
         raise KafkaUnavailable(f"no Docker daemon answers ({_short(error)})") from error
     box = DockerContainer(IMAGE).with_kwargs(hostname="kafka")
@@ -57,7 +63,9 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
 
 
 def _listening(host: str) -> bool:
-    """Tell whether the daemon's socket takes connections; an address that is no socket file is left to the client."""
+    """Tell whether the daemon's socket takes connections; an address that is no socket file is left
+    to the client.
+    """
     scheme, _, path = host.partition("://")
     if scheme != "unix":
         return True
@@ -66,9 +74,11 @@ def _listening(host: str) -> bool:
 
 
 def _environment(addresses: list[str]) -> dict[str, str]:
-    """Return the broker's settings: a listener for every address under which this machine may reach the container.
+    """Return the broker's settings: a listener for every address under which this machine may reach
+    the container.
 
-    Whether published ports are on loopback or on a gateway depends on where the daemon runs; both are tried.
+    Whether published ports are on loopback or on a gateway depends on where the daemon runs; both
+    are tried.
     """
     names = [f"HOST{at}" for at in range(len(addresses))]
     listeners = [f"{name}://:{9092 + at}" for at, name in enumerate(names)]
@@ -80,9 +90,12 @@ def _environment(addresses: list[str]) -> dict[str, str]:
         "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
         "KAFKA_LISTENERS": ",".join([*listeners, "INSIDE://:19092", "CONTROLLER://:19093"]),
         "KAFKA_ADVERTISED_LISTENERS": ",".join(
-            [f"{name}://{address}" for name, address in zip(names, addresses, strict=True)] + ["INSIDE://kafka:19092"]
+            [f"{name}://{address}" for name, address in zip(names, addresses, strict=True)]
+            + ["INSIDE://kafka:19092"]
         ),
-        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": ",".join(f"{name}:PLAINTEXT" for name in [*names, "INSIDE", "CONTROLLER"]),
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": ",".join(
+            f"{name}:PLAINTEXT" for name in [*names, "INSIDE", "CONTROLLER"]
+        ),
         "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
         "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
         "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",

@@ -35,7 +35,9 @@ def say_on_stderr(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What a broker's JVM is started from: the `java` command, the folder of jars, and a class data archive for it."""
+    """What a broker's JVM is started from: the `java` command, the folder of jars, and a class data
+    archive for it.
+    """
 
     java: str
     jars: Path
@@ -57,7 +59,9 @@ def find_java() -> tuple[str, str]:
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     install = "install it: apt-get install openjdk-17-jre-headless"
     if java is None:
-        raise KafkaUnavailable(f"Java {MIN_JAVA} is missing{' in JAVA_HOME' if home else ''}; {install}")
+        raise KafkaUnavailable(
+            f"Java {MIN_JAVA} is missing{' in JAVA_HOME' if home else ''}; {install}"
+        )
     text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', text)
     if found is None or int(found[1]) < MIN_JAVA:
@@ -81,7 +85,9 @@ def installation(*, say: Say = say_on_stderr) -> Installation:
         with _locked(cache / "lock"):
             if not jars.is_dir():
                 _fetch(jars, say)
-    return Installation(java, jars, cache / f"classes-{hashlib.sha256(version.encode()).hexdigest()[:12]}.jsa")
+    return Installation(
+        java, jars, cache / f"classes-{hashlib.sha256(version.encode()).hexdigest()[:12]}.jsa"
+    )
 
 
 @contextmanager
@@ -94,13 +100,27 @@ def _locked(path: Path) -> Iterator[None]:
 def _fetch(jars: Path, say: Say) -> None:
     mvn = shutil.which("mvn")
     if mvn is None:
-        raise KafkaUnavailable("Maven is missing, which fetches Kafka's jars; install it: apt-get install maven")
+        raise KafkaUnavailable(
+            "Maven is missing, which fetches Kafka's jars; install it: apt-get install maven"
+        )
     say(f"Fetching Kafka {KAFKA_VERSION} with Maven (45 MB, only this once) ...")
-    with tempfile.TemporaryDirectory(dir=jars.parent) as scratch, as_file(files(__package__) / "pom.xml") as pom:
+    with (
+        tempfile.TemporaryDirectory(dir=jars.parent) as scratch,
+        as_file(files(__package__) / "pom.xml") as pom,
+    ):
         target = Path(scratch) / "jars"
-        command = [mvn, "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command = [
+            mvn,
+            "-B",
+            "-f",
+            str(pom),
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+        ]
         command += [f"-DoutputDirectory={target}", f"-Dkafka.version={KAFKA_VERSION}"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as maven:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as maven:
             assert maven.stdout is not None
             last = _follow(maven.stdout, say)
         if maven.returncode != 0:

@@ -23,9 +23,11 @@ STOP_SECONDS = 20.0
 
 
 class LocalKafka:
-    """Kafka (KRaft) from Maven's jars; nodes are numbered from 1. With three: replication 3, min ISR 2.
+    """Kafka (KRaft) from Maven's jars; nodes are numbered from 1. With three: replication 3, min
+    ISR 2.
 
-    Two of three nodes must live, for the controllers as for `acks=all`. The JVMs end when this process does.
+    Two of three nodes must live, for the controllers as for `acks=all`. The JVMs end when this
+    process does.
 
     Example:
         with LocalKafka(brokers=3) as kafka:
@@ -38,8 +40,8 @@ class LocalKafka:
         data_dir: kept folder; without one, a temporary folder that is deleted at the end.
         port: the first node's port; by default a free one between 20000 and 32000.
         full_jit: let the JVM optimise fully: for load tests, at the price of more CPU at first.
-        properties: settings beside those of `server.properties`, or in their place; `${port}` and its other names may be used.
-        scram_users: passwords by user, for SCRAM-SHA-512.
+        properties: settings beside those of `server.properties`, or in their place; `${port}` and
+        its other names may be used. scram_users: passwords by user, for SCRAM-SHA-512.
     """
 
     def __init__(
@@ -73,7 +75,12 @@ class LocalKafka:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -121,14 +128,19 @@ class LocalKafka:
     def _cluster_id(self) -> str:
         """Return the id that the data folder was formatted with, else a new one."""
         known = self.nodes[1].folder / "data" / "meta.properties"
-        found = re.search(r"^cluster\.id=(\S+)", known.read_text(), re.MULTILINE) if known.exists() else None
+        found = (
+            re.search(r"^cluster\.id=(\S+)", known.read_text(), re.MULTILINE)
+            if known.exists()
+            else None
+        )
         return found[1] if found else new_cluster_id()
 
     def wait_ready(self, node_ids: Collection[int], *, timeout: float = START_SECONDS) -> None:
         """Wait until each of these nodes answers and lists all of them.
 
         Raises:
-            KafkaUnavailable: one has died, or `timeout` seconds have passed; with the end of its log.
+            KafkaUnavailable: one has died, or `timeout` seconds have passed; with the end of its
+            log.
         """
         deadline = time.monotonic() + timeout
         for node_id in node_ids:
@@ -136,7 +148,9 @@ class LocalKafka:
             while not live_brokers(node.address) >= set(node_ids):
                 if not node.running or time.monotonic() > deadline:
                     state = "does not answer" if node.running else "has ended"
-                    raise KafkaUnavailable(f"Kafka node {node_id} on {node.address} {state}:\n{node.last_words()}")
+                    raise KafkaUnavailable(
+                        f"Kafka node {node_id} on {node.address} {state}:\n{node.last_words()}"
+                    )
                 time.sleep(0.05)
 
     def kill(self, node_id: int) -> None:
@@ -156,15 +170,17 @@ class LocalKafka:
         self.nodes[node_id].send(signal.SIGCONT)
 
     def start_node(self, node_id: int) -> None:
-        """Start a dead node again on its ports and data, and wait until it is back in the cluster."""
+        """Start a dead node again on its ports and data, and wait until it is back in the
+        cluster.
+        """
         self.nodes[node_id].start()
         self.wait_ready({node_id})
 
     def stop(self) -> None:
         """Stop all nodes; a temporary data folder is deleted.
 
-        A node asks a majority of controllers for leave to stop, so kept data gets an orderly stop for as long as there
-        is one, and the last nodes two seconds.
+        A node asks a majority of controllers for leave to stop, so kept data gets an orderly stop
+        for as long as there is one, and the last nodes two seconds.
         """
         keep_majority = self._count - self._count // 2
         for left, node in zip(range(self._count, 0, -1), self.nodes.values(), strict=False):

@@ -17,7 +17,9 @@ from streams.broker.wire import HOST
 
 @dataclass(slots=True)
 class Node:
-    """A combined broker and controller that can be started, killed, hung and started again on the same ports."""
+    """A combined broker and controller that can be started, killed, hung and started again on the
+    same ports.
+    """
 
     node_id: int
     port: int
@@ -51,7 +53,8 @@ class Node:
         return self.folder / "kafka.log"
 
     def format(self, peers: Sequence[Node], *, cluster_id: str) -> None:
-        """Write the configuration and format the log folder, unless an earlier start has formatted it.
+        """Write the configuration and format the log folder, unless an earlier start has formatted
+        it.
 
         Raises:
             KafkaUnavailable: Kafka refuses the folder.
@@ -80,12 +83,23 @@ class Node:
             tool += ["--add-scram", f"SCRAM-SHA-512=[name={name},password={password}]"]
         done = subprocess.run([*self._java(), *tool], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise KafkaUnavailable(f"Kafka cannot format {data}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise KafkaUnavailable(
+                f"Kafka cannot format {data}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            )
 
     def start(self, *, write_archive: bool = False) -> None:
-        """Start the JVM; `write_archive` has its clean exit leave a class data archive, which speeds later starts."""
-        archive = [f"-XX:ArchiveClassesAtExit={self.new_archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-        self.jvm = spawn([*self._java(*(archive if write_archive else ())), "kafka.Kafka", str(self.config)], log=self.log)
+        """Start the JVM; `write_archive` has its clean exit leave a class data archive, which
+        speeds later starts.
+        """
+        archive = [
+            f"-XX:ArchiveClassesAtExit={self.new_archive}",
+            "-Xlog:cds=off",
+            "-Xlog:cds+dynamic=off",
+        ]
+        self.jvm = spawn(
+            [*self._java(*(archive if write_archive else ())), "kafka.Kafka", str(self.config)],
+            log=self.log,
+        )
 
     @property
     def new_archive(self) -> Path:
@@ -112,11 +126,17 @@ class Node:
 
     def last_words(self, lines: int = 20) -> str:
         """Return the end of the log."""
-        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        return "\n".join(
+            self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        )
 
     def _java(self, *archive: str) -> list[str]:
         if not archive and self.installed.archive.exists():
-            archive = (f"-XX:SharedArchiveFile={self.installed.archive}", "-Xshare:auto", "-Xlog:cds=off")
+            archive = (
+                f"-XX:SharedArchiveFile={self.installed.archive}",
+                "-Xshare:auto",
+                "-Xlog:cds=off",
+            )
         return [
             self.installed.java,
             f"-Xmx{self.heap_mb}m",

@@ -1,4 +1,6 @@
-"""What a broker is reached by: cluster ids, free ports, and one Metadata request on a plain socket."""
+"""What a broker is reached by: cluster ids, free ports, and one Metadata request on a plain
+socket.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,34 @@ import struct
 import uuid
 
 HOST = "127.0.0.1"
-# Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's connection.
+# Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's
+# connection.
 PORTS = range(20000, 32000)
 _METADATA_V1_NO_TOPICS = struct.pack(">hhih2si", 3, 1, 1, 2, b"pb", 0)
 
 
 def new_cluster_id() -> str:
-    """Make a cluster id: 16 random bytes in URL-safe base64, never with a leading dash, which would read as an option."""
+    """Make a cluster id: 16 random bytes in URL-safe base64, never with a leading dash, which would
+    read as an option.
+    """
     random_bytes = uuid.uuid4().bytes
-    return base64.urlsafe_b64encode(bytes([random_bytes[0] & 0x3F]) + random_bytes[1:]).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(bytes([random_bytes[0] & 0x3F]) + random_bytes[1:])
+        .decode()
+        .rstrip("=")
+    )
 
 
 def live_brokers(address: str, *, timeout: float = 2.0) -> set[int]:
-    """Return the node ids that the broker at `address` ("host:port") lists; empty if it does not answer."""
+    """Return the node ids that the broker at `address` ("host:port") lists; empty if it does not
+    answer.
+    """
     host, _, port = address.strip().rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=timeout) as connection:
-            connection.sendall(struct.pack(">i", len(_METADATA_V1_NO_TOPICS)) + _METADATA_V1_NO_TOPICS)
+            connection.sendall(
+                struct.pack(">i", len(_METADATA_V1_NO_TOPICS)) + _METADATA_V1_NO_TOPICS
+            )
             (size,) = struct.unpack(">i", _read(connection, 4))
             return _node_ids(_read(connection, size))
     except (OSError, ValueError, struct.error):
@@ -33,7 +46,9 @@ def live_brokers(address: str, *, timeout: float = 2.0) -> set[int]:
 
 
 def answers(bootstrap: str, *, timeout: float = 3.0) -> bool:
-    """Tell whether any address of the comma-separated `bootstrap` is a Kafka broker that answers."""
+    """Tell whether any address of the comma-separated `bootstrap` is a Kafka broker that
+    answers.
+    """
     return any(live_brokers(address, timeout=timeout) for address in bootstrap.split(","))
 
 

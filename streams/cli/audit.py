@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 def audit(session: Session, as_json: bool) -> None:
     """Check every promise of a service on its topics; the service may run or not.
 
-    Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no worker, joins no group, writes
-    nothing. Every request has one decision or one dead letter; each decision follows from its own record, and comes out again when
-    it is decided anew; spend is the sum of the bills; every reward is learned once or accounted for; what each model has learned,
+    Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no
+    worker, joins no group, writes nothing. Every request has one decision or one dead letter; each
+    decision follows from its own record, and comes out again when it is decided anew; spend is the
+    sum of the bills; every reward is learned once or accounted for; what each model has learned,
     and λ_t, are what the events make of a new engine.
 
-    What the topics no longer hold can't be proved, and is listed as such. Run it with the settings of the workers (PB_PREFIX,
-    PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS, PB_PRIORS_PATH). Exit code 1: a promise is broken.
+    What the topics no longer hold can't be proved, and is listed as such. Run it with the settings
+    of the workers (PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS, PB_PRIORS_PATH). Exit code
+    1: a promise is broken.
 
     \b
       pbstream audit
@@ -43,7 +45,9 @@ def audit(session: Session, as_json: bool) -> None:
     with KafkaTopics(session.settings) as topics, _progress() as progress:
         # Sources and answers are read twice: to be compared, and to be decided again.
         task = progress.add_task("reading", total=2 * topics.size())
-        findings = run_audit(topics, session.settings, tell=lambda read: progress.update(task, completed=read))
+        findings = run_audit(
+            topics, session.settings, tell=lambda read: progress.update(task, completed=read)
+        )
         progress.update(task, completed=2 * topics.size())
     if as_json:
         print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
@@ -54,17 +58,26 @@ def audit(session: Session, as_json: bool) -> None:
 
 
 def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     return Progress(*columns, console=console(stderr=True), transient=True)
 
 
 def _print(findings: Findings, seconds: float) -> None:
     out = console()
-    checked = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(findings.checked.items()))
+    checked = ", ".join(
+        f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(findings.checked.items())
+    )
     out.print(f"Checked in {seconds:.0f} s: {checked or 'nothing: the topics are empty'}.")
     for title, counts in (("Broken", findings.violations), ("Not provable", findings.notes)):
         for kind, count in counts.most_common():
-            out.print(f"{title}: {kind} × {count:,}", style="bold red" if title == "Broken" else "yellow")
+            out.print(
+                f"{title}: {kind} × {count:,}", style="bold red" if title == "Broken" else "yellow"
+            )
             for example in findings.examples:
                 if example.kind == kind:
                     out.print(f"  {example.where}: {example.what}")

@@ -1,4 +1,6 @@
-"""`pbstream snapshot backup` and `restore`: every router of a service, into a folder and out of it."""
+"""`pbstream snapshot backup` and `restore`: every router of a service, into a folder and
+out of it.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,19 @@ AT_ONCE = 32
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--keep", type=click.IntRange(1), help="Afterwards delete all backups in FOLDER but the newest so many.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    help="Afterwards delete all backups in FOLDER but the newest so many.",
+)
 @json_option
 @pass_session
 def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> None:
-    """Write every router's state into a new folder inside FOLDER, named by the time; the service may run or not.
+    """Write every router's state into a new folder inside FOLDER, named by the time; the service
+    may run or not.
 
-    A backup that was broken off leaves no such folder. For a schedule: cron, or the CronJob of the Helm chart.
+    A backup that was broken off leaves no such folder. For a schedule: cron, or the CronJob of the
+    Helm chart.
 
     \b
       pbstream snapshot backup /backups --keep 14
@@ -65,30 +73,44 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for an answer.",
+)
 @json_option
 @pass_session
 def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> None:
-    """Declare every router of a backup: FOLDER is one backup, or the folder of backups, of which the newest is taken.
+    """Declare every router of a backup: FOLDER is one backup, or the folder of backups, of which
+    the newest is taken.
 
-    Routers that are declared already are left alone, so a restore that was broken off can be run again. Each router goes on as
-    after `pbstream snapshot import`.
+    Routers that are declared already are left alone, so a restore that was broken off can be run
+    again. Each router goes on as after `pbstream snapshot import`.
 
     \b
       PB_BOOTSTRAP=other:9092 pbstream topics create
       PB_BOOTSTRAP=other:9092 pbstream snapshot restore /backups
     """
     began = time.monotonic()
-    newest = folder if any(folder.glob(f"*{SUFFIX}")) else next(iter(reversed(_backups(folder))), None)
+    newest = (
+        folder if any(folder.glob(f"*{SUFFIX}")) else next(iter(reversed(_backups(folder))), None)
+    )
     files = sorted(newest.glob(f"*{SUFFIX}")) if newest is not None else []
     if not files:
         raise Failure(f"{folder} holds no backup: no *{SUFFIX}, and no folder of them.")
     restored, there = run(_declare_all(session, files, timeout))
     seconds = round(time.monotonic() - began, 1)
     if as_json:
-        print_json({"folder": str(newest), "restored": restored, "were_there": there, "seconds": seconds})
+        print_json(
+            {"folder": str(newest), "restored": restored, "were_there": there, "seconds": seconds}
+        )
     else:
-        click.echo(f"{restored:,} routers restored from {newest}, {there:,} were there already, {seconds} s.")
+        click.echo(
+            f"{restored:,} routers restored from {newest}, {there:,} were there already, "
+            f"{seconds} s."
+        )
 
 
 def _backups(folder: Path) -> list[Path]:
@@ -124,11 +146,15 @@ async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[i
         for file in files:
             router_id, document = _declaration(file)
             headers = [(BASED_ON, b"-1")]  # only where there is none
-            pending[router_id] = await bus.send_bytes("routers", router_id, orjson.dumps(document), headers=headers)
+            pending[router_id] = await bus.send_bytes(
+                "routers", router_id, orjson.dumps(document), headers=headers
+            )
         count, deadline = len(pending), time.monotonic() + patience
         while pending:
             if time.monotonic() > deadline:
-                raise NoAnswer(patience, web_port=bus.settings.web_port, waited_for="took up the declarations")
+                raise NoAnswer(
+                    patience, web_port=bus.settings.web_port, waited_for="took up the declarations"
+                )
             for name, record in await records.arrivals():
                 there += _settle(name, record, pending)
     return count - there, there
@@ -146,7 +172,9 @@ def _declaration(file: Path) -> tuple[str, Any]:
 
 
 def _settle(name: str, record: Any, pending: dict[str, Any]) -> int:
-    """Take a router off the list that this record answers, and return 1 where it was declared already."""
+    """Take a router off the list that this record answers, and return 1 where it was declared
+    already.
+    """
     if name == "lambda":
         router_id = (record.key or b"").decode(errors="replace")
         placed = pending.get(router_id)

@@ -9,7 +9,14 @@ from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, Document, write_router
 from streams.console.failures import NoRouter
 from streams.console.output import console, print_json, table, usd
-from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
 
 
 class Budget(click.ParamType):
@@ -17,7 +24,9 @@ class Budget(click.ParamType):
 
     name = "usd"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | None:
         if value == "none":
             return None
         try:
@@ -25,7 +34,10 @@ class Budget(click.ParamType):
         except ValueError:
             budget = -1.0
         if not 0.0 < budget <= 1000.0:
-            self.fail(f"{value!r} is no budget: dollars per request, above 0 and up to 1000, for example 6.62e-4; or none")
+            self.fail(
+                f"{value!r} is no budget: dollars per request, above 0 and up to 1000, for "
+                "example 6.62e-4; or none"
+            )
         return budget
 
 
@@ -45,7 +57,9 @@ def budget() -> None:
 @timeout_option
 @json_option
 @pass_session
-def set_budget(session: Session, usd_per_request: float | None, router_id: str, timeout: float, as_json: bool) -> None:
+def set_budget(
+    session: Session, usd_per_request: float | None, router_id: str, timeout: float, as_json: bool
+) -> None:
     """Set the mean dollars per request; `none` only counts spend.
 
     \b
@@ -55,7 +69,9 @@ def set_budget(session: Session, usd_per_request: float | None, router_id: str, 
 
     def edit(document: Document) -> Document:
         kept = {key: value for key, value in document.items() if key != "budget_usd_per_request"}
-        return kept if usd_per_request is None else {**kept, "budget_usd_per_request": usd_per_request}
+        return (
+            kept if usd_per_request is None else {**kept, "budget_usd_per_request": usd_per_request}
+        )
 
     async def write() -> LambdaUpdated:
         async with open_bus(session.settings, *TOPICS) as bus:
@@ -65,9 +81,15 @@ def set_budget(session: Session, usd_per_request: float | None, router_id: str, 
     if as_json:
         print_json(state)
     elif usd_per_request is None:
-        click.echo(f"Router {router_id} has no budget: spend is only counted. In force at offset {state.config_offset}.")
+        click.echo(
+            f"Router {router_id} has no budget: spend is only counted. In force at offset "
+            f"{state.config_offset}."
+        )
     else:
-        click.echo(f"Router {router_id} may spend {usd(usd_per_request)} per request. In force at offset {state.config_offset}.")
+        click.echo(
+            f"Router {router_id} may spend {usd(usd_per_request)} per request. In force at "
+            f"offset {state.config_offset}."
+        )
 
 
 @budget.command("show")

@@ -8,7 +8,9 @@ from streams.cli.loading import Commands
 from streams.console.session import Session, take_everywhere
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="paretobandit-streams")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -32,8 +34,8 @@ def main(ctx: click.Context) -> None:
       pbstream budget set 0.001
       pbstream request "Why is the sky blue?"
 
-    Settings are environment variables with the prefix PB_. Exit codes: 0 done; 1 it failed, the last line says why and what to
-    do; 2 the command or a setting is wrong.
+    Settings are environment variables with the prefix PB_. Exit codes: 0 done; 1 it failed, the
+    last line says why and what to do; 2 the command or a setting is wrong.
     """
     ctx.ensure_object(Session)
 

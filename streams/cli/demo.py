@@ -14,17 +14,60 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 
 
 @click.command()
-@click.option("--requests", type=click.IntRange(1, 1824), help="How many of the 1,824 held-out prompts; default: all.")
-@click.option("--shock", type=click.Choice(SHOCKS), default="none", show_default=True, help="What happens after the first third.")
 @click.option(
-    "--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Requests without a bill, at most."
+    "--requests",
+    type=click.IntRange(1, 1824),
+    help="How many of the 1,824 held-out prompts; default: all.",
 )
-@click.option("--budget", type=click.FloatRange(0, 1000, min_open=True), default=3e-4, show_default=True, help="$ per request.")
-@click.option("--profile", type=click.Choice(["live", "paper"]), default="live", show_default=True, help="Which policy decides.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the prompts' order and the delays.")
-@click.option("--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="For the results; default: runs/demo-<time>.")
-@click.option("--json", "as_json", is_flag=True, help="End with the figures as JSON on stdout; all else goes to stderr.")
+@click.option(
+    "--shock",
+    type=click.Choice(SHOCKS),
+    default="none",
+    show_default=True,
+    help="What happens after the first third.",
+)
+@click.option(
+    "--in-flight",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Requests without a bill, at most.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, 1000, min_open=True),
+    default=3e-4,
+    show_default=True,
+    help="$ per request.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["live", "paper"]),
+    default="live",
+    show_default=True,
+    help="Which policy decides.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the prompts' order and the delays.",
+)
+@click.option(
+    "--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C."
+)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="For the results; default: runs/demo-<time>.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="End with the figures as JSON on stdout; all else goes to stderr.",
+)
 def demo(
     requests: int | None,
     shock: str,
@@ -38,8 +81,9 @@ def demo(
 ) -> None:
     """Play the paper's benchmark through a real worker on a real Kafka broker.
 
-    1,824 judged prompts go through the encoder to three models; each bill comes back when some 30 more requests have been
-    decided, each reward some 100 later. It ends with a table, plots and a page in runs/, and leaves nothing running.
+    1,824 judged prompts go through the encoder to three models; each bill comes back when some 30
+    more requests have been decided, each reward some 100 later. It ends with a table, plots and a
+    page in runs/, and leaves nothing running.
 
     \b
       pbstream demo
@@ -50,7 +94,9 @@ def demo(
     try:
         from streams.demo.show import Options, show
     except ModuleNotFoundError as missing:
-        raise Failure(f"the demo needs {missing.name}: run `make demo` in a clone, or install the extra demo.") from missing
+        raise Failure(
+            f"the demo needs {missing.name}: run `make demo` in a clone, or install the extra demo."
+        ) from missing
     stop_on_sigterm()
     options = Options(
         requests=requests,
@@ -66,4 +112,7 @@ def demo(
     if as_json:
         print_json(report.figures())
     if report.play.refused:
-        raise Failure(f"{len(report.play.refused)} requests were refused; pb.dlq had the reasons, demo.json counts them.")
+        raise Failure(
+            f"{len(report.play.refused)} requests were refused; pb.dlq had the reasons, "
+            "demo.json counts them."
+        )

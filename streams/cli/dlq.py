@@ -21,8 +21,16 @@ router = click.option(
     callback=lambda ctx, parameter, value: value if value is None else valid_router(value),
     help="Only of this router.",
 )
-reason = click.option("--reason", "reasons", multiple=True, metavar="REASON", help="Only with this reason, and others so named.")
-topic = click.option("--topic", "topics", multiple=True, type=click.Choice(SOURCES), help="Only from this topic.")
+reason = click.option(
+    "--reason",
+    "reasons",
+    multiple=True,
+    metavar="REASON",
+    help="Only with this reason, and others so named.",
+)
+topic = click.option(
+    "--topic", "topics", multiple=True, type=click.Choice(SOURCES), help="Only from this topic."
+)
 
 
 @click.group()
@@ -40,11 +48,22 @@ def dlq() -> None:
 @router
 @reason
 @topic
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
 @json_option
 @pass_session
 def list_letters(
-    session: Session, router_id: str | None, reasons: tuple[str, ...], topics: tuple[str, ...], limit: int, as_json: bool
+    session: Session,
+    router_id: str | None,
+    reasons: tuple[str, ...],
+    topics: tuple[str, ...],
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List dead letters, the newest first, without what they hold.
 
@@ -54,7 +73,9 @@ def list_letters(
 
     async def read() -> list[Found]:
         async with open_bus(session.settings, "dlq") as bus:
-            return await letters.find(bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit)
+            return await letters.find(
+                bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
+            )
 
     found = run(read())
     if as_json:
@@ -102,7 +123,11 @@ def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
         place = f"{one.letter.topic}, partition {one.letter.partition}, offset {one.letter.offset}"
         click.echo(f"From {place}, {one.at:%Y-%m-%d %H:%M:%S} UTC.")
         obstacle = one.obstacle()
-        click.echo(f"Not to be sent again: {obstacle}." if obstacle else f"Once more: pbstream dlq retry {one.name}")
+        click.echo(
+            f"Not to be sent again: {obstacle}."
+            if obstacle
+            else f"Once more: pbstream dlq retry {one.name}"
+        )
         click.echo(text if text is not None else "Its value is null.")
 
 
@@ -111,7 +136,13 @@ def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
 @router
 @reason
 @topic
-@click.option("--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="At most so many.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=1000,
+    show_default=True,
+    help="At most so many.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @pass_session
@@ -127,8 +158,8 @@ def retry(
 ) -> None:
     """Send refused events to their topics again, byte for byte: those named, or all of a kind.
 
-    What would be refused again whatever has changed (a malformed event) is left out unless it is named. A bill whose dollars are
-    booked already, and a declaration, are never sent again.
+    What would be refused again whatever has changed (a malformed event) is left out unless it is
+    named. A bill whose dollars are booked already, and a declaration, are never sent again.
 
     \b
       pbstream dlq retry 3:1042 5:77
@@ -140,8 +171,12 @@ def retry(
     async def choose(bus: Bus) -> list[Found]:
         if names:
             return [await letters.get(bus, name) for name in names]
-        found = await letters.find(bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit)
-        return [one for one in found if one.obstacle() is None and one.letter.reason not in HOPELESS][::-1]
+        found = await letters.find(
+            bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
+        )
+        return [
+            one for one in found if one.obstacle() is None and one.letter.reason not in HOPELESS
+        ][::-1]
 
     async def look() -> list[Found]:
         async with open_bus(session.settings, "dlq") as bus:
@@ -160,9 +195,17 @@ def retry(
         click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)
     sent = run(send(chosen)) if chosen else []
     if as_json:
-        print_json([{"letter": one.name, "topic": one.topic, "partition": number, "offset": at} for one, number, at in sent])
+        print_json(
+            [
+                {"letter": one.name, "topic": one.topic, "partition": number, "offset": at}
+                for one, number, at in sent
+            ]
+        )
         return
     for one, number, at in sent:
-        click.echo(f"{one.name}: {one.letter.reason}, sent to {one.topic}, partition {number}, offset {at}.")
+        click.echo(
+            f"{one.name}: {one.letter.reason}, sent to {one.topic}, partition {number}, offset "
+            f"{at}."
+        )
     if not sent:
         click.echo("Nothing to send again.")

@@ -15,7 +15,8 @@ STYLES = {"fine": "green", "look": "yellow", "wrong": "bold red"}
 @json_option
 @pass_session
 def doctor(session: Session, as_json: bool) -> None:
-    """Look at broker, topics, rights, codecs, encoder, Redis, group, workers, clocks and routers; exit code 1 if anything is wrong.
+    """Look at broker, topics, rights, codecs, encoder, Redis, group, workers, clocks and routers;
+    exit code 1 if anything is wrong.
 
     Run it with the settings of the workers, where a worker runs or is to run. Nothing is changed.
 
@@ -36,7 +37,9 @@ def doctor(session: Session, as_json: bool) -> None:
         for column in shown.columns:
             column.justify, column.overflow = "left", "fold"
         for one in found:
-            shown.add_row(one.what, Text(one.verdict, style=STYLES[one.verdict]), one.found, one.remedy)
+            shown.add_row(
+                one.what, Text(one.verdict, style=STYLES[one.verdict]), one.found, one.remedy
+            )
         console().print(shown)
     if any(finding.verdict == "wrong" for finding in found):
         raise click.exceptions.Exit(1)

@@ -22,10 +22,16 @@ def encoder() -> None:
 
 @encoder.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--weights", metavar="NAME|FOLDER", help="A sentence-transformers model; default: all-MiniLM-L6-v2.")
+@click.option(
+    "--weights",
+    metavar="NAME|FOLDER",
+    help="A sentence-transformers model; default: all-MiniLM-L6-v2.",
+)
 @pass_session
 def export(session: Session, folder: Path, weights: str | None) -> None:
-    """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra `reference`, workers do not."""
+    """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra
+    `reference`, workers do not.
+    """
     from streams.encoder.export import export_encoder
 
     with Console(stderr=True).status("Exporting the encoder, about 20 s ..."):
@@ -36,16 +42,24 @@ def export(session: Session, folder: Path, weights: str | None) -> None:
 
 @encoder.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--weights", metavar="NAME|FOLDER", help="A BERT of sentence-transformers; default: all-MiniLM-L6-v2.")
+@click.option(
+    "--weights",
+    metavar="NAME|FOLDER",
+    help="A BERT of sentence-transformers; default: all-MiniLM-L6-v2.",
+)
 @pass_session
 def distill(session: Session, folder: Path, weights: str | None) -> None:
-    """Write the table of token vectors that PB_ENCODER_BACKEND=static looks up into FOLDER, and a general projection.
+    """Write the table of token vectors that PB_ENCODER_BACKEND=static looks up into FOLDER, and a
+    general projection.
 
-    Without --weights this is the table that is shipped, made again. It takes seconds and needs no torch, only the weights
-    and safetensors (extra `reference`).
+    Without --weights this is the table that is shipped, made again. It takes seconds and needs no
+    torch, only the weights and safetensors (extra `reference`).
     """
     from streams.encoder.distill import distill as make_table
 
     make_table(folder, weights or session.settings.encoder_weights)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    click.echo(f"{folder}: {size:.1f} MB. Workers use it with PB_ENCODER_BACKEND=static PB_ENCODER_PATH={folder.absolute()}")
+    click.echo(
+        f"{folder}: {size:.1f} MB. Workers use it with PB_ENCODER_BACKEND=static "
+        f"PB_ENCODER_PATH={folder.absolute()}"
+    )

@@ -7,7 +7,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from schemas import CostReported, DeadLetter, MalformedEvent, RequestSubmitted, RewardObserved, RouteDecided, decode
+from schemas import (
+    CostReported,
+    DeadLetter,
+    MalformedEvent,
+    RequestSubmitted,
+    RewardObserved,
+    RouteDecided,
+    decode,
+)
 from schemas.event import Event
 from streams.console.bus import Bus, open_bus
 from streams.console.decision import explain_decision
@@ -18,7 +26,13 @@ from streams.console.session import Session, json_option, pass_session, router_o
 
 TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
 
-Found = tuple[RouteDecided | None, list[CostReported], list[RewardObserved], list[DeadLetter], RequestSubmitted | None]
+Found = tuple[
+    RouteDecided | None,
+    list[CostReported],
+    list[RewardObserved],
+    list[DeadLetter],
+    RequestSubmitted | None,
+]
 
 
 @click.command()
@@ -38,7 +52,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     decision, costs, rewards, letters, request = run(_find(session, router_id, request_id))
     if decision is None and not letters:
         raise Failure(
-            f"no decision for {request_id!r} of router {router_id!r} in {session.settings.topic('routes')}: "
+            f"no decision for {request_id!r} of router {router_id!r} in "
+            f"{session.settings.topic('routes')}: "
             "look at the id, or name the router with --router."
         )
     read = None if request is None else prompt_read(request, session.settings)
@@ -49,7 +64,10 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
                 "decision": decision and decision.model_dump(mode="json"),
                 "costs": [event.model_dump(mode="json") for event in costs],
                 "rewards": [event.model_dump(mode="json") for event in rewards],
-                "dead_letters": [{"topic": one.topic, "reason": one.reason, "message": one.message} for one in letters],
+                "dead_letters": [
+                    {"topic": one.topic, "reason": one.reason, "message": one.message}
+                    for one in letters
+                ],
             }
         )
         return
@@ -61,10 +79,18 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     _outcomes(out, costs, rewards, letters)
 
 
-def _outcomes(out: Console, costs: list[CostReported], rewards: list[RewardObserved], letters: list[DeadLetter]) -> None:
+def _outcomes(
+    out: Console,
+    costs: list[CostReported],
+    rewards: list[RewardObserved],
+    letters: list[DeadLetter],
+) -> None:
     for bill in costs:
         tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
-        out.print(f"Cost: {tokens if bill.cost_usd is None else usd(bill.cost_usd)}{_revision(bill.revision)}.")
+        out.print(
+            "Cost: "
+            f"{tokens if bill.cost_usd is None else usd(bill.cost_usd)}{_revision(bill.revision)}."
+        )
     if not costs:
         out.print("Cost: none reported yet.")
     for label in rewards:
@@ -72,7 +98,10 @@ def _outcomes(out: Console, costs: list[CostReported], rewards: list[RewardObser
     if not rewards:
         out.print("Reward: none reported yet.")
     for letter in letters:
-        out.print(f"Refused: an event of {letter.topic}, {letter.reason}" + (f" ({letter.message})." if letter.message else "."))
+        out.print(
+            f"Refused: an event of {letter.topic}, {letter.reason}"
+            + (f" ({letter.message})." if letter.message else ".")
+        )
 
 
 def _revision(number: int) -> str:
@@ -88,10 +117,18 @@ async def _find(session: Session, router_id: str, request_id: str) -> Found:
         asked = await _events(bus, "requests", RequestSubmitted, router_id, request_id)
     # The first answer holds the candidates; a repeat may lack them.
     first = [decision for decision in decisions if not decision.repeat] or decisions
-    return (first[-1] if first else None), costs[::-1], rewards[::-1], letters, asked[-1] if asked else None
+    return (
+        (first[-1] if first else None),
+        costs[::-1],
+        rewards[::-1],
+        letters,
+        asked[-1] if asked else None,
+    )
 
 
-async def _events(bus: Bus, name: str, kind: type[Any], router_id: str, request_id: str) -> list[Any]:
+async def _events(
+    bus: Bus, name: str, kind: type[Any], router_id: str, request_id: str
+) -> list[Any]:
     """Return a request's events of one topic, the newest first."""
     needle, found = request_id.encode(), []
     async for record in bus.backwards(name, router_id):
@@ -113,10 +150,15 @@ async def _dead_letters(bus: Bus, router_id: str, request_id: str) -> list[DeadL
             letter = DeadLetter.from_headers(record.headers)
         except MalformedEvent:
             continue
-        kinds: dict[str, type[Event]] = {"requests": RequestSubmitted, "costs": CostReported, "rewards": RewardObserved}
+        kinds: dict[str, type[Event]] = {
+            "requests": RequestSubmitted,
+            "costs": CostReported,
+            "rewards": RewardObserved,
+        }
         kind = kinds.get(bus.name_of(letter.topic))
         event: Any = kind and _readable(kind, record.value)
-        # What cannot be parsed is shown as well: it names the id somewhere, and its key is the router's.
+        # What cannot be parsed is shown as well: it names the id somewhere, and its key is the
+        # router's.
         if (event is None and record.key == router_id.encode()) or (
             event is not None and (event.router_id, event.request_id) == (router_id, request_id)
         ):

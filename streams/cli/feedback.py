@@ -9,23 +9,47 @@ import click
 from schemas import CostReported, RewardObserved
 from streams.console.output import print_json, usd
 from streams.console.reports import Report, report
-from streams.console.session import Session, json_option, named, pass_session, router_option, run, timeout_option
+from streams.console.session import (
+    Session,
+    json_option,
+    named,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
 
 SENTENCES = {
     "booked": "Booked.",
-    "duplicate": "It was booked before: this one changes nothing (a higher --revision replaces a {what}).",
-    "waiting": "Its request is not known (yet): the {what} waits for it, for PB_ORPHAN_WAIT seconds (60); then it is refused, "
+    "duplicate": "It was booked before: this one changes nothing "
+    "(a higher --revision replaces a {what}).",
+    "waiting": "Its request is not known (yet): the {what} waits for it, for PB_ORPHAN_WAIT "
+    "seconds "
+    "(60); then it is refused, "
     "{orphan}. Look at the id, and name the router with --router.",
-    "taken_in": "A worker has taken it in; whether it changed anything, `pbstream explain {request}{router}` shows.",
+    "taken_in": (
+        "A worker has taken it in; whether it changed anything, `pbstream explain "
+        "{request}{router}` shows."
+    ),
 }
 
 
 @click.command()
 @click.argument("request_id")
 @click.argument("cost_usd", type=click.FloatRange(min=0, max=1000), required=False)
-@click.option("--input-tokens", type=click.IntRange(min=0), help="Instead of dollars, priced as at the decision.")
-@click.option("--output-tokens", type=click.IntRange(min=0), help="Instead of dollars, priced as at the decision.")
-@click.option("--revision", type=click.IntRange(min=0), default=0, help="A higher one replaces a lower one.")
+@click.option(
+    "--input-tokens",
+    type=click.IntRange(min=0),
+    help="Instead of dollars, priced as at the decision.",
+)
+@click.option(
+    "--output-tokens",
+    type=click.IntRange(min=0),
+    help="Instead of dollars, priced as at the decision.",
+)
+@click.option(
+    "--revision", type=click.IntRange(min=0), default=0, help="A higher one replaces a lower one."
+)
 @router_option
 @timeout_option
 @json_option
@@ -64,8 +88,18 @@ def cost(
 @click.command()
 @click.argument("request_id")
 @click.argument("reward", type=click.FloatRange(min=0, max=1))
-@click.option("--source", default="human", show_default=True, help="Who says so: human, judge, user, metric, or any name.")
-@click.option("--revision", type=click.IntRange(min=0), default=0, help="A higher one of the same source replaces a lower one.")
+@click.option(
+    "--source",
+    default="human",
+    show_default=True,
+    help="Who says so: human, judge, user, metric, or any name.",
+)
+@click.option(
+    "--revision",
+    type=click.IntRange(min=0),
+    default=0,
+    help="A higher one of the same source replaces a lower one.",
+)
 @router_option
 @timeout_option
 @json_option
@@ -80,7 +114,8 @@ def reward(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Report how good the answer to a request was, from 0 to 1, and wait until it is booked; days later is fine.
+    """Report how good the answer to a request was, from 0 to 1, and wait until it is booked; days
+    later is fine.
 
     \b
       pbstream reward 4f1c22a90b13 0.85 --source judge
@@ -97,11 +132,16 @@ def reward(
 
 
 def _report(found: Report, what: str, as_json: bool) -> None:
-    """Say what became of an event; one that was refused, or that no worker took in, ends with exit code 1."""
+    """Say what became of an event; one that was refused, or that no worker took in, ends with exit
+    code 1.
+    """
     if as_json:
         print_json(found.as_json())
     else:
-        click.echo(f"Sent to {found.placed.topic}, partition {found.placed.partition}, offset {found.placed.offset}.")
+        click.echo(
+            f"Sent to {found.placed.topic}, partition {found.placed.partition}, offset "
+            f"{found.placed.offset}."
+        )
     if found.failure is not None:
         if as_json:
             raise click.exceptions.Exit(1)
@@ -110,7 +150,11 @@ def _report(found: Report, what: str, as_json: bool) -> None:
     if as_json or state is None:
         return
     orphan = "orphan_cost" if what == "bill" else "orphan_reward"
-    click.echo(SENTENCES[found.outcome].format(what=what, orphan=orphan, request=found.request_id, router=named(state.router_id)))
+    click.echo(
+        SENTENCES[found.outcome].format(
+            what=what, orphan=orphan, request=found.request_id, router=named(state.router_id)
+        )
+    )
     click.echo(
         f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
         f"rewards {state.rewards_applied}, λ_t {state.lambda_t:.4g}."

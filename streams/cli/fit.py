@@ -1,4 +1,6 @@
-"""`pbstream fit`: contexts and priors from prompts that were judged or billed before, or from a router's history."""
+"""`pbstream fit`: contexts and priors from prompts that were judged or billed before, or from a
+router's history.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,43 @@ from streams.console.session import Session, json_option, pass_session, router_o
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="[JUDGEMENTS] FOLDER", type=click.Path(path_type=Path))
-@click.option("--from-history", is_flag=True, help="Learn from the topics of a router instead of a file.")
-@click.option("--from", "export", type=click.Path(exists=True, file_okay=False, path_type=Path), help="An export instead of Kafka.")
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="[JUDGEMENTS] FOLDER", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--from-history", is_flag=True, help="Learn from the topics of a router instead of a file."
+)
+@click.option(
+    "--from",
+    "export",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="An export instead of Kafka.",
+)
 @router_option
-@click.option("--components", type=click.IntRange(1), default=25, show_default=True, help="k; contexts have k + 1 numbers.")
-@click.option("--ridge", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="λ_0 of the priors.")
-@click.option("--explain", is_flag=True, help="Say what the priors are worth, as tables and as FOLDER/worth.png.")
-@click.option("--compare-encoders", is_flag=True, help="First say what each encoder is worth on these prompts.")
+@click.option(
+    "--components",
+    type=click.IntRange(1),
+    default=25,
+    show_default=True,
+    help="k; contexts have k + 1 numbers.",
+)
+@click.option(
+    "--ridge",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="λ_0 of the priors.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say what the priors are worth, as tables and as FOLDER/worth.png.",
+)
+@click.option(
+    "--compare-encoders",
+    is_flag=True,
+    help="First say what each encoder is worth on these prompts.",
+)
 @json_option
 @pass_session
 def fit(
@@ -43,18 +74,20 @@ def fit(
 ) -> None:
     """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
 
-    JUDGEMENTS has a line per prompt, with what the answers of some models were worth, from 0 to 1, and what they cost in
-    dollars; one of the two is enough. A PCA is fitted beside the priors:
+    JUDGEMENTS has a line per prompt, with what the answers of some models were worth, from 0 to 1,
+    and what they cost in dollars; one of the two is enough. A PCA is fitted beside the priors:
 
     \b
-      {"prompt": "Why is the sky blue?", "rewards": {"small": 0.7, "large": 0.95}, "costs": {"small": 0.00003, "large": 0.0011}}
+      {"prompt": "Why is the sky blue?", "rewards": {"small": 0.7, "large": 0.95}, "costs":
+      {"small": 0.00003, "large": 0.0011}}
 
     \b
       pbstream fit judged.jsonl fitted/ --explain
       PB_PROJECTION_PATH=fitted pbstream worker
       pbstream models add small --input-price 0.1 --output-price 0.1 --prior fitted/
 
-    With --from-history a router's own decisions, bills and rewards are learned from, for one with the same contexts:
+    With --from-history a router's own decisions, bills and rewards are learned from, for one with
+    the same contexts:
 
     \b
       pbstream fit --from-history --router acme.chat fitted/
@@ -64,7 +97,9 @@ def fit(
     from streams.warm_start.worth import worth_of
 
     if len(paths) != (1 if from_history else 2):
-        raise click.UsageError("--from-history takes FOLDER alone." if from_history else "Give JUDGEMENTS and FOLDER.")
+        raise click.UsageError(
+            "--from-history takes FOLDER alone." if from_history else "Give JUDGEMENTS and FOLDER."
+        )
     if export is not None and not from_history:
         raise click.UsageError("--from says which history: give --from-history as well.")
     if compare_encoders and from_history:
@@ -78,14 +113,22 @@ def fit(
     worth = worth_of(summary.observed) if explain else None
     if as_json:
         more = {} if worth is None else {"worth": worth_as_json(worth)}
-        print_json({**_figures(summary, folder), **more, **({} if compared is None else {"encoders": compared})})
+        print_json(
+            {
+                **_figures(summary, folder),
+                **more,
+                **({} if compared is None else {"encoders": compared}),
+            }
+        )
     else:
         _show(summary, folder, from_history=from_history)
     if worth is not None:
         explain_fit(worth, folder / "worth.png", quiet=as_json)
 
 
-def _fit_file(session: Session, judgements: Path, folder: Path, components: int, ridge: float) -> Any:
+def _fit_file(
+    session: Session, judgements: Path, folder: Path, components: int, ridge: float
+) -> Any:
     from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 
@@ -93,7 +136,9 @@ def _fit_file(session: Session, judgements: Path, folder: Path, components: int,
     return fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
 
 
-def _fit_history(session: Session, export: Path | None, router_id: str, folder: Path, ridge: float) -> Any:
+def _fit_history(
+    session: Session, export: Path | None, router_id: str, folder: Path, ridge: float
+) -> Any:
     from streams.history.account import Account
     from streams.simulate.cases import Cases
     from streams.simulate.observed import NothingObserved, observe
@@ -102,11 +147,17 @@ def _fit_history(session: Session, export: Path | None, router_id: str, folder: 
     account = Account()
     with ExitStack() as stack:
         history = history_of(session, export, stack)
-        cases = Cases(happened(history, router_id, account), contexts=contexts_of(session, stack), account=account)
+        cases = Cases(
+            happened(history, router_id, account),
+            contexts=contexts_of(session, stack),
+            account=account,
+        )
         try:
             observed = observe(cases)
         except NothingObserved as nothing:
-            raise (Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)) from None
+            raise (
+                Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)
+            ) from None
     for line in account.lines():
         click.echo(f"Left out: {line}", err=True)
     return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
@@ -130,13 +181,20 @@ def _show(summary: Any, folder: Path, *, from_history: bool) -> None:
     shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
     for model in dict.fromkeys((*summary.rewards, *summary.costs)):
         judged, billed = summary.rewards.get(model), summary.costs.get(model)
-        rewards = ("–", "–") if judged is None else (f"{judged:,}", f"{summary.mean_reward[model]:.3f}")
-        costs = ("–", "–") if billed is None else (f"{billed:,}", f"{summary.mean_cost_usd[model]:.3g}")
+        rewards = (
+            ("–", "–") if judged is None else (f"{judged:,}", f"{summary.mean_reward[model]:.3f}")
+        )
+        costs = (
+            ("–", "–") if billed is None else (f"{billed:,}", f"{summary.mean_cost_usd[model]:.3g}")
+        )
         shown.add_row(model, *rewards, *costs)
     console().print(shown)
     if summary.kept_variance is not None:
         click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
-        click.echo(f"  export PB_PROJECTION_PATH={folder.absolute()}   # where workers run, and here: it makes contexts of prompts")
+        click.echo(
+            f"  export PB_PROJECTION_PATH={folder.absolute()}   # where workers run, and here: "
+            "it makes contexts of prompts"
+        )
         click.echo("  pbstream worker")
     elif from_history:
         click.echo("For a router whose contexts are made as this one's were. Next:")

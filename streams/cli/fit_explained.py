@@ -1,4 +1,6 @@
-"""What `pbstream fit --explain` prints: how well prompts are predicted, which models differ where, what a budget buys."""
+"""What `pbstream fit --explain` prints: how well prompts are predicted, which models differ where,
+what a budget buys.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,15 @@ def _number(value: float | None, pattern: str) -> str:
 
 
 def _models(worth: Any) -> None:
-    columns = ("model", "reward error", "its mean alone", "cost error, factor", "its mean alone", "best on", "for example")
+    columns = (
+        "model",
+        "reward error",
+        "its mean alone",
+        "cost error, factor",
+        "its mean alone",
+        "best on",
+        "for example",
+    )
     shown = table(*columns, title="Prompts that were held out")
     for one in worth.models:
         examples = "\n".join(name[:SHOWN].replace("\n", " ") for name in one.examples)
@@ -50,18 +60,35 @@ def _models(worth: Any) -> None:
 def _pairs(worth: Any) -> None:
     if not worth.pairs:
         return
-    shown = table("model", "is above", "by", "± by prompt", "the other is better on", title="Which models differ on which prompts")
+    shown = table(
+        "model",
+        "is above",
+        "by",
+        "± by prompt",
+        "the other is better on",
+        title="Which models differ on which prompts",
+    )
     for pair in worth.pairs[:MOST_PAIRS]:
-        shown.add_row(pair.model, pair.other, f"{pair.difference:.3f}", f"{pair.spread:.3f}", f"{pair.other_better:.0%}")
+        shown.add_row(
+            pair.model,
+            pair.other,
+            f"{pair.difference:.3f}",
+            f"{pair.spread:.3f}",
+            f"{pair.other_better:.0%}",
+        )
     console().print(shown)
 
 
 def _frontier(worth: Any) -> None:
     if not worth.frontier:
         return
-    shown = table("budget, $", "best fixed mix", "routed", "gain", "cost ÷ budget", title="What a budget buys")
+    shown = table(
+        "budget, $", "best fixed mix", "routed", "gain", "cost ÷ budget", title="What a budget buys"
+    )
     for bought in worth.frontier:
         ratio = f"{bought.routed_cost_usd / bought.budget_usd:.2f}"
         gain = f"{bought.routed - bought.mix:+.3f}"
-        shown.add_row(f"{bought.budget_usd:.2g}", f"{bought.mix:.3f}", f"{bought.routed:.3f}", gain, ratio)
+        shown.add_row(
+            f"{bought.budget_usd:.2g}", f"{bought.mix:.3f}", f"{bought.routed:.3f}", gain, ratio
+        )
     console().print(shown)

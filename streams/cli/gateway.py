@@ -8,20 +8,32 @@ from streams.console.session import Session, pass_session
 
 
 @click.command()
-@click.option("--new-key", metavar="NAME", help="Print a new API key and its line for the list of keys, and end.")
-@click.option("--routers", default="*", show_default=True, metavar="PATTERNS", help="With --new-key: which routers it may use.")
+@click.option(
+    "--new-key",
+    metavar="NAME",
+    help="Print a new API key and its line for the list of keys, and end.",
+)
+@click.option(
+    "--routers",
+    default="*",
+    show_default=True,
+    metavar="PATTERNS",
+    help="With --new-key: which routers it may use.",
+)
 @pass_session
 def gateway(session: Session, new_key: str | None, routers: str) -> None:
     """Answer HTTP: decisions, bills and rewards under /v1/routers/ID, until SIGTERM or Ctrl-C.
 
-    It listens on loopback (PB_GATEWAY_BIND, PB_GATEWAY_PORT). To be reached from elsewhere it needs API keys: a list of lines
-    `NAME sha256:HEX ROUTERS` in PB_GATEWAY_KEYS, or in the file that PB_GATEWAY_KEYS_FILE names.
+    It listens on loopback (PB_GATEWAY_BIND, PB_GATEWAY_PORT). To be reached from elsewhere it needs
+    API keys: a list of lines `NAME sha256:HEX ROUTERS` in PB_GATEWAY_KEYS, or in the file that
+    PB_GATEWAY_KEYS_FILE names.
 
     \b
       pbstream gateway
       pbstream gateway --new-key judge --routers "acme.*,chat"
 
-    http://127.0.0.1:8090/openapi.json describes it, /readyz says whether it is ready, /metrics how it does.
+    http://127.0.0.1:8090/openapi.json describes it, /readyz says whether it is ready, /metrics how
+    it does.
     """
     if new_key is not None:
         _print_key(new_key, routers)
@@ -32,7 +44,10 @@ def gateway(session: Session, new_key: str | None, routers: str) -> None:
     server = server_of(session.settings)
     log_to_stderr("info", session.settings.log_format)
     where = f"http://{session.settings.gateway_bind}:{session.settings.gateway_port}"
-    click.echo(f"Gateway to {session.settings.bootstrap} on {where}; {where}/openapi.json describes it.", err=True)
+    click.echo(
+        f"Gateway to {session.settings.bootstrap} on {where}; {where}/openapi.json describes it.",
+        err=True,
+    )
     if not server.run_until_stopped():
         raise click.exceptions.Exit(1)
 

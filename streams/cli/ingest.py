@@ -23,8 +23,17 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say how payloads are read."""
     for option in (
         router_option,
-        click.option("--source", default="judge", show_default=True, help="Who judged, where a payload does not say."),
-        click.option("--mapping", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file of JSONPaths."),
+        click.option(
+            "--source",
+            default="judge",
+            show_default=True,
+            help="Who judged, where a payload does not say.",
+        ),
+        click.option(
+            "--mapping",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="A file of JSONPaths.",
+        ),
         click.option("--from", "form", type=click.Choice(FORMS), help="The form of the payloads."),
     ):
         function = option(function)
@@ -34,11 +43,14 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("convert")
 @click.argument("file", type=click.File("rb"), default="-")
 @options
-def convert(file: IO[bytes], form: str | None, mapping: Path | None, source: str, router_id: str) -> None:
+def convert(
+    file: IO[bytes], form: str | None, mapping: Path | None, source: str, router_id: str
+) -> None:
     """Show which events a payload makes: a line of JSON each, with the topic; nothing is sent.
 
-    A payload is a JSON document, an array, or a line of JSON each. --from names its form: OpenTelemetry traces and logs (OTLP as
-    JSON), LiteLLM's standard logging payload, Langfuse scores, CloudEvents; --mapping reads anything else.
+    A payload is a JSON document, an array, or a line of JSON each. --from names its form:
+    OpenTelemetry traces and logs (OTLP as JSON), LiteLLM's standard logging payload, Langfuse
+    scores, CloudEvents; --mapping reads anything else.
 
     \b
       pbstream convert --from langfuse scores.json
@@ -51,7 +63,9 @@ def convert(file: IO[bytes], form: str | None, mapping: Path | None, source: str
     try:
         events = converted(file.read(), _finder(form, mapping, router_id=router_id, source=source))
     except (Unconvertible, MalformedEvent) as error:
-        raise Failure(f"{getattr(file, 'name', 'the payload')} cannot be mapped: {error.reason}: {error}") from error
+        raise Failure(
+            f"{getattr(file, 'name', 'the payload')} cannot be mapped: {error.reason}: {error}"
+        ) from error
     for topic, event in events:
         click.echo(f'{{"topic":"{topic}","value":{encode(event).decode()}}}')
     if not events:
@@ -61,20 +75,39 @@ def convert(file: IO[bytes], form: str | None, mapping: Path | None, source: str
 @click.command("ingest")
 @click.argument("topic")
 @options
-@click.option("--group", default="paretobandit-ingest", show_default=True, help="The consumer group, which remembers the place.")
+@click.option(
+    "--group",
+    default="paretobandit-ingest",
+    show_default=True,
+    help="The consumer group, which remembers the place.",
+)
 @pass_session
-def ingest(session: Session, topic: str, form: str | None, mapping: Path | None, source: str, router_id: str, group: str) -> None:
-    """Read payloads from a Kafka topic, and write their bills and rewards to pb.costs and pb.rewards, until Ctrl-C.
+def ingest(
+    session: Session,
+    topic: str,
+    form: str | None,
+    mapping: Path | None,
+    source: str,
+    router_id: str,
+    group: str,
+) -> None:
+    """Read payloads from a Kafka topic, and write their bills and rewards to pb.costs and
+    pb.rewards, until Ctrl-C.
 
-    What cannot be mapped goes to pb.dlq with its bytes. Over HTTP the gateway takes the same payloads:
-    POST /v1/routers/ID/ingest/FORM.
+    What cannot be mapped goes to pb.dlq with its bytes. Over HTTP the gateway takes the same
+    payloads: POST /v1/routers/ID/ingest/FORM.
 
     \b
       pbstream ingest otlp_spans --from otel --router chat
     """
     from streams.integrations.ingest import Ingest
 
-    work = Ingest(session.settings, _finder(form, mapping, router_id=router_id, source=source), topic=topic, group=group)
+    work = Ingest(
+        session.settings,
+        _finder(form, mapping, router_id=router_id, source=source),
+        topic=topic,
+        group=group,
+    )
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
@@ -85,7 +118,11 @@ def ingest(session: Session, topic: str, form: str | None, mapping: Path | None,
     click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
     run(until_stopped())
     done = work.done
-    click.echo(f"{done.records} records read, {done.events} events written, {done.refused} records refused.", err=True)
+    click.echo(
+        f"{done.records} records read, {done.events} events written, {done.refused} records "
+        "refused.",
+        err=True,
+    )
 
 
 def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: str) -> Finder:

@@ -1,4 +1,6 @@
-"""Commands that are imported when they are used: `pbstream` starts in the time of one, not of all."""
+"""Commands that are imported when they are used: `pbstream` starts in the time of one, not
+of all.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ COMMANDS = {
     "encoder": ("encoder", "Make what a worker's encoder runs on."),
     "completion": ("completion", "Print what lets a shell complete these commands."),
 }
-"""By name: the module under `streams.cli`, and what the command does. In the order of a first use."""
+"""By name: the module under `streams.cli`, and what the command does. In the order of a
+first use.
+"""
 STAYING = {"worker", "gateway", "broker", "ingest"}
 
 

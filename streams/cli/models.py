@@ -14,13 +14,30 @@ from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, Document, Edit, read_router, write_router
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console, print_json, table
-from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option
+from streams.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
 from streams.settings import Settings
 
 PRICE = click.FloatRange(min=0, max=1e6)
-input_price = click.option("--input-price", type=PRICE, required=True, metavar="USD", help="List price per million input tokens.")
+input_price = click.option(
+    "--input-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million input tokens.",
+)
 output_price = click.option(
-    "--output-price", type=PRICE, required=True, metavar="USD", help="List price per million output tokens."
+    "--output-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million output tokens.",
 )
 
 
@@ -33,7 +50,8 @@ def models() -> None:
       pbstream models reprice mistral-large --input-price 0.4 --output-price 1.2
       pbstream models list
 
-    Each change is one conditional write of the whole router, and returns when a worker has put it in force.
+    Each change is one conditional write of the whole router, and returns when a worker has put it
+    in force.
     """
 
 
@@ -54,15 +72,37 @@ def changes(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("name", callback=_name)
 @input_price
 @output_price
-@click.option("--prior", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A folder that `pbstream fit` wrote.")
-@click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
-@click.option("--n-eff", type=click.FloatRange(min=0, min_open=True), help="How many observations the prior counts for.")
 @click.option(
-    "--onboarding-pulls", type=click.IntRange(0, 10_000), help="Requests sent to it as it joins; default: 20 without a prior."
+    "--prior",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder that `pbstream fit` wrote.",
 )
-@click.option("--expected-cost", type=click.FloatRange(0, 1000), help="$ that a request to it costs on average, if you know.")
-@click.option("--dimensions", type=click.IntRange(2), help="Of a router that this creates; default: what prompts become here.")
-@click.option("--profile", type=click.Choice(["live", "paper"]), help="Of a router that this creates; default live.")
+@click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
+@click.option(
+    "--n-eff",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How many observations the prior counts for.",
+)
+@click.option(
+    "--onboarding-pulls",
+    type=click.IntRange(0, 10_000),
+    help="Requests sent to it as it joins; default: 20 without a prior.",
+)
+@click.option(
+    "--expected-cost",
+    type=click.FloatRange(0, 1000),
+    help="$ that a request to it costs on average, if you know.",
+)
+@click.option(
+    "--dimensions",
+    type=click.IntRange(2),
+    help="Of a router that this creates; default: what prompts become here.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["live", "paper"]),
+    help="Of a router that this creates; default live.",
+)
 @changes
 @pass_session
 def add(
@@ -81,9 +121,11 @@ def add(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Add a model; the first one creates the router, for contexts as PB_PROJECTION_PATH makes them of prompts (without it: 385).
+    """Add a model; the first one creates the router, for contexts as PB_PROJECTION_PATH makes them
+    of prompts (without it: 385).
 
-    Without a prior it gets its first requests whatever its score (onboarding), so that something is learned of it.
+    Without a prior it gets its first requests whatever its score (onboarding), so that something is
+    learned of it.
 
     \b
       pbstream models add small --input-price 0.1 --output-price 0.1
@@ -91,9 +133,13 @@ def add(
       pbstream models add large-v2 --input-price 1 --output-price 8 --like large
     """
     if prior is not None and like is not None:
-        raise click.UsageError("--prior and --like exclude each other: a model starts from one of them.")
+        raise click.UsageError(
+            "--prior and --like exclude each other: a model starts from one of them."
+        )
     if n_eff is not None and prior is None and like is None:
-        raise click.UsageError("--n-eff says how much a prior counts: give --prior or --like as well.")
+        raise click.UsageError(
+            "--n-eff says how much a prior counts: give --prior or --like as well."
+        )
     model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
     if prior is not None:
         model |= _from_folder(prior, name)
@@ -101,20 +147,38 @@ def add(
         model["prior"] = {"like": like}
     if n_eff is not None:
         if "prior" not in model:
-            raise Failure(f"{prior} knows costs of {name!r} only: --n-eff says how much rewards count.")
+            raise Failure(
+                f"{prior} knows costs of {name!r} only: --n-eff says how much rewards count."
+            )
         model["prior"]["n_eff"] = n_eff
     if onboarding_pulls is not None:
         model["onboarding_pulls"] = onboarding_pulls
     if expected_cost is not None:
         model["expected_cost_usd"] = expected_cost
-    chosen = {key: value for key, value in (("dimensions", dimensions), ("profile", profile)) if value is not None}
+    chosen = {
+        key: value
+        for key, value in (("dimensions", dimensions), ("profile", profile))
+        if value is not None
+    }
 
     def edit(document: Document) -> Document:
-        created = chosen if document["models"] else {"dimensions": _of_prior(model) or _dimensions(session.settings), **chosen}
+        created = (
+            chosen
+            if document["models"]
+            else {"dimensions": _of_prior(model) or _dimensions(session.settings), **chosen}
+        )
         if name in document["models"]:
-            raise Failure(f"{name!r} is in router {router_id!r} already: change its prices with `pbstream models reprice`.")
-        if document["models"] and any(document.get(key, value) != value for key, value in created.items()):
-            raise Failure(f"router {router_id!r} exists with other --dimensions or --profile, which are chosen when it is created.")
+            raise Failure(
+                f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
+                "models reprice`."
+            )
+        if document["models"] and any(
+            document.get(key, value) != value for key, value in created.items()
+        ):
+            raise Failure(
+                f"router {router_id!r} exists with other --dimensions or --profile, which are "
+                "chosen when it is created."
+            )
         return {**document, **created, "models": {**document["models"], name: model}}
 
     state = _change(session, router_id, edit, timeout=timeout, create=True)
@@ -130,7 +194,13 @@ def add(
 @changes
 @pass_session
 def reprice(
-    session: Session, name: str, input_price: float, output_price: float, router_id: str, timeout: float, as_json: bool
+    session: Session,
+    name: str,
+    input_price: float,
+    output_price: float,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
 ) -> None:
     """Change a model's list prices from the next decision on; what was learned of it stays.
 
@@ -144,7 +214,11 @@ def reprice(
         return {**document, "models": {**document["models"], name: {**model, **prices}}}
 
     state = _change(session, router_id, edit, timeout=timeout)
-    _report(f"{name} costs ${input_price:g} in, ${output_price:g} out per million tokens now.", state, as_json)
+    _report(
+        f"{name} costs ${input_price:g} in, ${output_price:g} out per million tokens now.",
+        state,
+        as_json,
+    )
 
 
 @models.command()
@@ -160,7 +234,10 @@ def remove(session: Session, name: str, router_id: str, timeout: float, as_json:
 
     def edit(document: Document) -> Document:
         _existing(document, name, router_id)
-        return {**document, "models": {key: model for key, model in document["models"].items() if key != name}}
+        return {
+            **document,
+            "models": {key: model for key, model in document["models"].items() if key != name},
+        }
 
     state = _change(session, router_id, edit, timeout=timeout)
     _report(f"{name} left router {router_id}.", state, as_json)
@@ -188,10 +265,18 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
     if as_json:
         print_json(document["models"])
         return
-    shown = table("model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}")
+    shown = table(
+        "model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}"
+    )
     for name, model in document["models"].items():
         pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
-        shown.add_row(name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", _prior(model), str(pulls))
+        shown.add_row(
+            name,
+            f"{model['input_price_per_m']:g}",
+            f"{model['output_price_per_m']:g}",
+            _prior(model),
+            str(pulls),
+        )
     console().print(shown)
 
 
@@ -202,18 +287,27 @@ def _of_prior(model: Document) -> int | None:
 
 
 def _mismatch(settings: Settings, model: Document) -> str | None:
-    """Return what to say where the prior is for other contexts than prompts become with these settings."""
+    """Return what to say where the prior is for other contexts than prompts become with these
+    settings.
+    """
     wanted = _of_prior(model)
-    if wanted is None or settings.encoder_backend == "none" or (here := _dimensions(settings)) == wanted:
+    if (
+        wanted is None
+        or settings.encoder_backend == "none"
+        or (here := _dimensions(settings)) == wanted
+    ):
         return None
     return (
-        f"This prior has {wanted} dimensions; prompts become {here} here. The workers need the projection that was fitted with it: "
+        f"This prior has {wanted} dimensions; prompts become {here} here. The workers need the "
+        "projection that was fitted with it: "
         "PB_PROJECTION_PATH=FOLDER pbstream worker"
     )
 
 
 def _dimensions(settings: Settings) -> int:
-    """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes contexts only."""
+    """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes
+    contexts only.
+    """
     from streams.encoder.load import dimensions_of
 
     return 26 if settings.encoder_backend == "none" else dimensions_of(settings)
@@ -227,7 +321,15 @@ def _from_folder(folder: Path, model: str) -> Document:
 
 def _prior(model: Document) -> str:
     prior = model.get("prior") or {}
-    kind = f"like {prior['like']}" if "like" in prior else "file" if "ref" in prior else "inline" if prior else "none"
+    kind = (
+        f"like {prior['like']}"
+        if "like" in prior
+        else "file"
+        if "ref" in prior
+        else "inline"
+        if prior
+        else "none"
+    )
     return f"{kind}, n_eff {prior['n_eff']:g}" if prior.get("n_eff") else kind
 
 
@@ -239,7 +341,9 @@ def _existing(document: Document, name: str, router_id: str) -> Document:
     return model
 
 
-def _change(session: Session, router_id: str, edit: Edit, *, timeout: float, create: bool = False) -> LambdaUpdated:
+def _change(
+    session: Session, router_id: str, edit: Edit, *, timeout: float, create: bool = False
+) -> LambdaUpdated:
     async def write() -> LambdaUpdated:
         async with open_bus(session.settings, *TOPICS) as bus:
             return await write_router(bus, router_id, edit, seconds=timeout, create=create)

@@ -21,23 +21,39 @@ BILLS = 5000
 
 
 @click.command("import")
-@click.option("--litellm", is_flag=True, required=True, help="From the list that LiteLLM's wheel brings.")
 @click.option(
-    "--only", metavar="PATTERN", help="These models of the list, such as 'gpt-4o*', new ones too; default: the portfolio's."
+    "--litellm", is_flag=True, required=True, help="From the list that LiteLLM's wheel brings."
 )
-@click.option("--accept", multiple=True, metavar="MODEL", help="Take this model's prices, whatever is doubtful about them.")
+@click.option(
+    "--only",
+    metavar="PATTERN",
+    help="These models of the list, such as 'gpt-4o*', new ones too; default: the portfolio's.",
+)
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="MODEL",
+    help="Take this model's prices, whatever is doubtful about them.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
 @router_option
 @timeout_option
 @pass_session
 def import_models(
-    session: Session, litellm: bool, only: str | None, accept: tuple[str, ...], dry_run: bool, router_id: str, timeout: float
+    session: Session,
+    litellm: bool,
+    only: str | None,
+    accept: tuple[str, ...],
+    dry_run: bool,
+    router_id: str,
+    timeout: float,
 ) -> None:
     """Take list prices over from LiteLLM, those that can be trusted.
 
-    A price that jumps by more than a factor of ten, a price of 0, a deprecated model and one that is not in the list are asked
-    about; where nobody can be asked they stay as they are. What was priced by hand stays so. New models get an expected cost from
-    the tokens that bills have reported so far.
+    A price that jumps by more than a factor of ten, a price of 0, a deprecated model and one that
+    is not in the list are asked about; where nobody can be asked they stay as they are. What was
+    priced by hand stays so. New models get an expected cost from the tokens that bills have
+    reported so far.
 
     \b
       pbstream models import --litellm --dry-run
@@ -48,27 +64,55 @@ def import_models(
         prices = read_list()
     except NoPriceList as error:
         raise Failure(str(error)) from error
-    run(_import(session, prices, only=only, accept=accept, dry_run=dry_run, router_id=router_id, seconds=timeout))
+    run(
+        _import(
+            session,
+            prices,
+            only=only,
+            accept=accept,
+            dry_run=dry_run,
+            router_id=router_id,
+            seconds=timeout,
+        )
+    )
 
 
 async def _import(
-    session: Session, prices: Any, *, only: str | None, accept: Any, dry_run: bool, router_id: str, seconds: float
+    session: Session,
+    prices: Any,
+    *,
+    only: str | None,
+    accept: Any,
+    dry_run: bool,
+    router_id: str,
+    seconds: float,
 ) -> None:
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
         if declared is None:
             raise NoRouter(router_id)
-        changes = plan(prices, declared.document["models"], only=only, today=datetime.now(UTC).date())
+        changes = plan(
+            prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
+        )
         if not changes:
             raise Failure("no model to import: name some with --only PATTERN.")
-        taken = [change for change in changes if _is_taken(change, accept, ask=not dry_run and sys.stdin.isatty())]
+        taken = [
+            change
+            for change in changes
+            if _is_taken(change, accept, ask=not dry_run and sys.stdin.isatty())
+        ]
         _show(changes, taken)
         if dry_run or not taken:
             click.echo("Nothing was changed.")
             return
         tokens = await _tokens(bus, router_id)
-        state: LambdaUpdated = await write_router(bus, router_id, lambda found: _edited(found, taken, tokens), seconds=seconds)
-        click.echo(f"{len(taken)} models are priced by LiteLLM's list now (configuration {state.config_offset}).")
+        state: LambdaUpdated = await write_router(
+            bus, router_id, lambda found: _edited(found, taken, tokens), seconds=seconds
+        )
+        click.echo(
+            f"{len(taken)} models are priced by LiteLLM's list now (configuration "
+            f"{state.config_offset})."
+        )
 
 
 def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
@@ -88,26 +132,36 @@ def _show(changes: list[Change], taken: list[Change]) -> None:
             was = None if change.before is None else change.before[field]
             now = was if change.listed is None else change.listed.prices[field]
             cells.append(f"{now:g}" if was in (None, now) else f"{was:g} → {now:g}")
-        remark = change.doubt or ("priced by hand" if change.kept else "" if change.changes else "as it is")
+        remark = change.doubt or (
+            "priced by hand" if change.kept else "" if change.changes else "as it is"
+        )
         if change.changes and change not in taken:
             remark += ": not taken (--accept)"
         shown.add_row(change.name, *cells, remark)
     console().print(shown)
 
 
-def _edited(document: Document, taken: list[Change], tokens: tuple[float, float] | None) -> Document:
+def _edited(
+    document: Document, taken: list[Change], tokens: tuple[float, float] | None
+) -> Document:
     models = dict(document["models"])
     for change in taken:
         assert change.listed is not None
         prices = change.listed.prices
-        models[change.name] = {**models.get(change.name, _new(prices, tokens)), **prices, IMPORTED: prices}
+        models[change.name] = {
+            **models.get(change.name, _new(prices, tokens)),
+            **prices,
+            IMPORTED: prices,
+        }
     return {**document, "models": models}
 
 
 def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:
     if tokens is None:
         return {}
-    cost = (tokens[0] * prices["input_price_per_m"] + tokens[1] * prices["output_price_per_m"]) / 1e6
+    cost = (
+        tokens[0] * prices["input_price_per_m"] + tokens[1] * prices["output_price_per_m"]
+    ) / 1e6
     return {"expected_cost_usd": cost}
 
 
@@ -119,6 +173,10 @@ async def _tokens(bus: Bus, router_id: str) -> tuple[float, float] | None:
             bill = decode(CostReported, record.value)
         except MalformedEvent:
             continue
-        if bill.router_id == router_id and bill.input_tokens is not None and bill.output_tokens is not None:
+        if (
+            bill.router_id == router_id
+            and bill.input_tokens is not None
+            and bill.output_tokens is not None
+        ):
             count, into, out = count + 1, into + bill.input_tokens, out + bill.output_tokens
     return (into / count, out / count) if count else None

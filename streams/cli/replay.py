@@ -29,7 +29,9 @@ def _time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _range(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+def _range(
+    ctx: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
     if value is None:
         return None
     first, _, last = value.partition(":")
@@ -50,26 +52,64 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--from", "folder", type=EXISTING_FOLDER, help="An export instead of Kafka.")
-@click.option("--verify", "verifying", is_flag=True, help="Decide everything again and compare with history.")
+@click.option(
+    "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
+)
 @click.option("--scenario", type=EXISTING_FILE, help="YAML: what is to be otherwise.")
-@click.option("--policy", "policies", multiple=True, metavar="NAME", help="paper, live, declared, recorded, random, or a model.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML, and JSON and CSV beside it.")
-@click.option("--export", "exported", type=click.Path(file_okay=False, path_type=Path), help="Write the history into files.")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True, help="With --export."
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="paper, live, declared, recorded, random, or a model.",
 )
 @click.option(
-    "--into", metavar="PREFIX", callback=_prefix, help="Play the history into topics of another prefix, where workers decide it."
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write HTML, and JSON and CSV beside it.",
 )
-@click.option("--speed", type=click.FloatRange(min=0), default=1.0, show_default=True, help="With --into; 0: full speed.")
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the history into files.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="With --export.",
+)
+@click.option(
+    "--into",
+    metavar="PREFIX",
+    callback=_prefix,
+    help="Play the history into topics of another prefix, where workers decide it.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="With --into; 0: full speed.",
+)
 @click.option("--since", callback=_time, metavar="TIME", help="Only what was decided from then on.")
 @click.option("--until", callback=_time, metavar="TIME", help="Only what was decided before.")
-@click.option("--offsets", callback=_range, metavar="FIRST:LAST", help="Only decisions at these offsets of pb.routes.")
+@click.option(
+    "--offsets",
+    callback=_range,
+    metavar="FIRST:LAST",
+    help="Only decisions at these offsets of pb.routes.",
+)
 @click.option("--all-routers", is_flag=True, help="With --verify: every router.")
 @router_option
 @json_option
 @pass_session
-def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool, **options: Any) -> None:
+def replay(
+    session: Session, /, as_json: bool, router_id: str, all_routers: bool, **options: Any
+) -> None:
     """Replay history: verify it, or ask what would have happened if.
 
     \b
@@ -79,7 +119,8 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
       pbstream replay --export history/              # keep it; later: --from history/
       pbstream replay --scenario price-cut.yaml --into test. --speed 10
 
-    History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be verified.
+    History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be
+    verified.
     """
     gc.set_threshold(1_000_000, 20, 100)
     _check(options)
@@ -88,7 +129,9 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
         if options["exported"] is not None:
             _export(history, options)
         elif options["verifying"]:
-            show_verdict(session, history, None if all_routers else router_id, options, as_json, stack)
+            show_verdict(
+                session, history, None if all_routers else router_id, options, as_json, stack
+            )
         elif options["into"] is not None:
             play_into(session, history, router_id, options, stack)
         else:
@@ -97,14 +140,23 @@ def replay(session: Session, /, as_json: bool, router_id: str, all_routers: bool
 
 def _check(options: Any) -> None:
     """Refuse options that have no meaning together, instead of ignoring one."""
-    modes = {"--verify": options["verifying"], "--export": options["exported"] is not None, "--into": options["into"] is not None}
+    modes = {
+        "--verify": options["verifying"],
+        "--export": options["exported"] is not None,
+        "--into": options["into"] is not None,
+    }
     chosen = [mode for mode, given in modes.items() if given]
     if len(chosen) > 1:
         raise click.UsageError("choose one of --verify, --export and --into")
     mode = chosen[0] if chosen else ""
-    played, reported = options["scenario"] is not None, options["report"] is not None or bool(options["policies"])
+    played, reported = (
+        options["scenario"] is not None,
+        options["report"] is not None or bool(options["policies"]),
+    )
     if mode in ("--verify", "--export") and (played or reported):
-        raise click.UsageError(f"{mode} takes the history as it is: no --scenario, --policy or --report")
+        raise click.UsageError(
+            f"{mode} takes the history as it is: no --scenario, --policy or --report"
+        )
     if mode == "--into" and reported:
         raise click.UsageError("with --into the workers decide: no --policy or --report")
     if mode == "--export" and options["offsets"] is not None:
@@ -117,9 +169,14 @@ def _export(history: Any, options: Any) -> None:
 
     folder, part = options["exported"], part_of(options)
     try:
-        written = export(history, folder, form=options["form"], since=part["since"], until=part["until"])
+        written = export(
+            history, folder, form=options["form"], since=part["since"], until=part["until"]
+        )
     except (BadFolder, MissingPyArrow) as error:
         raise Failure(str(error)) from error
     if not written:
         raise Failure("nothing to export: the topics hold no record in this part of the history.")
-    click.echo(f"{written:,} records written to {folder}; replay them with: pbstream replay --from {folder}")
+    click.echo(
+        f"{written:,} records written to {folder}; replay them with: pbstream replay --from "
+        f"{folder}"
+    )

@@ -1,4 +1,6 @@
-"""What the commands over histories read: the history itself, contexts, and the priors that declarations refer to."""
+"""What the commands over histories read: the history itself, contexts, and the priors that
+declarations refer to.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
 
     stack.enter_context(_readable())
     try:
-        return open_folder(folder) if folder is not None else stack.enter_context(KafkaHistory(session.settings))
+        return (
+            open_folder(folder)
+            if folder is not None
+            else stack.enter_context(KafkaHistory(session.settings))
+        )
     except (BadFolder, MissingPyArrow, MissingTopics) as error:
         raise Failure(str(error)) from error
 
@@ -52,7 +58,10 @@ def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Fai
 
     asked = "" if part == WHOLE else " in this part of it"
     declared = ", ".join(routers_of(history)[:10]) or "none"
-    return Failure(f"the history has no decision of router {router_id or 'any'}{asked}; --router names one of: {declared}")
+    return Failure(
+        f"the history has no decision of router {router_id or 'any'}{asked}; --router names one "
+        f"of: {declared}"
+    )
 
 
 def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
@@ -77,7 +86,9 @@ def contexts_of(session: Session, stack: ExitStack) -> Any:
     def progress(done: int) -> None:
         click.echo(f"\rEncoding prompts: {done:,}", err=True, nl=False)
 
-    return stack.enter_context(closing(Contexts(open_encoder, progress=progress if sys.stderr.isatty() else None)))
+    return stack.enter_context(
+        closing(Contexts(open_encoder, progress=progress if sys.stderr.isatty() else None))
+    )
 
 
 def prior_reader_of(session: Session) -> Any:

@@ -1,4 +1,6 @@
-"""`pbstream replay --into`: the history, changed by a scenario or not, through workers of another prefix."""
+"""`pbstream replay --into`: the history, changed by a scenario or not, through workers of another
+prefix.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from streams.console.failures import Failure
 from streams.console.session import Session
 
 
-def play_into(session: Session, history: Any, router_id: str, options: Any, stack: ExitStack) -> None:
+def play_into(
+    session: Session, history: Any, router_id: str, options: Any, stack: ExitStack
+) -> None:
     from streams.history.account import Account
     from streams.log.topics import create_topics
     from streams.settings import group_of
@@ -54,7 +58,8 @@ def play_into(session: Session, history: Any, router_id: str, options: Any, stac
     except (BadScenario, NoWorker, SamePrefix) as error:
         raise Failure(str(error)) from error
     click.echo(
-        f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} decided, {done.refused:,} refused; "
+        f"{done.requests:,} requests sent, {done.already:,} were there before; {done.decided:,} "
+        f"decided, {done.refused:,} refused; "
         f"{done.bills:,} bills and {done.rewards:,} rewards sent."
     )
     for line in account.lines():
@@ -65,4 +70,6 @@ def _run(player: Any, cases: Any) -> Any:
     try:
         return asyncio.run(player.play(cases))
     except KeyboardInterrupt:
-        raise Failure(f"paused after {player.state.decided:,} decisions; the same command goes on.") from None
+        raise Failure(
+            f"paused after {player.state.decided:,} decisions; the same command goes on."
+        ) from None

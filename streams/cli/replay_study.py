@@ -1,4 +1,6 @@
-"""`pbstream replay --scenario` and `--policy`: what would have happened if, as a table, files and a report."""
+"""`pbstream replay --scenario` and `--policy`: what would have happened if, as a table, files and a
+report.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def scenario_of(options: Any) -> Any:
     return scenario
 
 
-def show_study(session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack) -> None:
+def show_study(
+    session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack
+) -> None:
     from streams.history.account import Account
     from streams.simulate.figures import figures
     from streams.simulate.scenario import BadScenario
@@ -64,7 +68,9 @@ def _write(found: Any, path: Path) -> None:
     from streams.simulate.report import render
 
     path.write_text(render(found), encoding="utf-8")
-    path.with_suffix(".json").write_bytes(orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n")
+    path.with_suffix(".json").write_bytes(
+        orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n"
+    )
     path.with_suffix(".phases.csv").write_text(phases_csv(found), encoding="utf-8")
     path.with_suffix(".series.csv").write_text(series_csv(found), encoding="utf-8")
 
@@ -78,7 +84,16 @@ def _show(found: Any, report: Path | None) -> None:
         click.echo(line)
     models = models_of(found)
     guessed = ("guessed",) if found.survey.without_outcomes else ()
-    columns = ("phase", "policy", "requests", "reward", "$/request", "÷ budget", *guessed, *map(short, models))
+    columns = (
+        "phase",
+        "policy",
+        "requests",
+        "reward",
+        "$/request",
+        "÷ budget",
+        *guessed,
+        *map(short, models),
+    )
     shown = table(*columns, title=found.scenario.name)
     for phase, label in enumerate(phase_labels(found)):
         for name, run in found.runs.items():

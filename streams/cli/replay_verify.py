@@ -13,7 +13,14 @@ from streams.console.output import console, print_json
 from streams.console.session import Session
 
 
-def show_verdict(session: Session, history: Any, router_id: str | None, options: Any, as_json: bool, stack: ExitStack) -> None:
+def show_verdict(
+    session: Session,
+    history: Any,
+    router_id: str | None,
+    options: Any,
+    as_json: bool,
+    stack: ExitStack,
+) -> None:
     from streams.history.account import Account
     from streams.history.differences import as_json as verdict_json
     from streams.history.differences import summary, tables

@@ -15,16 +15,36 @@ from streams.console.decision import explain_decision
 from streams.console.declarations import refusal_of
 from streams.console.failures import NoAnswer, Refused
 from streams.console.output import console, print_json
-from streams.console.session import Session, json_option, named, pass_session, router_option, run, timeout_option
+from streams.console.session import (
+    Session,
+    json_option,
+    named,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
 
 TOPICS = ("requests", "routes", "dlq")
 
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("--context", type=click.File("r"), metavar="FILE", help="Instead of a prompt: a JSON array of numbers; - is stdin.")
-@click.option("--allowed", multiple=True, metavar="MODEL", help="Only this model, and others so named.")
-@click.option("--max-price", type=click.FloatRange(min=0), metavar="USD", help="Dollars per 1,000 tokens; dearer models are out.")
+@click.option(
+    "--context",
+    type=click.File("r"),
+    metavar="FILE",
+    help="Instead of a prompt: a JSON array of numbers; - is stdin.",
+)
+@click.option(
+    "--allowed", multiple=True, metavar="MODEL", help="Only this model, and others so named."
+)
+@click.option(
+    "--max-price",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Dollars per 1,000 tokens; dearer models are out.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @router_option
 @timeout_option
@@ -43,7 +63,8 @@ def request(
 ) -> None:
     """Ask which model shall answer a prompt, and why.
 
-    A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs no encoder.
+    A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
+    no encoder.
 
     \b
       pbstream request "Prove that there are infinitely many primes."
@@ -51,20 +72,30 @@ def request(
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
     if (prompt is None) == (context is None):
-        raise click.UsageError('give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"')
+        raise click.UsageError(
+            'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
+        )
     if prompt == "-":
-        raise click.UsageError("a prompt is given in quotes; - is standard input only for --context -")
+        raise click.UsageError(
+            "a prompt is given in quotes; - is standard input only for --context -"
+        )
     event = _event(router_id, request_id or uuid4().hex[:12], prompt, context, allowed, max_price)
 
     async def ask() -> RouteDecided:
-        async with open_bus(session.settings, *TOPICS) as bus, bus.follow("routes", "dlq", router_id=router_id) as records:
+        async with (
+            open_bus(session.settings, *TOPICS) as bus,
+            bus.follow("routes", "dlq", router_id=router_id) as records,
+        ):
             placed = await bus.send("requests", event)
 
             def answered(name: str, record: Any) -> RouteDecided | Refused | None:
                 if name == "dlq":
                     return refusal_of(record, placed, "the request")
                 decision = decode(RouteDecided, record.value)
-                ours = (decision.router_id, decision.request_id) == (event.router_id, event.request_id)
+                ours = (decision.router_id, decision.request_id) == (
+                    event.router_id,
+                    event.request_id,
+                )
                 return decision if ours else None
 
             answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
@@ -76,10 +107,13 @@ def request(
         decision = run(ask())
     except NoAnswer as error:
         error.message += (
-            f" Request {event.request_id} stays queued; `pbstream explain {event.request_id}{named(router_id)}` shows its answer."
+            f" Request {event.request_id} stays queued; `pbstream explain "
+            f"{event.request_id}{named(router_id)}` shows its answer."
         )
         if prompt is not None:
-            error.message += " A worker's first prompt also loads its encoder: --timeout 60 gives it time."
+            error.message += (
+                " A worker's first prompt also loads its encoder: --timeout 60 gives it time."
+            )
         raise
     if as_json:
         print_json(decision)
@@ -119,4 +153,7 @@ def _numbers(file: IO[str]) -> list[float]:
             return [float(number) for number in numbers]
     except (ValueError, TypeError):
         pass
-    raise click.BadParameter(f"{file.name} holds no JSON array of numbers, for example [0.3, -0.1, 1.0]", param_hint="--context")
+    raise click.BadParameter(
+        f"{file.name} holds no JSON array of numbers, for example [0.3, -0.1, 1.0]",
+        param_hint="--context",
+    )

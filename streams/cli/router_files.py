@@ -10,18 +10,34 @@ import click
 
 from schemas import LambdaUpdated, RouterDeclared
 from streams.console.bus import open_bus
-from streams.console.declarations import TOPICS, Declared, Document, put_in_force, read_router, write_router
+from streams.console.declarations import (
+    TOPICS,
+    Declared,
+    Document,
+    put_in_force,
+    read_router,
+    write_router,
+)
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console as screen
 from streams.console.output import print_json, table
 from streams.console.router_file import as_yaml, changes, faults, put, read_file, shown, value_of
-from streams.console.session import Session, json_option, pass_session, run, timeout_option, valid_router
+from streams.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    run,
+    timeout_option,
+    valid_router,
+)
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID")
+@click.argument(
+    "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
+)
 @json_option
 @pass_session
 def show(session: Session, router_id: str, as_json: bool) -> None:
@@ -36,7 +52,10 @@ def show(session: Session, router_id: str, as_json: bool) -> None:
     if as_json:
         print_json(found.document)
     else:
-        click.echo("# `pbstream routers diff FILE` shows what a change would do, `apply FILE` puts it in force.")
+        click.echo(
+            "# `pbstream routers diff FILE` shows what a change would do, `apply FILE` puts it "
+            "in force."
+        )
         click.echo("# Fields and their ranges: `pbstream routers schema`.")
         click.echo(as_yaml(found.document), nl=False)
 
@@ -62,15 +81,22 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("file", type=FILE)
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@click.option("--based-on", type=click.IntRange(-1), metavar="OFFSET", help="Only if this is in force; -1: if no such router is.")
+@click.option(
+    "--based-on",
+    type=click.IntRange(-1),
+    metavar="OFFSET",
+    help="Only if this is in force; -1: if no such router is.",
+)
 @timeout_option
 @json_option
 @pass_session
-def apply(session: Session, file: Path, dry_run: bool, based_on: int | None, timeout: float, as_json: bool) -> None:
+def apply(
+    session: Session, file: Path, dry_run: bool, based_on: int | None, timeout: float, as_json: bool
+) -> None:
     """Put a file in force; what is in force already changes nothing.
 
-    The whole router is what the file says: a model that it does not name retires. The write is conditional: if somebody else
-    changes the router in between, nothing is written over.
+    The whole router is what the file says: a model that it does not name retires. The write is
+    conditional: if somebody else changes the router in between, nothing is written over.
 
     \b
       pbstream routers apply chat.yaml --dry-run
@@ -83,12 +109,17 @@ def apply(session: Session, file: Path, dry_run: bool, based_on: int | None, tim
             before = await read_router(bus, document["router_id"], seconds=timeout)
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
-                raise Failure(f"in force is {'none' if here < 0 else f'offset {here}'}, not {based_on}: nothing was changed.")
+                raise Failure(
+                    f"in force is {'none' if here < 0 else f'offset {here}'}, not {based_on}: "
+                    "nothing was changed."
+                )
             _require_same_size(before, document)
             found = changes({} if before is None else before.document, document)
             if dry_run or not found:
                 return before, found, None
-            state = await put_in_force(bus, document["router_id"], document, based_on=here, seconds=timeout)
+            state = await put_in_force(
+                bus, document["router_id"], document, based_on=here, seconds=timeout
+            )
         return before, found, state.config_offset
 
     before, found, offset = run(write())
@@ -96,12 +127,16 @@ def apply(session: Session, file: Path, dry_run: bool, based_on: int | None, tim
 
 
 @click.command("set")
-@click.argument("router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID")
+@click.argument(
+    "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
+)
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
 @timeout_option
 @json_option
 @pass_session
-def set_fields(session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool) -> None:
+def set_fields(
+    session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
+) -> None:
     """Change fields of a declaration; dots lead into it, and an empty value takes a field away.
 
     \b
@@ -115,7 +150,9 @@ def set_fields(session: Session, router_id: str, fields: tuple[str, ...], timeou
         for path, value in parsed:
             put(changed, path, value)
         if found := faults(changed):
-            raise Failure("\n".join(["that would be no router:", *(f"  {fault}" for fault in found)]))
+            raise Failure(
+                "\n".join(["that would be no router:", *(f"  {fault}" for fault in found)])
+            )
         return changed
 
     async def write() -> LambdaUpdated:
@@ -126,13 +163,17 @@ def set_fields(session: Session, router_id: str, fields: tuple[str, ...], timeou
     if as_json:
         print_json(state)
     else:
-        click.echo(f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}.")
+        click.echo(
+            f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}."
+        )
 
 
 def _field(text: str) -> tuple[list[str], Any]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
-        raise click.BadParameter(f"{text!r} is no FIELD=VALUE, as alpha=0.05", param_hint="FIELD=VALUE")
+        raise click.BadParameter(
+            f"{text!r} is no FIELD=VALUE, as alpha=0.05", param_hint="FIELD=VALUE"
+        )
     return path.split("."), value_of(value)
 
 
@@ -158,19 +199,39 @@ async def _in_force(session: Session, router_id: str) -> Declared | None:
 def _require_same_size(before: Declared | None, document: dict[str, Any]) -> None:
     here = 26 if before is None else before.document.get("dimensions", 26)
     if before is not None and document.get("dimensions", 26) != here:
-        raise Failure(f"the router has {here} dimensions, which are chosen when it is created: declare another router_id.")
+        raise Failure(
+            f"the router has {here} dimensions, which are chosen when it is created: declare "
+            "another router_id."
+        )
 
 
 def _show(
-    found: list[dict[str, Any]], before: Declared | None, router_id: str, as_json: bool, *, offset: int | None = None
+    found: list[dict[str, Any]],
+    before: Declared | None,
+    router_id: str,
+    as_json: bool,
+    *,
+    offset: int | None = None,
 ) -> None:
     if as_json:
-        print_json({"router_id": router_id, "based_on": before and before.offset, "changes": found, "in_force": offset})
+        print_json(
+            {
+                "router_id": router_id,
+                "based_on": before and before.offset,
+                "changes": found,
+                "in_force": offset,
+            }
+        )
         return
     if not found:
-        click.echo(f"Nothing changes: router {router_id} is as the file says, since offset {before and before.offset}.")
+        click.echo(
+            f"Nothing changes: router {router_id} is as the file says, since offset "
+            f"{before and before.offset}."
+        )
         return
-    listed = table("field", "in force" if offset is None else "before", "file" if offset is None else "now")
+    listed = table(
+        "field", "in force" if offset is None else "before", "file" if offset is None else "now"
+    )
     for one in found:
         listed.add_row(one["what"], shown(one["before"]), shown(one["after"]))
     screen().print(listed)

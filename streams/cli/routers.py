@@ -49,7 +49,12 @@ def list_routers(session: Session, as_json: bool) -> None:
         decided = "–" if row["decided"] is None else f"{row['decided']:,}"
         dual = "–" if row["lambda_t"] is None else f"{row['lambda_t']:.4g}"
         shown.add_row(
-            row["router_id"], str(row["models"]), usd(row["budget_usd_per_request"]), decided, usd(row["spend_usd"]), dual
+            row["router_id"],
+            str(row["models"]),
+            usd(row["budget_usd_per_request"]),
+            decided,
+            usd(row["spend_usd"]),
+            dual,
         )
     console().print(shown)
 
@@ -80,8 +85,13 @@ async def _all(bus: Bus) -> list[dict[str, Any]]:
     """Return a row of every router that is declared, by what is in force."""
     states: dict[str, LambdaUpdated | None] = {}
     async for record in bus.backwards("lambda", None):
-        if record.key is not None and (router_id := record.key.decode(errors="replace")) not in states:
-            states[router_id] = None if record.value is None else decode(LambdaUpdated, record.value)
+        if (
+            record.key is not None
+            and (router_id := record.key.decode(errors="replace")) not in states
+        ):
+            states[router_id] = (
+                None if record.value is None else decode(LambdaUpdated, record.value)
+            )
     rows: dict[str, dict[str, Any] | None] = {}
     async for record in bus.backwards("routers", None):
         try:
@@ -94,7 +104,11 @@ async def _all(bus: Bus) -> list[dict[str, Any]]:
         if declared is None:
             if state is None or record.offset > state.config_offset:
                 rows[router_id] = None
-        elif state is None or record.offset == state.config_offset or repeats(record, state.config_offset):
+        elif (
+            state is None
+            or record.offset == state.config_offset
+            or repeats(record, state.config_offset)
+        ):
             rows[router_id] = _row(declared, state)
     return sorted((row for row in rows.values() if row), key=lambda row: str(row["router_id"]))
 

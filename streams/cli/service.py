@@ -16,11 +16,25 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Where it listens, on loopback.")
 @click.option(
-    "--data", type=click.Path(file_okay=False, path_type=Path), help="Keep its data in this folder; default: a temporary one."
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=9092,
+    show_default=True,
+    help="Where it listens, on loopback.",
 )
-@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="Three survive the loss of one.")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep its data in this folder; default: a temporary one.",
+)
+@click.option(
+    "--brokers",
+    type=click.Choice(["1", "3"]),
+    default="1",
+    show_default=True,
+    help="Three survive the loss of one.",
+)
 def broker(port: int, data: Path | None, brokers: str) -> None:
     """Start a real Kafka on this machine and stay until Ctrl-C.
 
@@ -35,7 +49,11 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
     stop_on_sigterm()
     with LocalKafka(int(brokers), data, port=port) as kafka:
         click.echo(f"export PB_BOOTSTRAP={kafka.bootstrap}")
-        click.echo("Kafka is ready. In other terminals: the line above, then `pbstream topics create`. Ctrl-C stops it.", err=True)
+        click.echo(
+            "Kafka is ready. In other terminals: the line above, then `pbstream topics create`. "
+            "Ctrl-C stops it.",
+            err=True,
+        )
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
@@ -52,13 +70,20 @@ def stop_on_sigterm() -> None:
 
 
 @click.command()
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What is logged to stderr.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="What is logged to stderr.",
+)
 @pass_session
 def worker(session: Session, log_level: str) -> None:
     """Run one worker until SIGTERM or Ctrl-C.
 
-    Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web port of its own (PB_WEB_PORT)
-    and, for short pauses at a restart, a name that stays (PB_INSTANCE_ID).
+    Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web
+    port of its own (PB_WEB_PORT) and, for short pauses at a restart, a name that stays
+    (PB_INSTANCE_ID).
 
     \b
       pbstream worker

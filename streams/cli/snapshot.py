@@ -1,4 +1,6 @@
-"""`pbstream snapshot`: a router's learned state as a file, out of one service and into another."""
+"""`pbstream snapshot`: a router's learned state as a file, out of one service and into
+another.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, put_in_force, read_router
 from streams.console.failures import Failure, NoRouter, Refused
 from streams.console.output import console, print_json, table, usd
-from streams.console.session import Session, json_option, pass_session, router_option, run, timeout_option, valid_router
+from streams.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+    valid_router,
+)
 
 if TYPE_CHECKING:
     pass
@@ -25,7 +35,8 @@ EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def snapshot() -> None:
-    """Keep what a router has learned in a file; look at it, compare two, let another router go on from it.
+    """Keep what a router has learned in a file; look at it, compare two, let another router go on
+    from it.
 
     \b
       pbstream snapshot export chat.pbs --router acme.chat
@@ -34,9 +45,10 @@ def snapshot() -> None:
       PB_BOOTSTRAP=other:9092 pbstream snapshot import chat.pbs
       pbstream snapshot import chat.pbs --router acme.chat-eu
 
-    A snapshot holds what was learned of each model (quality and cost), λ_t with its debt and its last contexts, caps, clocks and
-    the random generator, but no requests and no prompts. It has a version and a checksum: what is damaged, cut off, foreign or
-    of a newer pbstream is refused, and nothing changes.
+    A snapshot holds what was learned of each model (quality and cost), λ_t with its debt and its
+    last contexts, caps, clocks and the random generator, but no requests and no prompts. It has a
+    version and a checksum: what is damaged, cut off, foreign or of a newer pbstream is refused, and
+    nothing changes.
     """
 
 
@@ -46,10 +58,13 @@ def snapshot() -> None:
 @router_option
 @json_option
 @pass_session
-def export_command(session: Session, file: Path, force: bool, router_id: str, as_json: bool) -> None:
+def export_command(
+    session: Session, file: Path, force: bool, router_id: str, as_json: bool
+) -> None:
     """Write a router's state to FILE; the service may run or not.
 
-    Reads the changelog of the router's partition: it needs the settings of the workers (PB_APP_ID, PB_PARTITIONS), and no worker.
+    Reads the changelog of the router's partition: it needs the settings of the workers (PB_APP_ID,
+    PB_PARTITIONS), and no worker.
 
     \b
       pbstream snapshot export chat.pbs --router acme.chat
@@ -72,21 +87,30 @@ def export_command(session: Session, file: Path, force: bool, router_id: str, as
     if as_json:
         print_json(_inspected(data))
     else:
-        click.echo(f"{router_id}, decision {state.seq}: {len(state.arms)} models, {len(data):,} bytes in {file}.")
+        click.echo(
+            f"{router_id}, decision {state.seq}: {len(state.arms)} models, {len(data):,} bytes "
+            f"in {file}."
+        )
 
 
 @snapshot.command("import")
 @click.argument("file", type=EXISTING)
-@click.option("--router", "router_id", metavar="ID", help="The new router; default: its name in the file.")
+@click.option(
+    "--router", "router_id", metavar="ID", help="The new router; default: its name in the file."
+)
 @timeout_option
 @json_option
 @pass_session
-def import_command(session: Session, file: Path, router_id: str | None, timeout: float, as_json: bool) -> None:
-    """Declare a new router that goes on from FILE: the same models, prices, budget and knobs, and everything learned.
+def import_command(
+    session: Session, file: Path, router_id: str | None, timeout: float, as_json: bool
+) -> None:
+    """Declare a new router that goes on from FILE: the same models, prices, budget and knobs, and
+    everything learned.
 
-    It decides as the exported one would have. Its books begin empty, as spend is the sum of its own bills: `seq` from 1, nothing
-    spent, nothing in flight. The file travels in the declaration, which the router's worker puts in force whole or refuses. A
-    router of that name must not exist: let it go first (`pbstream routers remove`), or choose another name.
+    It decides as the exported one would have. Its books begin empty, as spend is the sum of its own
+    bills: `seq` from 1, nothing spent, nothing in flight. The file travels in the declaration,
+    which the router's worker puts in force whole or refuses. A router of that name must not exist:
+    let it go first (`pbstream routers remove`), or choose another name.
 
     \b
       pbstream snapshot import chat.pbs
@@ -100,7 +124,8 @@ def import_command(session: Session, file: Path, router_id: str | None, timeout:
     document = declaration_from(exported.state.config, name, data)
     if len(document["snapshot"]) > LARGEST:
         raise Failure(
-            f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}: remove models, or use fewer dimensions."
+            f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}: remove "
+            "models, or use fewer dimensions."
         )
 
     async def write() -> LambdaUpdated:
@@ -135,20 +160,44 @@ def inspect(file: Path, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    shown = table("model", "$/M input", "$/M output", "evidence", "cost ÷ list price", "$/request", "state", title=_title(found))
+    shown = table(
+        "model",
+        "$/M input",
+        "$/M output",
+        "evidence",
+        "cost ÷ list price",
+        "$/request",
+        "state",
+        title=_title(found),
+    )
     for name, model in found["models"].items():
         shown.add_row(
-            name, f"{model['input_price_per_m']:g}", f"{model['output_price_per_m']:g}", f"{model['evidence']:,.1f}",
-            f"{model['cost_ratio']:.3g}", usd(model["expected_cost_usd"]), model["state"],
-        )  # fmt: skip
+            name,
+            f"{model['input_price_per_m']:g}",
+            f"{model['output_price_per_m']:g}",
+            f"{model['evidence']:,.1f}",
+            f"{model['cost_ratio']:.3g}",
+            usd(model["expected_cost_usd"]),
+            model["state"],
+        )
     console().print(shown)
     rest = table("", "router")
     for name in ("budget_usd_per_request", "spend_usd", "committed_usd", "debt_usd"):
         rest.add_row(name.replace("_usd", "").replace("_", " "), usd(found[name]))
-    for name in ("lambda_t", "decided", "settled", "rewards_applied", "window", "dimensions", "profile", "bytes"):
+    for name in (
+        "lambda_t",
+        "decided",
+        "settled",
+        "rewards_applied",
+        "window",
+        "dimensions",
+        "profile",
+        "bytes",
+    ):
         value = found[name]
         rest.add_row(
-            {"lambda_t": "λ_t"}.get(name, name.replace("_", " ")), f"{value:,.6g}" if isinstance(value, float) else str(value)
+            {"lambda_t": "λ_t"}.get(name, name.replace("_", " ")),
+            f"{value:,.6g}" if isinstance(value, float) else str(value),
         )
     console().print(rest)
 
@@ -158,7 +207,8 @@ def inspect(file: Path, as_json: bool) -> None:
 @click.argument("after", type=EXISTING)
 @json_option
 def diff(before: Path, after: Path, as_json: bool) -> None:
-    """Show what changed from one file to another: per model how far θ moved, evidence, prices; then λ_t, debt, spend, counts.
+    """Show what changed from one file to another: per model how far θ moved, evidence, prices; then
+    λ_t, debt, spend, counts.
 
     \b
       pbstream snapshot diff yesterday.pbs today.pbs
@@ -177,12 +227,23 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
         if model["change"] != "moved":
             shown.add_row(name, "–", "–", "–", model["change"])
             continue
-        numbers = (f"{model['theta']:.4g}", f"{model['evidence']:+,.1f}", f"{model['cost_ratio']:+.3g}")
-        shown.add_row(name, *numbers, ", ".join(f"{key}: {was} → {now}" for key, (was, now) in model["other"].items()))
+        numbers = (
+            f"{model['theta']:.4g}",
+            f"{model['evidence']:+,.1f}",
+            f"{model['cost_ratio']:+.3g}",
+        )
+        shown.add_row(
+            name,
+            *numbers,
+            ", ".join(f"{key}: {was} → {now}" for key, (was, now) in model["other"].items()),
+        )
     console().print(shown)
     rest = table("router", "before", "after")
     for name, (was, now) in found["router"].items():
-        rest.add_row(name, *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)))
+        rest.add_row(
+            name,
+            *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)),
+        )
     console().print(rest)
 
 
@@ -196,13 +257,15 @@ def _inspected(data: bytes) -> dict[str, Any]:
 def _title(found: dict[str, Any]) -> str:
     about = found["about"]
     return (
-        f"{about.get('router_id', '?')} of {about.get('service', '?')}, {about.get('exported_at', '?')}, format {found['format']}"
+        f"{about.get('router_id', '?')} of {about.get('service', '?')}, "
+        f"{about.get('exported_at', '?')}, format {found['format']}"
     )
 
 
 def _exists(router_id: str) -> Failure:
     return Failure(
-        f"router {router_id!r} is declared already, and an import starts a new one: choose another name with --router, or let it "
+        f"router {router_id!r} is declared already, and an import starts a new one: choose "
+        "another name with --router, or let it "
         f"go first, with what it has learned: `pbstream routers remove --router {router_id}`."
     )
 

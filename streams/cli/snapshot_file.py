@@ -15,7 +15,9 @@ LARGEST = 8_000_000
 
 
 def read_file(file: Path) -> tuple[bytes, Exported]:
-    """Return a file's bytes and what they hold. Raises Failure for one that is damaged, foreign or newer."""
+    """Return a file's bytes and what they hold. Raises Failure for one that is damaged, foreign or
+    newer.
+    """
     from router_state.errors import CorruptSnapshot
     from router_state.export import unpack
 

@@ -57,7 +57,12 @@ class Top:
         rows = [self._row(state, now) for state in self.states.values()]
         rows.sort(key=lambda row: row["router_id"])
         if sort != "router":
-            column = {"rate": "requests_per_second", "spend": "spend_usd", "ratio": "spend_per_budget", "lambda": "lambda_t"}
+            column = {
+                "rate": "requests_per_second",
+                "spend": "spend_usd",
+                "ratio": "spend_per_budget",
+                "lambda": "lambda_t",
+            }
             rows.sort(key=lambda row: -(row[column.get(sort, "in_flight")] or 0.0))
         return rows
 
@@ -78,8 +83,16 @@ class Top:
 
 
 @click.command()
-@click.option("--sort", type=click.Choice(SORTS), default="rate", show_default=True, help="What is largest comes first.")
-@click.option("--rows", type=click.IntRange(1), default=30, show_default=True, help="At most so many routers.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="rate",
+    show_default=True,
+    help="What is largest comes first.",
+)
+@click.option(
+    "--rows", type=click.IntRange(1), default=30, show_default=True, help="At most so many routers."
+)
 @click.option("--once", is_flag=True, help="Show what the topic holds now, and end.")
 @json_option
 @pass_session
@@ -98,7 +111,10 @@ def top(session: Session, sort: str, rows: int, once: bool, as_json: bool) -> No
 
 
 async def _top(session: Session, *, sort: str, limit: int, once: bool, as_json: bool) -> None:
-    async with open_bus(session.settings, "lambda") as bus, bus.follow("lambda", router_id=None) as records:
+    async with (
+        open_bus(session.settings, "lambda") as bus,
+        bus.follow("lambda", router_id=None) as records,
+    ):
         board = await _present(bus)
         if once:
             _show(board, sort, limit, as_json)
@@ -141,8 +157,12 @@ def _show(board: Top, sort: str, limit: int, as_json: bool) -> None:
 
 def _drawn(board: Top, sort: str, limit: int) -> Table:
     rows = board.rows(sort=sort, now=time.monotonic())
-    shown = table("router", "requests/s", "decided", "in flight", "spend", "÷ budget", "λ_t", "rewarded")
-    shown.caption = f"{len(rows):,} routers" + (f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}")
+    shown = table(
+        "router", "requests/s", "decided", "in flight", "spend", "÷ budget", "λ_t", "rewarded"
+    )
+    shown.caption = f"{len(rows):,} routers" + (
+        f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}"
+    )
     for row in rows[:limit]:
         ratio = row["spend_per_budget"]
         shown.add_row(

@@ -26,7 +26,8 @@ def topics() -> None:
 def create(session: Session, as_json: bool) -> None:
     """Create the topics that are missing; those that exist stay as they are.
 
-    PB_PARTITIONS (8) bounds how many workers can share the load; PB_REPLICATION follows the cluster (3 where it has three brokers).
+    PB_PARTITIONS (8) bounds how many workers can share the load; PB_REPLICATION follows the cluster
+    (3 where it has three brokers).
     """
     from streams.log.topics import create_topics, topic_specs
 
@@ -34,7 +35,9 @@ def create(session: Session, as_json: bool) -> None:
     created = run(create_topics(settings))
     names = [spec.name for spec in topic_specs(settings)]
     if as_json:
-        print_json({"created": created, "existing": [name for name in names if name not in created]})
+        print_json(
+            {"created": created, "existing": [name for name in names if name not in created]}
+        )
         return
     for name in names:
         click.echo(f"{'created' if name in created else 'exists '}  {name}")
@@ -59,9 +62,19 @@ def check(session: Session, as_json: bool) -> None:
 
 
 @topics.command()
-@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True, help="What the user is to do.")
-@click.option("--principal", metavar="User:NAME", help="Who; default: the user in PB_SASL_USERNAME.")
-@click.option("--check", is_flag=True, help="Ask Kafka which of them this user lacks; exit code 1 if any.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="worker",
+    show_default=True,
+    help="What the user is to do.",
+)
+@click.option(
+    "--principal", metavar="User:NAME", help="Who; default: the user in PB_SASL_USERNAME."
+)
+@click.option(
+    "--check", is_flag=True, help="Ask Kafka which of them this user lacks; exit code 1 if any."
+)
 @json_option
 @pass_session
 def acls(session: Session, role: Role, principal: str | None, check: bool, as_json: bool) -> None:
@@ -86,14 +99,21 @@ def acls(session: Session, role: Role, principal: str | None, check: bool, as_js
     login = settings.sasl_username is not None or settings.ssl_certfile is not None
     shown = run(missing_rights(settings, role)) if check else rights(settings, role)
     if as_json:
-        fields = [{"resource": right.resource, "name": right.name, "operation": right.operation.title} for right in shown]
-        print_json({"principal": who, "role": role, "missing" if check else "rights": fields} | ({"login": login} if check else {}))
+        fields = [
+            {"resource": right.resource, "name": right.name, "operation": right.operation.title}
+            for right in shown
+        ]
+        print_json(
+            {"principal": who, "role": role, "missing" if check else "rights": fields}
+            | ({"login": login} if check else {})
+        )
     else:
         for right in shown:
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
         if check and not shown and not login:
             click.echo(
-                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, PB_SSL_CERTFILE): whoever reaches it "
+                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, "
+                "PB_SSL_CERTFILE): whoever reaches it "
                 f"may do what a {role} does. Of {who} that says nothing."
             )
         elif check and not shown:

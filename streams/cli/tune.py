@@ -10,7 +10,14 @@ from typing import Any
 
 import click
 
-from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request, prior_reader_of
+from streams.cli.replay_history import (
+    WHOLE,
+    contexts_of,
+    happened,
+    history_of,
+    no_request,
+    prior_reader_of,
+)
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option
@@ -20,22 +27,58 @@ LEAST_REWARDS = 50
 
 
 @click.command()
-@click.option("--from", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="An export instead of Kafka.")
-@click.option("--profile", type=click.Choice(["declared", "live", "paper"]), default="declared", show_default=True)
-@click.option("--t-adapt", type=click.FloatRange(min=1), default=500.0, show_default=True, help="Requests that outweigh a prior.")
-@click.option("--priors", is_flag=True, help="Choose t_adapt instead: reward with the priors against mismatched ones.")
-@click.option("--gamma", type=click.FloatRange(min=0.9, max=1), default=0.997, show_default=True, help="With --priors.")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="An export instead of Kafka.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["declared", "live", "paper"]),
+    default="declared",
+    show_default=True,
+)
+@click.option(
+    "--t-adapt",
+    type=click.FloatRange(min=1),
+    default=500.0,
+    show_default=True,
+    help="Requests that outweigh a prior.",
+)
+@click.option(
+    "--priors",
+    is_flag=True,
+    help="Choose t_adapt instead: reward with the priors against mismatched ones.",
+)
+@click.option(
+    "--gamma",
+    type=click.FloatRange(min=0.9, max=1),
+    default=0.997,
+    show_default=True,
+    help="With --priors.",
+)
 @router_option
 @json_option
 @pass_session
 def tune(
-    session: Session, /, folder: Path | None, profile: str, priors: bool, router_id: str, as_json: bool, **options: Any
+    session: Session,
+    /,
+    folder: Path | None,
+    profile: str,
+    priors: bool,
+    router_id: str,
+    as_json: bool,
+    **options: Any,
 ) -> None:
-    """Choose α and γ from history: reward as it was, against reward when the most called model fails in the last half.
+    """Choose α and γ from history: reward as it was, against reward when the most called model
+    fails in the last half.
 
-    With --priors: how much the router's priors should count, so that they help but do little harm where they are wrong.
+    With --priors: how much the router's priors should count, so that they help but do little harm
+    where they are wrong.
 
-    Where the requests' metadata has no outcomes, those of models that were not called are modelled; see docs/replay.md.
+    Where the requests' metadata has no outcomes, those of models that were not called are modelled;
+    see docs/replay.md.
 
     \b
       pbstream tune --router acme.chat
@@ -53,7 +96,9 @@ def tune(
 
 
 class _Cases:
-    """A router's cases on disk, their survey, what of the history was left out, and the reader of its priors."""
+    """A router's cases on disk, their survey, what of the history was left out, and the reader of
+    its priors.
+    """
 
     def __init__(self, session: Session, history: Any, router_id: str, stack: ExitStack) -> None:
         from streams.history.account import Account
@@ -63,7 +108,11 @@ class _Cases:
         from streams.simulate.study import survey
 
         self.account = Account()
-        read = Cases(happened(history, router_id, self.account), contexts=contexts_of(session, stack), account=self.account)
+        read = Cases(
+            happened(history, router_id, self.account),
+            contexts=contexts_of(session, stack),
+            account=self.account,
+        )
         self.kept = stack.enter_context(CaseFile())
         self.rewards = 0
         self.found = survey(self.kept.keep(self._counted(read)), Scenario())
@@ -72,7 +121,8 @@ class _Cases:
             raise no_request(history, router_id, WHOLE)
         if self.rewards < LEAST_REWARDS:
             raise Failure(
-                f"{self.found.requests:,} requests of router {router_id!r}, {self.rewards:,} with a reward, can't tell settings "
+                f"{self.found.requests:,} requests of router {router_id!r}, {self.rewards:,} "
+                "with a reward, can't tell settings "
                 f"apart: tune takes {LEAST_REWARDS} rewards at least, and better thousands."
             )
 
@@ -86,7 +136,9 @@ class _Cases:
 def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_json: bool) -> None:
     from streams.simulate.tune import tune as search
 
-    settings = search(cases.kept, cases.found, read_prior=cases.read_prior, profile=profile, t_adapt=t_adapt)
+    settings = search(
+        cases.kept, cases.found, read_prior=cases.read_prior, profile=profile, t_adapt=t_adapt
+    )
     if as_json:
         print_json([asdict(setting) for setting in settings])
         return
@@ -107,29 +159,49 @@ def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_
         )
     console().print(shown)
     best, knee = max(settings, key=lambda s: s.reward), next(s for s in settings if s.knee)
-    alike = [s for s in settings if s is best or s.doubt is None or best.reward - s.reward <= s.doubt]
-    click.echo(f"{len(alike)} of {len(settings)} settings can't be told from the best in reward, over {cases.rewards:,} rewards.")
+    alike = [
+        s for s in settings if s is best or s.doubt is None or best.reward - s.reward <= s.doubt
+    ]
+    click.echo(
+        f"{len(alike)} of {len(settings)} settings can't be told from the best in reward, over "
+        f"{cases.rewards:,} rewards."
+    )
     if len(alike) == len(settings):
-        click.echo("This history gives no reason to change anything; the knee only says what would lose least in a failure.")
+        click.echo(
+            "This history gives no reason to change anything; the knee only says what would lose "
+            "least in a failure."
+        )
     click.echo("The knee in force:")
-    click.echo(f"  pbstream routers set {router_id} alpha={knee.alpha:g} gamma={knee.gamma:g} t_adapt={t_adapt:g}")
+    click.echo(
+        f"  pbstream routers set {router_id} alpha={knee.alpha:g} gamma={knee.gamma:g} "
+        f"t_adapt={t_adapt:g}"
+    )
 
 
 def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> None:
     from streams.simulate.tune_priors import NoPriors, tune_priors
 
     try:
-        weights, without = tune_priors(cases.kept, cases.found, profile=profile, gamma=gamma, read_prior=cases.read_prior)
+        weights, without = tune_priors(
+            cases.kept, cases.found, profile=profile, gamma=gamma, read_prior=cases.read_prior
+        )
     except NoPriors as error:
         raise Failure(str(error)) from error
     if as_json:
-        print_json({"weights": [asdict(weight) for weight in weights], "reward_without_priors": without})
+        print_json(
+            {"weights": [asdict(weight) for weight in weights], "reward_without_priors": without}
+        )
         return
     columns = ("t_adapt", "n_eff", "reward", "first fifth", "mismatched: reward", "first fifth")
-    shown = table(*columns, title=f"gamma {gamma:g}, profile {profile}; without priors {without:.4f}")
+    shown = table(
+        *columns, title=f"gamma {gamma:g}, profile {profile}; without priors {without:.4f}"
+    )
     for w in weights:
         rewards = (w.reward, w.early, w.reward_mismatched, w.early_mismatched)
         shown.add_row(f"{w.t_adapt:g}", f"{w.n_eff:,.0f}", *(f"{value:.4f}" for value in rewards))
     console().print(shown)
     best = max(weights, key=lambda w: w.reward + w.reward_mismatched)
-    click.echo(f"If the priors may be as wrong as right, declare t_adapt {best.t_adapt:g}; if they are right, what the table says.")
+    click.echo(
+        f"If the priors may be as wrong as right, declare t_adapt {best.t_adapt:g}; if they are "
+        "right, what the table says."
+    )

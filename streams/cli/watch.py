@@ -28,7 +28,8 @@ LINE_EVERY = 2.0
 @json_option
 @pass_session
 def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
-    """Watch a router: requests/s, spend against budget, λ_t, shares, rewards, dead letters, alerts. Ctrl-C ends it.
+    """Watch a router: requests/s, spend against budget, λ_t, shares, rewards, dead letters, alerts.
+    Ctrl-C ends it.
 
     \b
       pbstream watch
@@ -42,7 +43,10 @@ def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
 
 
 async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool) -> None:
-    async with open_bus(session.settings, *TOPICS) as bus, bus.follow(*TOPICS, router_id=router_id) as records:
+    async with (
+        open_bus(session.settings, *TOPICS) as bus,
+        bus.follow(*TOPICS, router_id=router_id) as records,
+    ):
         board = await recent(bus, router_id)
         if once:
             if board.state is None:
@@ -54,7 +58,13 @@ async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool)
             with Live(console=out, refresh_per_second=8, screen=False) as live:
                 while True:
                     _take(board, await records.arrivals())
-                    live.update(screen.draw(board, now=time.monotonic(), footer="Ctrl-C ends this view, nothing else."))
+                    live.update(
+                        screen.draw(
+                            board,
+                            now=time.monotonic(),
+                            footer="Ctrl-C ends this view, nothing else.",
+                        )
+                    )
         while True:
             until = time.monotonic() + LINE_EVERY
             while time.monotonic() < until:
@@ -88,7 +98,11 @@ def _take(board: Board, arrivals: list[tuple[str, Any]], *, at: float | None = N
         if record.key is not None and record.key != board.router_id.encode():
             continue
         try:
-            event: Any = DeadLetter.from_headers(record.headers) if name == "dlq" else decode(EVENTS[name], record.value)
+            event: Any = (
+                DeadLetter.from_headers(record.headers)
+                if name == "dlq"
+                else decode(EVENTS[name], record.value)
+            )
         except MalformedEvent:
             continue
         if name == "dlq" or event.router_id == board.router_id:

@@ -1,1 +1,3 @@
-"""What commands and the demo share: the bus to the topics, declarations, failures in words, tables on a screen."""
+"""What commands and the demo share: the bus to the topics, declarations, failures in words, tables
+on a screen.
+"""

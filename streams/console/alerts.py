@@ -19,13 +19,27 @@ def sentence(alert: AlertRaised) -> str:
         case "budget_unreachable":
             cheapest = _number(evidence.get("cheapest_usd"))
             costs = "" if cheapest is None else f" ({usd(cheapest)} a request)"
-            return f"even the cheapest model, {alert.model}, costs {alert.size:.2g} times the budget{costs}"
+            return (
+                f"even the cheapest model, {alert.model}, costs {alert.size:.2g} times the "
+                f"budget{costs}"
+            )
         case "newcomer_unaffordable":
             needed = _number(evidence.get("needed_budget_usd_per_request"))
-            takes = "" if needed is None else f"; with {usd(needed)} a request 20 of 1,000 could go to it"
-            return f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the budget{takes}"
+            takes = (
+                ""
+                if needed is None
+                else f"; with {usd(needed)} a request 20 of 1,000 could go to it"
+            )
+            return (
+                f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
+                f"budget{takes}"
+            )
         case kind:
-            known = ", ".join(f"{name} {value:.3g}" for name, value in evidence.items() if _number(value) is not None)
+            known = ", ".join(
+                f"{name} {value:.3g}"
+                for name, value in evidence.items()
+                if _number(value) is not None
+            )
             whom = f"{alert.model}: " if alert.model else ""
             return f"{whom}{kind.replace('_', ' ')}" + (f" ({known})" if known else "")
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from schemas import AlertRaised, CostReported, DeadLetter, LambdaUpdated, RewardObserved, RouteDecided
+from schemas import (
+    AlertRaised,
+    CostReported,
+    DeadLetter,
+    LambdaUpdated,
+    RewardObserved,
+    RouteDecided,
+)
 
 RATE_SECONDS = 5.0
 RECENT = 500
@@ -40,7 +47,9 @@ class Board:
     _times: deque[float] = field(default_factory=deque)
 
     def observe(self, event: Seen, *, at: float) -> None:
-        """Take one record into account; `at` is when it was seen, in seconds of any steady clock."""
+        """Take one record into account; `at` is when it was seen, in seconds of any steady
+        clock.
+        """
         match event:
             case RouteDecided(repeat=True):
                 self.repeats += 1
@@ -84,7 +93,9 @@ class Board:
 
     @property
     def spend_per_budget(self) -> float | None:
-        """Return the mean bill ÷ budget, by the worker's account; None without a budget or a bill."""
+        """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
+        bill.
+        """
         state = self.state
         if state is None or not state.settled or not state.budget_usd_per_request:
             return None

@@ -1,4 +1,6 @@
-"""One command's way to Kafka: send an event, follow a router's records, search its topics backwards."""
+"""One command's way to Kafka: send an event, follow a router's records, search its topics
+backwards.
+"""
 
 from __future__ import annotations
 
@@ -32,34 +34,62 @@ class Bus:
             placed = await bus.send("requests", event)
     """
 
-    def __init__(self, settings: Settings, producer: AIOKafkaProducer, partitions: dict[str, int]) -> None:
+    def __init__(
+        self, settings: Settings, producer: AIOKafkaProducer, partitions: dict[str, int]
+    ) -> None:
         self.settings = settings
         self._producer = producer
         self._partitions = partitions
 
-    async def send(self, name: str, event: Event, *, headers: Iterable[tuple[str, bytes]] = ()) -> Any:
-        """Write one event with its router's key and return where it stands (`partition`, `offset`)."""
+    async def send(
+        self, name: str, event: Event, *, headers: Iterable[tuple[str, bytes]] = ()
+    ) -> Any:
+        """Write one event with its router's key and return where it stands (`partition`,
+        `offset`).
+        """
         return await self.send_bytes(name, event.router_id, encode(event), headers=headers)
 
-    async def send_bytes(self, name: str, router_id: str, value: bytes | None, *, headers: Iterable[tuple[str, bytes]] = ()) -> Any:
+    async def send_bytes(
+        self,
+        name: str,
+        router_id: str,
+        value: bytes | None,
+        *,
+        headers: Iterable[tuple[str, bytes]] = (),
+    ) -> Any:
         """Write one record with a router's key, and return where it stands."""
         topic = self.settings.topic(name)
-        return await self._producer.send_and_wait(topic, value, key=router_id.encode(), headers=list(headers))
+        return await self._producer.send_and_wait(
+            topic, value, key=router_id.encode(), headers=list(headers)
+        )
 
-    async def send_again(self, name: str, key: bytes | None, value: bytes | None, *, headers: Iterable[tuple[str, bytes]]) -> Any:
+    async def send_again(
+        self,
+        name: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        headers: Iterable[tuple[str, bytes]],
+    ) -> Any:
         """Write a record as it was, and return where it stands."""
-        return await self._producer.send_and_wait(self.settings.topic(name), value, key=key, headers=list(headers))
+        return await self._producer.send_and_wait(
+            self.settings.topic(name), value, key=key, headers=list(headers)
+        )
 
     async def send_all(self, events: Iterable[tuple[str, Event]]) -> None:
         """Write events with their topics' short names, in order, and wait until all are stored."""
         stored = []
         for name, event in events:
             topic = self.settings.topic(name)
-            stored.append(await self._producer.send(topic, encode(event), key=event.router_id.encode()))
+            stored.append(
+                await self._producer.send(topic, encode(event), key=event.router_id.encode())
+            )
         await asyncio.gather(*stored)
 
     def places(self, name: str, router_id: str | None) -> list[TopicPartition]:
-        """Return the partition of the router; all of them for dead letters, whose key is the source's, and without a router."""
+        """Return the partition of the router; all of them for dead letters, whose key is the
+        source's, and without a router.
+        """
         topic, count = self.settings.topic(name), self._partitions[name]
         if router_id is None or name == "dlq":
             return [TopicPartition(topic, number) for number in range(count)]
@@ -82,7 +112,9 @@ class Bus:
     async def backwards(
         self, name: str, router_id: str | None, *, limit: int | None = None, only: int | None = None
     ) -> AsyncIterator[Any]:
-        """Yield a topic's records, the newest first within each partition, at most `limit` of a partition; or of one partition."""
+        """Yield a topic's records, the newest first within each partition, at most `limit` of a
+        partition; or of one partition.
+        """
         async with _consumer(self.settings) as consumer:
             for tp in self.places(name, router_id):
                 if only is not None and tp.partition != only:
@@ -103,8 +135,13 @@ class Bus:
         place = TopicPartition(self.settings.topic(name), partition)
         async with _consumer(self.settings) as consumer:
             consumer.assign([place])
-            begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
-            found = await _between(consumer, place, offset, offset + 1) if begin <= offset < end else []
+            begin, end = (
+                (await consumer.beginning_offsets([place]))[place],
+                (await consumer.end_offsets([place]))[place],
+            )
+            found = (
+                await _between(consumer, place, offset, offset + 1) if begin <= offset < end else []
+            )
         return found[0] if found and found[0].offset == offset else None
 
     async def latest(self, name: str, router_id: str) -> Any | None:
@@ -123,11 +160,19 @@ class Follower:
         self._consumer = consumer
 
     async def arrivals(self, *, within: float = 0.2) -> list[tuple[str, Any]]:
-        """Return what arrived, with the topics' short names; empty after `within` seconds without any."""
+        """Return what arrived, with the topics' short names; empty after `within` seconds without
+        any.
+        """
         batches = await self._consumer.getmany(timeout_ms=int(within * 1000))
-        return [(self._bus.name_of(tp.topic), record) for tp, records in batches.items() for record in records]
+        return [
+            (self._bus.name_of(tp.topic), record)
+            for tp, records in batches.items()
+            for record in records
+        ]
 
-    async def until(self, found: Callable[[str, Any], T | None], *, seconds: float, waited_for: str = "answered") -> T:
+    async def until(
+        self, found: Callable[[str, Any], T | None], *, seconds: float, waited_for: str = "answered"
+    ) -> T:
         """Wait for the first record in which `found` finds something, and return that.
 
         Raises:
@@ -170,8 +215,11 @@ async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:
         await admin.start()
-        # All topics are asked for: asking by name would create a missing one where the broker allows that.
-        present = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+        # All topics are asked for: asking by name would create a missing one where the broker
+        # allows that.
+        present = {
+            topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
+        }
     finally:
         await admin.close()
     if missing := [topic for topic in topics if topic not in present]:
@@ -182,12 +230,18 @@ async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int
 
 @asynccontextmanager
 async def _consumer(settings: Settings) -> AsyncIterator[AIOKafkaConsumer]:
-    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
+    async with log_consumer(
+        settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
+    ) as consumer:
         yield consumer
 
 
-async def _between(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int) -> list[Any]:
-    """Read a partition's records from `start` up to, not including, `end`; compaction may have left fewer."""
+async def _between(
+    consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int
+) -> list[Any]:
+    """Read a partition's records from `start` up to, not including, `end`; compaction may have left
+    fewer.
+    """
     consumer.seek(tp, start)
     records: list[Any] = []
     while await asyncio.wait_for(consumer.position(tp), 30.0) < end:

@@ -10,7 +10,10 @@ from schemas import Candidate, RouteDecided
 from streams.console.output import table, usd
 
 BECAUSE = {
-    "ucb": "it has the highest score of the models that could be chosen (score = mean + bonus − penalty)",
+    "ucb": (
+        "it has the highest score of the models that could be chosen (score = mean + bonus − "
+        "penalty)"
+    ),
     "onboarding": "it is new, and gets its first requests whatever its score",
     "probe": "its quality is in doubt after a drift, and some requests test it",
     "ceiling_relaxed": "no model was under the price ceiling, so the ceiling was lifted",
@@ -26,7 +29,9 @@ EXCLUDED = {
 
 
 def explain_decision(decision: RouteDecided) -> RenderableType:
-    """Return the decision for people: a sentence, a table of the candidates, the state it was made in."""
+    """Return the decision for people: a sentence, a table of the candidates, the state it was made
+    in.
+    """
     because = BECAUSE.get(decision.reason.value, decision.reason.value)
     if decision.propensity < 1.0:
         because += f"; chosen with probability {decision.propensity:.3g}"
@@ -35,7 +40,8 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         f"Request {decision.request_id}, decision {decision.seq} of router {decision.router_id}, "
         f"λ_t {decision.lambda_t:.4g}, expected reward {decision.expected_reward:.3f}, "
         f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
-        f"{decision.decided_at:%Y-%m-%d %H:%M:%S} UTC{', answered again' if decision.repeat else ''}.",
+        f"{decision.decided_at:%Y-%m-%d %H:%M:%S} "
+        f"UTC{', answered again' if decision.repeat else ''}.",
         style="dim",
     )
     if decision.candidates is None:

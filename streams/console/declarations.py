@@ -1,4 +1,6 @@
-"""Change a router's declaration: read it, edit it, write it on the condition that nobody else did, wait until it is in force."""
+"""Change a router's declaration: read it, edit it, write it on the condition that nobody else did,
+wait until it is in force.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from typing import Any
 
 import orjson
 
-from schemas import BASED_ON, REPEATED, DeadLetter, LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from schemas import (
+    BASED_ON,
+    REPEATED,
+    DeadLetter,
+    LambdaUpdated,
+    MalformedEvent,
+    RouterDeclared,
+    decode,
+    decode_router,
+)
 from streams.console.bus import Bus
 from streams.console.failures import Failure, NoAnswer, NoRouter, NotReadable, Refused
 
@@ -27,7 +38,9 @@ Edit = Callable[[Document], Document]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A router as it is declared: the JSON document, fields of newer versions included, and where it stands."""
+    """A router as it is declared: the JSON document, fields of newer versions included, and where
+    it stands.
+    """
 
     document: Document
     offset: int
@@ -41,8 +54,8 @@ class Declared:
 async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) -> Declared | None:
     """Return the declaration in force; None if the router was never declared, or is gone.
 
-    `pb.lambda` names the offset in force. What was refused is passed over; before a worker has taken a router up, its newest
-    record counts.
+    `pb.lambda` names the offset in force. What was refused is passed over; before a worker has
+    taken a router up, its newest record counts.
 
     Raises:
         NotReadable: compaction has removed it, and no worker has written it again within `seconds`.
@@ -59,14 +72,20 @@ async def read_router(bus: Bus, router_id: str, *, seconds: float = PATIENCE) ->
 
 async def _read_router(bus: Bus, router_id: str) -> Declared | None:
     state = await bus.latest("lambda", router_id)
-    in_force = None if state is None or state.value is None else decode(LambdaUpdated, state.value).config_offset
+    in_force = (
+        None
+        if state is None or state.value is None
+        else decode(LambdaUpdated, state.value).config_offset
+    )
     async for record in bus.backwards("routers", router_id):
         if record.key != router_id.encode():
             continue
         if record.value is None and (in_force is None or record.offset > in_force):
             return None
         found = _readable(record)
-        if found is not None and (in_force is None or record.offset == in_force or repeats(record, in_force)):
+        if found is not None and (
+            in_force is None or record.offset == in_force or repeats(record, in_force)
+        ):
             return found
         if in_force is not None and record.offset <= in_force:
             break
@@ -81,26 +100,36 @@ def repeats(record: Any, offset: int) -> bool:
     return REPEATED in headers and headers.get(BASED_ON) == str(offset).encode()
 
 
-async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, create: bool = False) -> LambdaUpdated:
+async def write_router(
+    bus: Bus, router_id: str, edit: Edit, *, seconds: float, create: bool = False
+) -> LambdaUpdated:
     """Put an edited declaration in force and return the state that acknowledges it.
 
     Args:
-        edit: takes the document in force and returns the new one; called again when somebody else was faster.
-        create: start from an empty router where there is none.
+        edit: takes the document in force and returns the new one; called again when somebody else
+        was faster. create: start from an empty router where there is none.
 
     Raises:
         NoRouter: there is none, and `create` is False.
-        Refused: the worker refused the declaration; after five attempts also because others keep changing it.
-        NoAnswer: no worker took it up in time.
+        Refused: the worker refused the declaration; after five attempts also because others keep
+        changing it. NoAnswer: no worker took it up in time.
     """
     refused = Failure("")
     for _ in range(ATTEMPTS):
         before = await read_router(bus, router_id, seconds=seconds)
         if before is None and not create:
             raise NoRouter(router_id)
-        document = edit({"router_id": router_id, "models": {}} if before is None else before.document)
+        document = edit(
+            {"router_id": router_id, "models": {}} if before is None else before.document
+        )
         try:
-            return await put_in_force(bus, router_id, document, based_on=before.offset if before else None, seconds=seconds)
+            return await put_in_force(
+                bus,
+                router_id,
+                document,
+                based_on=before.offset if before else None,
+                seconds=seconds,
+            )
         except Refused as error:
             if error.reason != "stale_config":
                 raise
@@ -108,15 +137,21 @@ async def write_router(bus: Bus, router_id: str, edit: Edit, *, seconds: float, 
     raise refused
 
 
-async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on: int | None, seconds: float) -> LambdaUpdated:
-    """Write one declaration, on the condition that the one at offset `based_on` is in force (−1: none), and await it."""
+async def put_in_force(
+    bus: Bus, router_id: str, document: Document, *, based_on: int | None, seconds: float
+) -> LambdaUpdated:
+    """Write one declaration, on the condition that the one at offset `based_on` is in force (−1:
+    none), and await it.
+    """
     value = orjson.dumps(document)
     try:
         decode(RouterDeclared, value)
     except MalformedEvent as error:
         from streams.console.router_file import faults
 
-        raise Refused("the declaration", error.reason.value, "; ".join(faults(document)) or error.message) from error
+        raise Refused(
+            "the declaration", error.reason.value, "; ".join(faults(document)) or error.message
+        ) from error
     headers = [] if based_on is None else [(BASED_ON, str(based_on).encode())]
     async with bus.follow("lambda", "dlq", router_id=router_id) as records:
         placed = await bus.send_bytes("routers", router_id, value, headers=headers)
@@ -137,7 +172,8 @@ async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on
             error.message += " The change stays queued, and is taken up, or refused, when one runs."
             raise
     if isinstance(answer, LambdaUpdated) and answer.config_offset > placed.offset:
-        # A later one is in force: that may be the one before, which a worker wrote again behind this one.
+        # A later one is in force: that may be the one before, which a worker wrote again behind
+        # this one.
         async for record in bus.backwards("dlq", router_id, limit=LETTERS):
             answer = refusal_of(record, placed, "the declaration") or answer
     if isinstance(answer, Refused):
@@ -146,12 +182,18 @@ async def put_in_force(bus: Bus, router_id: str, document: Document, *, based_on
 
 
 def refusal_of(record: Any, placed: Any, what: str) -> Refused | None:
-    """Return the refusal of the event that was written at `placed`, if the record is its dead letter."""
+    """Return the refusal of the event that was written at `placed`, if the record is its dead
+    letter.
+    """
     try:
         letter = DeadLetter.from_headers(record.headers)
     except MalformedEvent:
         return None
-    if (letter.topic, letter.partition, letter.offset) != (placed.topic, placed.partition, placed.offset):
+    if (letter.topic, letter.partition, letter.offset) != (
+        placed.topic,
+        placed.partition,
+        placed.offset,
+    ):
         return None
     return Refused(what, letter.reason, letter.message)
 

@@ -31,7 +31,9 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until `remedy` is done."""
+    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until
+    `remedy` is done.
+    """
 
     what: str
     verdict: Verdict
@@ -45,7 +47,11 @@ class Finding:
 
 async def examine(settings: Settings) -> AsyncIterator[Finding]:
     """Yield findings, one after the other; without a broker the rest can't be looked at."""
-    yield Finding("versions", "fine", f"pbstream {version('paretobandit-streams')}, Python {platform.python_version()}")
+    yield Finding(
+        "versions",
+        "fine",
+        f"pbstream {version('paretobandit-streams')}, Python {platform.python_version()}",
+    )
     yield _codecs()
     yield _encoder(settings)
     yield await _redis(settings)
@@ -60,7 +66,11 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         found, _, remedy = problem.partition(": ")
         yield Finding("topics", "wrong", found, remedy)
     if not problems:
-        yield Finding("topics", "fine", f"all there, {settings.partitions} partitions, prefix {settings.prefix}")
+        yield Finding(
+            "topics",
+            "fine",
+            f"all there, {settings.partitions} partitions, prefix {settings.prefix}",
+        )
     yield await _rights(settings)
     yield await _group(settings)
     yield await _worker(settings)
@@ -73,7 +83,9 @@ def _codecs() -> Finding:
     names = ("gzip", "snappy", "lz4", "zstd")
     missing = [name for name in names if not getattr(codec, f"has_{name}")()]
     if missing:
-        return Finding("codecs", "wrong", f"cannot read {', '.join(missing)}", "pip install cramjam")
+        return Finding(
+            "codecs", "wrong", f"cannot read {', '.join(missing)}", "pip install cramjam"
+        )
     return Finding("codecs", "fine", f"reads {', '.join(names)}")
 
 
@@ -81,11 +93,21 @@ def _encoder(settings: Settings) -> Finding:
     from streams.encoder.load import backend_of, dimensions_of
 
     if settings.encoder_backend == "none":
-        return Finding("encoder", "look", "none: contexts only, prompts are refused", "unset PB_ENCODER_BACKEND to take prompts")
+        return Finding(
+            "encoder",
+            "look",
+            "none: contexts only, prompts are refused",
+            "unset PB_ENCODER_BACKEND to take prompts",
+        )
     try:
         backend, dimensions = backend_of(settings), dimensions_of(settings)
     except Exception as error:
-        return Finding("encoder", "wrong", f"{type(error).__name__}: {error}", "look at PB_ENCODER_PATH and PB_PROJECTION_PATH")
+        return Finding(
+            "encoder",
+            "wrong",
+            f"{type(error).__name__}: {error}",
+            "look at PB_ENCODER_PATH and PB_PROJECTION_PATH",
+        )
     return Finding("encoder", "fine", f"{backend}: prompts become {dimensions} numbers")
 
 
@@ -104,7 +126,12 @@ async def _redis(settings: Settings) -> Finding:
     except MissingRights as error:
         return Finding("Redis", "wrong", str(error), "grant it, or mend PB_REDIS_URL")
     except Exception as error:
-        return Finding("Redis", "wrong", f"{where} does not answer ({type(error).__name__})", "start it, or mend PB_REDIS_URL")
+        return Finding(
+            "Redis",
+            "wrong",
+            f"{where} does not answer ({type(error).__name__})",
+            "start it, or mend PB_REDIS_URL",
+        )
     finally:
         await client.aclose()
     return Finding("Redis", "fine", f"{where} answers")
@@ -112,13 +139,23 @@ async def _redis(settings: Settings) -> Finding:
 
 async def _rights(settings: Settings) -> Finding:
     if settings.sasl_username is None and settings.ssl_certfile is None:
-        return Finding("rights", "look", "no login: whoever reaches the broker may do everything", "docs/operating.md, Rights")
+        return Finding(
+            "rights",
+            "look",
+            "no login: whoever reaches the broker may do everything",
+            "docs/operating.md, Rights",
+        )
     missing = await missing_rights(settings, "operator")
     if missing:
         return Finding(
-            "rights", "wrong", f"lacks {', '.join(map(str, missing[:SHOWN]))}", "pbstream topics acls --role operator --check"
+            "rights",
+            "wrong",
+            f"lacks {', '.join(map(str, missing[:SHOWN]))}",
+            "pbstream topics acls --role operator --check",
         )
-    return Finding("rights", "fine", f"{settings.sasl_username or 'the certificate'} has those of an operator")
+    return Finding(
+        "rights", "fine", f"{settings.sasl_username or 'the certificate'} has those of an operator"
+    )
 
 
 async def _group(settings: Settings) -> Finding:
@@ -151,10 +188,18 @@ async def _worker(settings: Settings) -> Finding:
         return Finding("worker here", "fine", f"{address}: {await asyncio.to_thread(ask)}")
     except urllib.error.HTTPError as error:
         return Finding(
-            "worker here", "wrong", f"{address}: {error.read(200).decode(errors='replace').strip()}", "its log says more"
+            "worker here",
+            "wrong",
+            f"{address}: {error.read(200).decode(errors='replace').strip()}",
+            "its log says more",
         )
     except OSError:
-        return Finding("worker here", "look", f"none answers at {address}", "pbstream worker, if one is to run on this machine")
+        return Finding(
+            "worker here",
+            "look",
+            f"none answers at {address}",
+            "pbstream worker, if one is to run on this machine",
+        )
 
 
 async def _routers(settings: Settings) -> AsyncIterator[Finding]:
@@ -173,25 +218,51 @@ async def _routers(settings: Settings) -> AsyncIterator[Finding]:
             declared.setdefault(router_id, router)
     routers = {router_id: router for router_id, router in declared.items() if router is not None}
     untaken = [router_id for router_id in routers if states.get(router_id) is None]
-    yield Finding("routers", "look" if untaken else "fine", _count(routers, untaken), "a worker takes them up" if untaken else "")
-    ahead = [state for state in states.values() if state is not None and state.observed_at > datetime.now(UTC) + AHEAD]
+    yield Finding(
+        "routers",
+        "look" if untaken else "fine",
+        _count(routers, untaken),
+        "a worker takes them up" if untaken else "",
+    )
+    ahead = [
+        state
+        for state in states.values()
+        if state is not None and state.observed_at > datetime.now(UTC) + AHEAD
+    ]
     if ahead:
         late = max(state.observed_at for state in ahead) - datetime.now(UTC)
-        yield Finding("clocks", "wrong", f"a worker's clock is {late.total_seconds():.0f} s ahead of this machine's", "NTP")
+        yield Finding(
+            "clocks",
+            "wrong",
+            f"a worker's clock is {late.total_seconds():.0f} s ahead of this machine's",
+            "NTP",
+        )
     else:
         yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
     if settings.encoder_backend != "none" and routers:
         here = dimensions_of(settings)
         others = [router_id for router_id, router in routers.items() if router.dimensions != here]
         if others:
-            found = f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as {', '.join(others[:SHOWN])}"
-            yield Finding("prompts", "look", found, "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH")
+            found = (
+                f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as "
+                f"{', '.join(others[:SHOWN])}"
+            )
+            yield Finding(
+                "prompts",
+                "look",
+                found,
+                "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
+            )
         else:
-            yield Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
+            yield Finding(
+                "prompts", "fine", f"all routers have {here} dimensions, which prompts become"
+            )
 
 
 def _count(routers: dict[str, Any], untaken: list[str]) -> str:
-    return f"{len(routers)} declared" + (f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else "")
+    return f"{len(routers)} declared" + (
+        f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
+    )
 
 
 def _key(record: Any) -> str:

@@ -30,7 +30,10 @@ class NoBroker(Failure):
         super().__init__(
             f"{why}."
             if why
-            else f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or set PB_BOOTSTRAP to one that runs."
+            else (
+                f"no Kafka broker answers at {bootstrap}: start one with `pbstream broker`, or "
+                "set PB_BOOTSTRAP to one that runs."
+            )
         )
 
 
@@ -38,15 +41,23 @@ class NotAllowed(Failure):
     """Kafka refused what the command did."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"Kafka does not allow it ({what}): `pbstream topics acls --role operator --check` names the right.")
+        super().__init__(
+            f"Kafka does not allow it ({what}): `pbstream topics acls --role operator --check` "
+            "names the right."
+        )
 
 
 class NoTopics(Failure):
     """The service's topics are not there."""
 
     def __init__(self, missing: list[str], bootstrap: str) -> None:
-        what = f"topic {missing[0]} does" if len(missing) == 1 else f"topics {', '.join(missing)} do"
-        super().__init__(f"{what} not exist on {bootstrap}: run `pbstream topics create` (PB_PREFIX chooses other names).")
+        what = (
+            f"topic {missing[0]} does" if len(missing) == 1 else f"topics {', '.join(missing)} do"
+        )
+        super().__init__(
+            f"{what} not exist on {bootstrap}: run `pbstream topics create` (PB_PREFIX chooses "
+            "other names)."
+        )
 
 
 class NoRouter(Failure):
@@ -55,7 +66,8 @@ class NoRouter(Failure):
     def __init__(self, router_id: str) -> None:
         super().__init__(
             f"router {router_id!r} is not declared: add its first model with "
-            f"`pbstream models add NAME --input-price USD --output-price USD --router {router_id}`; "
+            "`pbstream models add NAME --input-price USD --output-price USD --router "
+            f"{router_id}`; "
             "`pbstream routers list` shows those that are."
         )
 
@@ -65,8 +77,10 @@ class NotReadable(Failure):
 
     def __init__(self, router_id: str, offset: int) -> None:
         super().__init__(
-            f"what is in force of router {router_id!r}, offset {offset}, has been compacted away behind a declaration that no "
-            "worker has read yet: start one (`pbstream worker`); it writes it again, and this command works."
+            f"what is in force of router {router_id!r}, offset {offset}, has been compacted away "
+            "behind a declaration that no "
+            "worker has read yet: start one (`pbstream worker`); it writes it again, and this "
+            "command works."
         )
 
 
@@ -78,18 +92,28 @@ class BadSetting(click.ClickException):
 
 REMEDIES = {
     "unknown_router": "declare it: `pbstream models add NAME --input-price USD --output-price USD`",
-    "router_unreadable": "the log and pb.alerts say why: start workers of the version that wrote its state, or let it go with "
+    "router_unreadable": "the log and pb.alerts say why: start workers of the version that wrote "
+    "its state, or "
+    "let it go with "
     "`pbstream routers remove`",
-    "empty_portfolio": "give the router a model: `pbstream models add NAME --input-price USD --output-price USD`",
+    "empty_portfolio": (
+        "give the router a model: `pbstream models add NAME --input-price USD --output-price USD`"
+    ),
     "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
     "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",
-    "wrong_context": "a router's dimensions are what its contexts have, the last number 1.0, or what PB_PROJECTION_PATH makes of "
+    "wrong_context": "a router's dimensions are what its contexts have, the last number 1.0, "
+    "or what "
+    "PB_PROJECTION_PATH makes of "
     "prompts; `pbstream models add --dimensions` chooses them when it creates the router",
-    "encoder_unavailable": "send a --context, or give the worker an encoder (PB_ENCODER_BACKEND, PB_ENCODER_PATH)",
+    "encoder_unavailable": "send a --context, or give the worker an encoder "
+    "(PB_ENCODER_BACKEND, PB_ENCODER_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
-    "corrupt_snapshot": "look at it with `pbstream snapshot inspect FILE`; the workers may be older than this pbstream",
+    "corrupt_snapshot": (
+        "look at it with `pbstream snapshot inspect FILE`; the workers may be older than this "
+        "pbstream"
+    ),
     "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
 }
 
@@ -105,13 +129,23 @@ class Refused(Failure):
 
 
 KNOWN = {
-    "CorruptSnapshot", "EncoderError", "ForeignState", "KafkaUnavailable", "MissingData", "MissingRights",
-    "StateLost", "UnreadableBatch", "UnusableArrays", "UnusableJudgements",
-}  # fmt: skip
+    "CorruptSnapshot",
+    "EncoderError",
+    "ForeignState",
+    "KafkaUnavailable",
+    "MissingData",
+    "MissingRights",
+    "StateLost",
+    "UnreadableBatch",
+    "UnusableArrays",
+    "UnusableJudgements",
+}
 
 
 def in_a_sentence(error: Exception) -> click.ClickException | None:
-    """Return a known failure as what click prints and exits with; None for a defect, which keeps its trace."""
+    """Return a known failure as what click prints and exits with; None for a defect, which keeps
+    its trace.
+    """
     text = str(error)
     match type(error).__name__:
         case "BadSettings":
@@ -122,7 +156,11 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
             return NotAllowed(text)
     if KNOWN & {base.__name__ for base in type(error).__mro__}:
         return Failure(text)
-    if isinstance(error, click.ClickException) or not isinstance(error, OSError) or not error.strerror:
+    if (
+        isinstance(error, click.ClickException)
+        or not isinstance(error, OSError)
+        or not error.strerror
+    ):
         return None
     return Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
 
@@ -133,4 +171,6 @@ def _topics(problems: list[str]) -> str:
     if len(missing) < 2:
         return "\n".join(problems)
     others = [line for line in problems if " does not exist: " not in line]
-    return "\n".join([f"topics {', '.join(missing)} do not exist: run `pbstream topics create`.", *others])
+    return "\n".join(
+        [f"topics {', '.join(missing)} do not exist: run `pbstream topics create`.", *others]
+    )

@@ -1,4 +1,6 @@
-"""Dead letters as a command finds them: by place, router, reason and source; and what may be sent again."""
+"""Dead letters as a command finds them: by place, router, reason and source; and what may be sent
+again.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,25 @@ from streams.console.failures import Failure
 
 OMITTED = "pb.value_omitted"
 RETRIED = "pb.retried"
-"""On an event that was sent again: which dead letter it was, as partition:offset."""
+"""On an event that was sent again: which dead letter it was, as partition:offset.
+"""
 HOPELESS = frozenset(
     {
-        Reason.MALFORMED_JSON, Reason.MALFORMED_EVENT, Reason.MISSING_FIELD, Reason.INVALID_FIELD, Reason.NON_FINITE,
-        Reason.WRONG_KEY, Reason.MISSING_PROMPT, Reason.EMPTY_PROMPT, Reason.PROMPT_TOO_LARGE, Reason.COST_OUT_OF_RANGE,
+        Reason.MALFORMED_JSON,
+        Reason.MALFORMED_EVENT,
+        Reason.MISSING_FIELD,
+        Reason.INVALID_FIELD,
+        Reason.NON_FINITE,
+        Reason.WRONG_KEY,
+        Reason.MISSING_PROMPT,
+        Reason.EMPTY_PROMPT,
+        Reason.PROMPT_TOO_LARGE,
+        Reason.COST_OUT_OF_RANGE,
         Reason.REWARD_OUT_OF_RANGE,
     }
-)  # fmt: skip
-"""What is wrong with the event itself: it would be refused again."""
+)
+"""What is wrong with the event itself: it would be refused again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +91,17 @@ class Found:
     def obstacle(self) -> str | None:
         """Return why it must not be sent again, or None."""
         if self.topic == "routers":
-            return "a declaration of then may undo one of now; `pbstream routers apply` declares a router"
+            return (
+                "a declaration of then may undo one of now; `pbstream routers apply` declares a "
+                "router"
+            )
         if self.omitted:
             return "its value was too large to be kept"
         if self.letter.reason == Reason.ORPHAN_COST and self.booked:
-            return "its dollars are booked already, as those of an unknown request; again they would count twice"
+            return (
+                "its dollars are booked already, as those of an unknown request; again they "
+                "would count twice"
+            )
         return None
 
     @property
@@ -96,7 +114,12 @@ class Found:
 
 
 async def find(
-    bus: Bus, *, router_id: str | None = None, reasons: Collection[str] = (), topics: Collection[str] = (), limit: int
+    bus: Bus,
+    *,
+    router_id: str | None = None,
+    reasons: Collection[str] = (),
+    topics: Collection[str] = (),
+    limit: int,
 ) -> list[Found]:
     """Return the newest dead letters of these kinds, the newest first, at most `limit`."""
     found: list[Found] = []
@@ -106,7 +129,9 @@ async def find(
             one = _read(bus, record)
             if one is None or (router_id is not None and one.router_id != router_id):
                 continue
-            if (reasons and one.letter.reason not in reasons) or (topics and one.topic not in topics):
+            if (reasons and one.letter.reason not in reasons) or (
+                topics and one.topic not in topics
+            ):
                 continue
             found.append(one)
             count += 1
@@ -123,7 +148,9 @@ async def get(bus: Bus, name: str) -> Found:
         one = None if record is None else _read(bus, record)
         if one is not None:
             return one
-    raise Failure(f"there is no dead letter {name!r}: `pbstream dlq list` shows their names, as 3:1042.")
+    raise Failure(
+        f"there is no dead letter {name!r}: `pbstream dlq list` shows their names, as 3:1042."
+    )
 
 
 def _read(bus: Bus, record: Any) -> Found | None:
@@ -145,4 +172,6 @@ def _read(bus: Bus, record: Any) -> Found | None:
 
 async def retry(bus: Bus, one: Found) -> Any:
     """Send a refused event to its topic again, byte for byte; return where it stands now."""
-    return await bus.send_again(one.topic, one.key, one.value, headers=[(RETRIED, one.name.encode())])
+    return await bus.send_again(
+        one.topic, one.key, one.value, headers=[(RETRIED, one.name.encode())]
+    )

@@ -22,7 +22,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table: first column to the left, the others, which hold numbers, to the right."""
+    """Return an empty table: first column to the left, the others, which hold numbers, to the
+    right.
+    """
     made = Table(title=title, title_justify="left", title_style="bold")
     for at, column in enumerate(columns):
         made.add_column(column, justify="left" if at == 0 else "right")
@@ -44,6 +46,11 @@ def print_json(value: Any) -> None:
         import yaml
 
         plain = json.loads(json.dumps(plain))
-        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, explicit_start=True, width=120), nl=False)
+        click.echo(
+            yaml.safe_dump(
+                plain, sort_keys=False, allow_unicode=True, explicit_start=True, width=120
+            ),
+            nl=False,
+        )
         return
     click.echo(json.dumps(plain, indent=2, ensure_ascii=False))

@@ -14,7 +14,9 @@ from streams.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """Tokens of a prompt and how many of them are read, by the encoder of these settings; `problem`: why that is not known."""
+    """Tokens of a prompt and how many of them are read, by the encoder of these settings;
+    `problem`: why that is not known.
+    """
 
     backend: str | None = None
     tokens: int | None = None
@@ -27,7 +29,10 @@ class PromptRead:
             return f"Prompt: how much of it was read is not known here ({self.problem})."
         if self.read == self.tokens:
             return f"Prompt: all of its {self.tokens:,} tokens are read ({self.backend})."
-        return f"Prompt: {self.read:,} of its {self.tokens:,} tokens are read, the first and the last ones ({self.backend})."
+        return (
+            f"Prompt: {self.read:,} of its {self.tokens:,} tokens are read, the first and the "
+            f"last ones ({self.backend})."
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -35,7 +40,8 @@ class PromptRead:
 
 
 def prompt_read(request: RequestSubmitted, settings: Settings) -> PromptRead | None:
-    """Return what the settings' encoder reads of a request's prompt; None for a request that brought its context.
+    """Return what the settings' encoder reads of a request's prompt; None for a request that
+    brought its context.
 
     A worker with other settings may read another share.
     """

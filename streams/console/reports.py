@@ -22,8 +22,10 @@ class Report:
 
     Attributes:
         placed: where it stands (`topic`, `partition`, `offset`).
-        outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known yet; `taken_in` by a worker that
-            has just taken over, or that takes in too much to tell more; `refused`; `no_answer`: it stays queued.
+        outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
+        yet; `taken_in` by a worker that
+            has just taken over, or that takes in too much to tell more; `refused`; `no_answer`: it
+            stays queued.
         state: the first state of the router that contains it.
         failure: why it was refused, or that nobody answered.
     """
@@ -36,13 +38,25 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
-        sent = {"topic": self.placed.topic, "partition": self.placed.partition, "offset": self.placed.offset}
-        found = {"sent": sent, "outcome": self.outcome, "state": self.state and self.state.model_dump(mode="json")}
+        sent = {
+            "topic": self.placed.topic,
+            "partition": self.placed.partition,
+            "offset": self.placed.offset,
+        }
+        found = {
+            "sent": sent,
+            "outcome": self.outcome,
+            "state": self.state and self.state.model_dump(mode="json"),
+        }
         return found if self.failure is None else {**found, "message": self.failure.message}
 
 
 async def report(
-    settings: Settings, name: Literal["costs", "rewards"], event: CostReported | RewardObserved, *, seconds: float
+    settings: Settings,
+    name: Literal["costs", "rewards"],
+    event: CostReported | RewardObserved,
+    *,
+    seconds: float,
 ) -> Report:
     """Send one event to its topic (short name) and return what became of it.
 
@@ -59,22 +73,34 @@ async def report(
             def noticed(topic: str, record: Any) -> Report | None:
                 if topic == "dlq":
                     refused = refusal_of(record, placed, "the event")
-                    return None if refused is None else Report(event.request_id, placed, "refused", failure=refused)
+                    return (
+                        None
+                        if refused is None
+                        else Report(event.request_id, placed, "refused", failure=refused)
+                    )
                 if record.key != event.router_id.encode() or record.value is None:
                     return None
                 state = decode(LambdaUpdated, record.value)
                 outcome = outcome_of(state, name, placed.offset)
-                return None if outcome in (None, "refused") else Report(event.request_id, placed, outcome, state)
+                return (
+                    None
+                    if outcome in (None, "refused")
+                    else Report(event.request_id, placed, outcome, state)
+                )
 
             try:
                 return await records.until(noticed, seconds=seconds)
             except NoAnswer as error:
-                error.message += " It stays queued, and is taken in when one runs: there is no need to send it again."
+                error.message += (
+                    " It stays queued, and is taken in when one runs: there is no need to send "
+                    "it again."
+                )
                 return Report(event.request_id, placed, "no_answer", failure=error)
 
 
 def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | None:
-    """Return what a state says of an event at this offset of its topic; None: it does not contain it.
+    """Return what a state says of an event at this offset of its topic; None: it does not contain
+    it.
 
     To be asked of the first state that contains it: only that one lists it.
     """

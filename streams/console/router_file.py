@@ -1,4 +1,6 @@
-"""One file for a router: its declaration as YAML, what a file would change, and everything that is wrong with one."""
+"""One file for a router: its declaration as YAML, what a file would change, and everything that is
+wrong with one.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,22 @@ class _Loader(yaml.SafeLoader):
     """YAML with the numbers of JSON: `1e-4` is one."""
 
 
-_Loader.yaml_implicit_resolvers = {first: list(kinds) for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+_Loader.yaml_implicit_resolvers = {
+    first: list(kinds) for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
 )
 
 
 def as_yaml(document: Document) -> str:
     """Write a declaration for people: the router first, then as it was declared."""
     first = {"router_id": document["router_id"]}
-    text: str = yaml.safe_dump({**first, **document}, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.safe_dump(
+        {**first, **document}, sort_keys=False, allow_unicode=True, width=120
+    )
     return text
 
 
@@ -53,29 +61,43 @@ def read_file(path: Path) -> Document:
     if not isinstance(document, dict):
         raise Failure(f"{path} holds no router: `pbstream routers show ID > {path}` writes one")
     if found := faults(orjson.loads(value)):
-        raise Failure("\n".join([f"{path} declares no router:", *(f"  {fault}" for fault in found)]))
+        raise Failure(
+            "\n".join([f"{path} declares no router:", *(f"  {fault}" for fault in found)])
+        )
     return orjson.loads(value)  # type: ignore[no-any-return]
 
 
 def faults(document: Document) -> list[str]:
     """Return everything that is wrong with a declaration, a line each: where, and what."""
-    found = [f"{where}: no such field{_meant(name, kind)}" for where, name, kind in _unknown(document)]
+    found = [
+        f"{where}: no such field{_meant(name, kind)}" for where, name, kind in _unknown(document)
+    ]
     try:
         RouterDeclared.model_validate_json(orjson.dumps(document))
     except ValidationError as error:
-        found += [f"{_place(one['loc'])}: {_plain(one['msg'])}" for one in error.errors(include_url=False, include_context=False)]
+        found += [
+            f"{_place(one['loc'])}: {_plain(one['msg'])}"
+            for one in error.errors(include_url=False, include_context=False)
+        ]
     return list(dict.fromkeys(found))
 
 
 def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
     """Yield what no reader would look at: where it stands, its name, and what it is a part of."""
-    parts: list[tuple[str, Any, type[BaseModel]]] = [("", document, RouterDeclared), ("caps.", document.get("caps"), Caps)]
+    parts: list[tuple[str, Any, type[BaseModel]]] = [
+        ("", document, RouterDeclared),
+        ("caps.", document.get("caps"), Caps),
+    ]
     models = document.get("models")
     if isinstance(models, Mapping):
         parts += [(f"models.{name}.", model, ModelDeclared) for name, model in models.items()]
     for where, part, kind in parts:
         if isinstance(part, Mapping):
-            yield from ((f"{where}{name}", str(name), kind) for name in part if name not in kind.model_fields)
+            yield from (
+                (f"{where}{name}", str(name), kind)
+                for name in part
+                if name not in kind.model_fields
+            )
 
 
 def _meant(name: str, kind: type[BaseModel]) -> str:
@@ -93,7 +115,9 @@ def _plain(message: str) -> str:
 
 
 def changes(before: Document, after: Document) -> list[dict[str, Any]]:
-    """Return what differs: {"what": a path, "before": a value, "after": a value}; a value that is not there is None."""
+    """Return what differs: {"what": a path, "before": a value, "after": a value}; a value that is
+    not there is None.
+    """
     old, new = dict(_leaves(before)), dict(_leaves(after))
     return [
         {"what": path, "before": old.get(path), "after": new.get(path)}

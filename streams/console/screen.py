@@ -26,13 +26,18 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
         progress = Table.grid(padding=(0, 1), expand=True)
         progress.add_column(ratio=1)
         progress.add_column(justify="right", no_wrap=True)
-        progress.add_row(ProgressBar(total=total, completed=board.decided), f"{board.decided:,} of {total:,} decided")
+        progress.add_row(
+            ProgressBar(total=total, completed=board.decided),
+            f"{board.decided:,} of {total:,} decided",
+        )
         rows.append(progress)
     rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
     rows += [Text(line, style="yellow") for line in _unaffordable(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in board.dead_letters.most_common())
+        reasons = ", ".join(
+            f"{reason} {count}" for reason, count in board.dead_letters.most_common()
+        )
         rows.append(Text(f"Dead letters: {reasons}", style="red"))
     if footer:
         rows.append(Text(footer, style="dim"))
@@ -45,7 +50,11 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
     of = "" if total is None else f"/{total}"
     parts = [f"decided {board.decided}{of}", f"{board.rate(now):.0f}/s"]
     if state is not None:
-        parts += [f"spend {usd(state.spend_usd)}", f"λ_t {state.lambda_t:.3f}", f"in flight {state.in_flight}"]
+        parts += [
+            f"spend {usd(state.spend_usd)}",
+            f"λ_t {state.lambda_t:.3f}",
+            f"in flight {state.in_flight}",
+        ]
     if ratio is not None:
         parts.insert(3, f"cost ÷ budget {ratio:.2f}")
     if reward is not None:
@@ -105,7 +114,9 @@ def _money(board: Board) -> RenderableType:
     grid.add_row("spend", usd(state.spend_usd) if state else "–")
     grid.add_row("budget/request", usd(state.budget_usd_per_request) if state else "–")
     colour = "green" if ratio is not None and ratio <= 1.05 else "red"
-    grid.add_row("cost ÷ budget", "–" if ratio is None else f"[bold {colour}]{ratio:.3f}[/bold {colour}]")
+    grid.add_row(
+        "cost ÷ budget", "–" if ratio is None else f"[bold {colour}]{ratio:.3f}[/bold {colour}]"
+    )
     grid.add_row("committed", usd(state.committed_usd) if state else "–")
     grid.add_row("λ_t", f"[bold]{state.lambda_t:.4f}[/bold]" if state else "–")
     grid.add_row("", Text(_spark(list(board.lambda_history)), style="blue"))
@@ -121,7 +132,14 @@ def _models(board: Board) -> RenderableType:
 
 
 def _grid(title: str) -> Table:
-    grid = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 1))
+    grid = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=None,
+        padding=(0, 1),
+    )
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(no_wrap=True, min_width=9)
     return grid
@@ -133,7 +151,9 @@ def _spark(values: list[float], width: int = 24) -> str:
     step = max(1, len(values) // width)
     shown = values[::step][-width:]
     top = max(shown) or 1.0
-    return "".join(SPARKS[min(len(SPARKS) - 1, int(value / top * (len(SPARKS) - 1)))] for value in shown)
+    return "".join(
+        SPARKS[min(len(SPARKS) - 1, int(value / top * (len(SPARKS) - 1)))] for value in shown
+    )
 
 
 def _short(model: str) -> str:

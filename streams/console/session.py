@@ -1,4 +1,6 @@
-"""What every command shares: settings read once, the router it speaks of, and the options that recur."""
+"""What every command shares: settings read once, the router it speaks of, and the options that
+recur.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,13 @@ def take_everywhere(command: click.Command) -> None:
         flag = f"--{name.replace('_', '-')}"
         if flag not in taken:
             command.params.append(
-                click.Option([flag, f"shared_{name}"], metavar=metavar, help=text, expose_value=False, callback=_keep(name))
+                click.Option(
+                    [flag, f"shared_{name}"],
+                    metavar=metavar,
+                    help=text,
+                    expose_value=False,
+                    callback=_keep(name),
+                )
             )
     for inner in list(command.commands.values()) if isinstance(command, click.Group) else ():
         take_everywhere(inner)
@@ -78,12 +86,16 @@ def valid_router(value: str) -> str:
     try:
         return str(TypeAdapter(RouterId).validate_python(value))
     except ValidationError:
-        raise click.BadParameter(f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -") from None
+        raise click.BadParameter(
+            f"{value!r} is no router id: 1 to 128 of A-Z a-z 0-9 . _ -"
+        ) from None
 
 
 def named(router_id: str) -> str:
     """Return the option by which a command that is copied speaks of the same router."""
-    return "" if router_id == os.environ.get("PB_ROUTER", DEFAULT_ROUTER) else f" --router {router_id}"
+    return (
+        "" if router_id == os.environ.get("PB_ROUTER", DEFAULT_ROUTER) else f" --router {router_id}"
+    )
 
 
 router_option: Callable[[F], F] = click.option(
@@ -99,8 +111,12 @@ router_option: Callable[[F], F] = click.option(
 
 
 def json_option(function: F) -> F:
-    """Let a command print for programs: `--json`, or `--output json` or `yaml`; it gets `as_json`."""
-    flag = click.option("--json", "as_json", is_flag=True, callback=_machine, help="Print JSON, for programs.")
+    """Let a command print for programs: `--json`, or `--output json` or `yaml`; it gets
+    `as_json`.
+    """
+    flag = click.option(
+        "--json", "as_json", is_flag=True, callback=_machine, help="Print JSON, for programs."
+    )
     kind = click.option(
         "--output",
         type=click.Choice(["table", "json", "yaml"]),

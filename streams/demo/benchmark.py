@@ -27,7 +27,10 @@ from streams.warm_start.priors import Priors
 
 Split = Literal["test", "val"]
 
-_FILES: dict[Split, str] = {"test": "data/examples/test_holdout.jsonl", "val": "data/examples/val.jsonl"}
+_FILES: dict[Split, str] = {
+    "test": "data/examples/test_holdout.jsonl",
+    "val": "data/examples/val.jsonl",
+}
 
 
 class MissingData(Exception):
@@ -60,14 +63,16 @@ class Benchmark:
         return len(self.prompts)
 
 
-def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | None = None, limit: int | None = None) -> Benchmark:
+def load_benchmark(
+    split: Split, *, encoder: Backend = "onnx", folder: Path | None = None, limit: int | None = None
+) -> Benchmark:
     """Load one split, contexts included.
 
     Args:
         split: "test" (1,824 prompts) or "val" (1,785).
         encoder: what encodes the prompts, with the projection of `projection_for`.
-        folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the three of the wheel.
-        limit: only the first so many prompts.
+        folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
+        three of the wheel. limit: only the first so many prompts.
 
     Raises:
         MissingData: the wheel or a file of `folder` is missing.
@@ -78,7 +83,9 @@ def load_benchmark(split: Split, *, encoder: Backend = "onnx", folder: Path | No
 
 
 def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = None) -> Benchmark:
-    """Load one split without encoding anything: its contexts have shape (n, 0). Arguments as in `load_benchmark`."""
+    """Load one split without encoding anything: its contexts have shape (n, 0). Arguments as in
+    `load_benchmark`.
+    """
     models = read_models(wheel_folder() / "config/models.json")
     path = wheel_folder() / _FILES[split]
     if folder is not None:
@@ -89,7 +96,8 @@ def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = N
 
 
 def read_judged(path: Path, models: Mapping[str, Price], *, limit: int | None = None) -> Benchmark:
-    """Read judged prompts, their contexts of shape (n, 0): JSON lines with prompt, source and per model a reward and a cost.
+    """Read judged prompts, their contexts of shape (n, 0): JSON lines with prompt, source and per
+    model a reward and a cost.
 
     Raises:
         MissingData: the file is missing.
@@ -100,8 +108,12 @@ def read_judged(path: Path, models: Mapping[str, Price], *, limit: int | None = 
         prices=tuple(models.values()),
         prompts=tuple(str(row["prompt"]) for row in rows),
         contexts=np.empty((len(rows), 0)),
-        rewards=np.array([[row["arms"][model]["reward"] for model in models] for row in rows], dtype=np.float64),
-        costs=np.array([[row["arms"][model]["cost"] for model in models] for row in rows], dtype=np.float64),
+        rewards=np.array(
+            [[row["arms"][model]["reward"] for model in models] for row in rows], dtype=np.float64
+        ),
+        costs=np.array(
+            [[row["arms"][model]["cost"] for model in models] for row in rows], dtype=np.float64
+        ),
         sources=tuple(str(row["source"]) for row in rows),
     )
 
@@ -114,19 +126,26 @@ def wheel_folder() -> Path:
     """
     spec = importlib.util.find_spec("pareto_bandit")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingData("the benchmark's data is in the wheel of paretobandit: pip install 'paretobandit-streams[demo]'")
+        raise MissingData(
+            "the benchmark's data is in the wheel of paretobandit: pip install "
+            "'paretobandit-streams[demo]'"
+        )
     return Path(spec.submodule_search_locations[0])
 
 
 def wheel_projection() -> Projection:
-    """Return the wheel's PCA (25 components, whitened by the caller's `project`) as a `Projection`."""
+    """Return the wheel's PCA (25 components, whitened by the caller's `project`) as a
+    `Projection`.
+    """
     pca = _load_joblib("data/artifacts/pca_25.joblib")
     arrays = (pca.mean_, pca.components_, pca.explained_variance_)
     return Projection(*(np.asarray(array, dtype=np.float64) for array in arrays))
 
 
 def projection_for(encoder: Backend) -> Projection:
-    """Return the wheel's projection for MiniLM; for "static" one that is fitted on the validation prompts."""
+    """Return the wheel's projection for MiniLM; for "static" one that is fitted on the validation
+    prompts.
+    """
     if encoder != "static":
         return wheel_projection()
     embeddings = load_sentences(backend="static").embed(load_rows("val").prompts)
@@ -134,15 +153,22 @@ def projection_for(encoder: Backend) -> Projection:
 
 
 def wheel_priors() -> Priors:
-    """Return the wheel's warm-up priors as shipped (8,373 prompts, whitened coordinates), in the benchmark's model order."""
+    """Return the wheel's warm-up priors as shipped (8,373 prompts, whitened coordinates), in the
+    benchmark's model order.
+    """
     shipped = _load_joblib("data/artifacts/priors_k3_25comp.joblib")
     models = tuple(read_models(wheel_folder() / "config/models.json"))
-    A, b = (np.stack([np.asarray(shipped[name][model], dtype=np.float64) for model in models]) for name in "Ab")
+    A, b = (
+        np.stack([np.asarray(shipped[name][model], dtype=np.float64) for model in models])
+        for name in "Ab"
+    )
     return Priors(models, A, b, wheel_projection().checksum)
 
 
 def embed_cached(prompts: Sequence[str], *, encoder: Backend = "onnx") -> Array:
-    """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache folder."""
+    """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache
+    folder.
+    """
     sentences = load_sentences(backend=encoder)
     if encoder == "static":
         return sentences.embed(prompts)
@@ -185,4 +211,7 @@ def read_models(path: Path) -> dict[str, Price]:
         listed = json.loads(path.read_text(encoding="utf-8"))["models"]
     except FileNotFoundError as missing:
         raise MissingData(f"{path} does not exist") from missing
-    return {model["model_id"]: Price(model["input_cost_per_m"], model["output_cost_per_m"]) for model in listed}
+    return {
+        model["model_id"]: Price(model["input_cost_per_m"], model["output_cost_per_m"])
+        for model in listed
+    }

@@ -1,4 +1,6 @@
-"""Play a scenario against a running service: send what clients would send, take in what it answers."""
+"""Play a scenario against a running service: send what clients would send, take in what it
+answers.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,16 @@ from streams.console.failures import NoAnswer
 from streams.demo.traffic import Outcome, Sent, Traffic
 from streams.settings import Settings
 
-READS: dict[str, type[Event]] = {"routes": RouteDecided, "lambda": LambdaUpdated, "alerts": AlertRaised}
-WRITES: dict[type[Event], str] = {RequestSubmitted: "requests", CostReported: "costs", RewardObserved: "rewards"}
+READS: dict[str, type[Event]] = {
+    "routes": RouteDecided,
+    "lambda": LambdaUpdated,
+    "alerts": AlertRaised,
+}
+WRITES: dict[type[Event], str] = {
+    RequestSubmitted: "requests",
+    CostReported: "costs",
+    RewardObserved: "rewards",
+}
 
 Look = Callable[[Board], None]
 
@@ -43,10 +53,10 @@ class Play:
     Attributes:
         outcomes: answered requests, in the order of their answers.
         refused: reasons by request_id.
-        dead_letters: every dead letter of the router's partitions, feedback and declarations included.
-        state: the router's last state; all feedback is in it.
-        alerts: what the service reported.
-        seconds: from the first request to the last answer, and until all feedback was applied.
+        dead_letters: every dead letter of the router's partitions, feedback and declarations
+        included. state: the router's last state; all feedback is in it. alerts: what the service
+        reported. seconds: from the first request to the last answer, and until all feedback was
+        applied.
     """
 
     outcomes: list[Outcome]
@@ -66,11 +76,19 @@ class Player:
     Args:
         settings: where the service is.
         traffic: what clients do.
-        patience: seconds without any answer after which it gives up; longer than a failover, where workers are killed.
-        look: called with the live numbers whenever something has happened, and at least every 0.1 s.
+        patience: seconds without any answer after which it gives up; longer than a failover, where
+        workers are killed. look: called with the live numbers whenever something has happened, and
+        at least every 0.1 s.
     """
 
-    def __init__(self, settings: Settings, traffic: Traffic, *, patience: float = 60.0, look: Look | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        traffic: Traffic,
+        *,
+        patience: float = 60.0,
+        look: Look | None = None,
+    ) -> None:
         self._settings = settings
         self._traffic = traffic
         self._patience = patience
@@ -81,7 +99,8 @@ class Player:
         self._in_force: tuple[dict[str, Any], int] | None = None
 
     async def play(self) -> Play:
-        """Send everything, wait for every answer, and until the state shows that all feedback is in it.
+        """Send everything, wait for every answer, and until the state shows that all feedback is in
+        it.
 
         Raises:
             NoAnswer: nothing was answered for `patience` seconds.
@@ -89,7 +108,10 @@ class Player:
         """
         traffic, router_id = self._traffic, self._traffic.scenario.router_id
         names = ("routers", *WRITES.values(), *READS, "dlq")
-        async with open_bus(self._settings, *names) as bus, bus.follow(*READS, "dlq", router_id=router_id) as records:
+        async with (
+            open_bus(self._settings, *names) as bus,
+            bus.follow(*READS, "dlq", router_id=router_id) as records,
+        ):
             await self._declare(bus, traffic.scenario.declarations[0][1])
             started = time.monotonic()
             await self._until(bus, records, lambda: traffic.done)
@@ -119,11 +141,17 @@ class Player:
             self._look(self._board)
 
     def _caught_up(self) -> bool:
-        """Tell whether the published state contains all bills and rewards, or their dead letters came back."""
+        """Tell whether the published state contains all bills and rewards, or their dead letters
+        came back.
+        """
         state, traffic = self._board.state, self._traffic
         lost = len(self._dead_letters) - len(traffic.refused)
         expected = traffic.bills_sent + traffic.rewards_sent - lost
-        return state is not None and state.decided >= len(traffic.outcomes) and state.settled + state.rewards_applied >= expected
+        return (
+            state is not None
+            and state.decided >= len(traffic.outcomes)
+            and state.settled + state.rewards_applied >= expected
+        )
 
     async def _send(self, bus: Bus, events: list[Sent]) -> None:
         now = time.monotonic()
@@ -145,14 +173,20 @@ class Player:
         if before is not None and before[0] == document:
             return
         based_on = before and before[1]
-        state = await put_in_force(bus, declared.router_id, document, based_on=based_on, seconds=self._patience)
+        state = await put_in_force(
+            bus, declared.router_id, document, based_on=based_on, seconds=self._patience
+        )
         self._in_force = document, state.config_offset
         self._board.observe(state, at=time.monotonic())
 
     def _take(self, bus: Bus, name: str, record: Any) -> None:
         if record.key is not None and record.key != self._board.router_id.encode():
             return
-        event: Any = DeadLetter.from_headers(record.headers) if name == "dlq" else decode(READS[name], record.value)
+        event: Any = (
+            DeadLetter.from_headers(record.headers)
+            if name == "dlq"
+            else decode(READS[name], record.value)
+        )
         self._board.observe(event, at=time.monotonic())
         match event:
             case RouteDecided():

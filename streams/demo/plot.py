@@ -12,7 +12,14 @@ import numpy as np
 from streams.demo.series import Series
 
 COLOURS = ("#4c78a8", "#f2a33a", "#b6539c", "#54a24b", "#72b7b2")
-LEGEND: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncol": 5, "frameon": False, "fontsize": 9, "borderpad": 0.1}
+LEGEND: Any = {
+    "loc": "lower right",
+    "bbox_to_anchor": (1.0, 1.0),
+    "ncol": 5,
+    "frameon": False,
+    "fontsize": 9,
+    "borderpad": 0.1,
+}
 INK, GRID = "#333333", "#e4e4e4"
 
 
@@ -22,9 +29,13 @@ def save_png(series: Series, target: Path, *, title: str) -> None:
 
 
 def inline_svg(series: Series, *, title: str) -> str:
-    """Return the plot as an SVG element to be put into a page: letters are paths, nothing is loaded."""
+    """Return the plot as an SVG element to be put into a page: letters are paths, nothing is
+    loaded.
+    """
     text = io.StringIO()
-    _figure(series, title).savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    _figure(series, title).savefig(
+        text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
     svg = text.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     return svg[svg.index("<svg") :]
@@ -43,11 +54,15 @@ def _figure(series: Series, title: str) -> Any:
     dual.set_ylabel("λ_t")
     dual.set_ylim(bottom=0.0)
     if len(series.spend_per_budget):
-        money.plot(at, series.window_per_budget, color=COLOURS[1], linewidth=1.0, label="last 100 requests")
+        money.plot(
+            at, series.window_per_budget, color=COLOURS[1], linewidth=1.0, label="last 100 requests"
+        )
         money.plot(at, series.spend_per_budget, color=COLOURS[0], linewidth=1.6, label="all so far")
         money.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
         # The first requests are few and scatter widely; the scale is for the rest.
-        money.set_ylim(0.0, max(1.5, 1.1 * float(series.window_per_budget[min(50, len(at) - 1) :].max())))
+        money.set_ylim(
+            0.0, max(1.5, 1.1 * float(series.window_per_budget[min(50, len(at) - 1) :].max()))
+        )
         money.legend(**LEGEND)
     money.set_ylabel("cost ÷ budget")
     names = [model.rpartition("/")[2] for model in series.models]
@@ -59,7 +74,14 @@ def _figure(series: Series, title: str) -> Any:
     for axes in (dual, money, shares):
         _tidy(axes, series, len(at))
     for position, label in series.events:
-        dual.annotate(label, (position, 1.0), xycoords=("data", "axes fraction"), fontsize=8, va="bottom", color=INK)
+        dual.annotate(
+            label,
+            (position, 1.0),
+            xycoords=("data", "axes fraction"),
+            fontsize=8,
+            va="bottom",
+            color=INK,
+        )
     return figure
 
 

@@ -1,4 +1,6 @@
-"""The paper's portfolio: three models with their prices and warm priors, and the held-out prompts they were judged on."""
+"""The paper's portfolio: three models with their prices and warm priors, and the held-out prompts
+they were judged on.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,25 @@ from streams.warm_start.priors import Priors, fields_for_wire
 
 
 def known_before(encoder: Backend = "static") -> Priors:
-    """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit` wheel.
+    """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit`
+    wheel.
 
-    The wheel has priors of its own, in the coordinates of MiniLM; the demo's worker looks tokens up in the shipped table.
+    The wheel has priors of its own, in the coordinates of MiniLM; the demo's worker looks tokens up
+    in the shipped table.
 
     Raises:
         MissingData: the wheel is not installed.
     """
     judged, projection = load_benchmark("val", encoder=encoder), projection_for(encoder)
-    observed = Observations(judged.models, judged.contexts, judged.rewards, judged.costs, judged.prompts)
+    observed = Observations(
+        judged.models, judged.contexts, judged.rewards, judged.costs, judged.prompts
+    )
     return fit_priors(observed, projection=projection.checksum, ridge=1.0)
 
 
-def paper_router(priors: Priors, *, router_id: str, budget_usd: float, profile: str) -> RouterDeclared:
+def paper_router(
+    priors: Priors, *, router_id: str, budget_usd: float, profile: str
+) -> RouterDeclared:
     """Declare the paper's router with what is known of its models.
 
     Raises:

@@ -28,9 +28,11 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; --paper: #fff; --ink: #222; --rule: #ddd; --ours: #f2f6fb; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --paper: #0d1117; --ink: #e6edf3; --rule: #30363d; --ours: #1c2a3f; }} }}
-body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1000px; margin: 2rem auto;
-  padding: 0 1rem; overflow-wrap: anywhere; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --paper: #0d1117; --ink: #e6edf3; --rule: #30363d; --ours: #1c2a3f; }}
+}}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 1000px; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }}
 td, th {{ padding: .3rem .8rem; border-bottom: 1px solid var(--rule); text-align: right; }}
 td:first-child, th:first-child {{ text-align: left; }}
@@ -68,7 +70,9 @@ class Report:
         """Return what the router reached on the requests that it answered."""
         outcomes = self.play.outcomes
         rewards, costs = [one.reward for one in outcomes], [one.cost_usd for one in outcomes]
-        return Yardstick(f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs)))
+        return Yardstick(
+            f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs))
+        )
 
     @property
     def cost_per_budget(self) -> float | None:
@@ -86,7 +90,12 @@ class Report:
         """Return the table: name, mean reward, cost ÷ budget, cost per request; ours first."""
         budget = self.scenario.budget_usd
         return [
-            (one.name, f"{one.reward:.3f}", "–" if budget is None else f"{one.cost_usd / budget:.2f}", usd(one.cost_usd))
+            (
+                one.name,
+                f"{one.reward:.3f}",
+                "–" if budget is None else f"{one.cost_usd / budget:.2f}",
+                usd(one.cost_usd),
+            )
             for one in (self.ours, *yardsticks(self.scenario))
         ]
 
@@ -101,12 +110,17 @@ class Report:
     def title(self) -> str:
         """Return what was played, in one line."""
         budget = self.scenario.budget_usd
-        what = f"{len(self.scenario):,} prompts, budget {usd(budget)} per request, profile {self.profile}"
+        what = (
+            f"{len(self.scenario):,} prompts, budget {usd(budget)} per request, profile "
+            f"{self.profile}"
+        )
         return what if self.shock == "none" else f"{what}, {self.shock}"
 
     @property
     def result(self) -> str | None:
-        """Return in a sentence what the budget bought, beside the best fixed mix; None where no model was there all along."""
+        """Return in a sentence what the budget bought, beside the best fixed mix; None where no
+        model was there all along.
+        """
         ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
         fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
         mix = told.get(BEST_MIX)
@@ -114,29 +128,41 @@ class Report:
             return None
         best = max(fixed, key=lambda one: one.reward)
         return (
-            f"{ours.reward / best.reward:.1%} of the quality of {short(best.name.removeprefix(ALWAYS))}, the best model, at "
-            f"{ours.cost_usd / best.cost_usd:.1%} of its price: {usd(ours.cost_usd)} instead of {usd(best.cost_usd)} per request. "
-            f"The best fixed mix of models within the budget would get {mix.reward / best.reward:.1%}."
+            f"{ours.reward / best.reward:.1%} of the quality of "
+            f"{short(best.name.removeprefix(ALWAYS))}, the best model, at "
+            f"{ours.cost_usd / best.cost_usd:.1%} of its price: {usd(ours.cost_usd)} instead of "
+            f"{usd(best.cost_usd)} per request. "
+            "The best fixed mix of models within the budget would get "
+            f"{mix.reward / best.reward:.1%}."
         )
 
     @property
     def why(self) -> str | None:
-        """Return what its choice between the two models that it called most was worth; None where it called one alone."""
+        """Return what its choice between the two models that it called most was worth; None where
+        it called one alone.
+        """
         most = Counter(outcome.decision.model for outcome in self.play.outcomes).most_common(2)
         if len(most) < 2:
             return None
         names = [model for model, _ in most]
         columns = [self.scenario.models.index(model) for model in names]
-        means = {model: float(self.scenario.costs[:, k].mean()) for model, k in zip(names, columns, strict=True)}
+        means = {
+            model: float(self.scenario.costs[:, k].mean())
+            for model, k in zip(names, columns, strict=True)
+        }
         cheap, dear = sorted(names, key=means.__getitem__)
         gains = [self._gain(of=called, by=dear, over=cheap) for called in (cheap, dear)]
         return (
-            f"Why: on the prompts that it gave to {short(dear)}, that earned {gains[1]:+.3f} against {short(cheap)}; "
-            f"on those that it gave to {short(cheap)}, {short(dear)} would have earned {gains[0]:+.3f}."
+            f"Why: on the prompts that it gave to {short(dear)}, that earned {gains[1]:+.3f} "
+            f"against {short(cheap)}; "
+            f"on those that it gave to {short(cheap)}, {short(dear)} would have earned "
+            f"{gains[0]:+.3f}."
         )
 
     def _gain(self, *, of: str, by: str, over: str) -> float:
-        """Return how much more one model earns than another, on average over the prompts that went to model `of`."""
+        """Return how much more one model earns than another, on average over the prompts that went
+        to model `of`.
+        """
         rows = [outcome.position for outcome in self.play.outcomes if outcome.decision.model == of]
         rewards, models = self.scenario.rewards, self.scenario.models
         return float((rewards[rows, models.index(by)] - rewards[rows, models.index(over)]).mean())
@@ -148,8 +174,10 @@ class Report:
         answered, applied = play.seconds
         shares = ", ".join(f"{short(model)} {share:.0%}" for model, share in self.shares.items())
         return (
-            f"{len(play.outcomes):,} of {len(self.scenario):,} requests were decided in {answered:.1f} s "
-            f"({len(play.outcomes) / answered:.0f}/s); all bills and rewards were applied {applied - answered:.1f} s later. "
+            f"{len(play.outcomes):,} of {len(self.scenario):,} requests were decided in "
+            f"{answered:.1f} s "
+            f"({len(play.outcomes) / answered:.0f}/s); all bills and rewards were applied "
+            f"{applied - answered:.1f} s later. "
             f"Spend in the service's books: {usd(state.spend_usd)}; shares: {shares}."
         )
 
@@ -174,7 +202,10 @@ class Report:
             "mean_cost_usd": ours.cost_usd,
             "spend_usd": play.state.spend_usd,
             "shares": self.shares,
-            "yardsticks": {one.name: {"reward": one.reward, "cost_usd": one.cost_usd} for one in yardsticks(self.scenario)},
+            "yardsticks": {
+                one.name: {"reward": one.reward, "cost_usd": one.cost_usd}
+                for one in yardsticks(self.scenario)
+            },
             "seconds": play.seconds[0],
             "decisions_per_second": len(play.outcomes) / play.seconds[0],
         }
@@ -187,13 +218,19 @@ class Report:
         (folder / "demo.html").write_text(self._page(series, figures), encoding="utf-8")
 
     def _page(self, series: Series, figures: dict[str, Any]) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("", "mean reward", "cost ÷ budget", "cost per request"))
+        head = "".join(
+            f"<th>{name}</th>" for name in ("", "mean reward", "cost ÷ budget", "cost per request")
+        )
         rows = "".join(
-            f"<tr{' class=ours' if at == 0 else ''}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
+            f"<tr{' class=ours' if at == 0 else ''}>"
+            f"{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
             for at, row in enumerate(self.rows())
         )
         alerts = "".join(f"<li>{html.escape(sentence(alert))}</li>" for alert in self.play.alerts)
-        curves = {"lambda_t": series.lambda_t.tolist(), "cost_per_budget": series.spend_per_budget.tolist()}
+        curves = {
+            "lambda_t": series.lambda_t.tolist(),
+            "cost_per_budget": series.spend_per_budget.tolist(),
+        }
         data = json.dumps({**figures, "curves": curves}).replace("<", "\\u003c")
         return PAGE.format(
             title=html.escape(self.title),

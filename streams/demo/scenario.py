@@ -1,4 +1,6 @@
-"""What is played: prompts, what each model would earn and cost on each of them, and which declarations come when."""
+"""What is played: prompts, what each model would earn and cost on each of them, and which
+declarations come when.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ class Scenario:
         rewards: shape (n, K), in [0, 1].
         costs: shape (n, K), US dollars.
         available: shape (n, K): is the model in the portfolio at that request?
-        declarations: (position, declaration): sent just before the request at that position; the first at 0.
-        contexts: shape (n, d): sent instead of the prompts, which spares the encoder; None: prompts are sent.
-        events: (position, label) of what happens on the way, for plots.
+        declarations: (position, declaration): sent just before the request at that position; the
+        first at 0. contexts: shape (n, d): sent instead of the prompts, which spares the encoder;
+        None: prompts are sent. events: (position, label) of what happens on the way, for plots.
     """
 
     models: tuple[str, ...]
@@ -52,7 +54,8 @@ class Scenario:
         return self.declarations[0][1].budget_usd_per_request
 
     def sampled(self, count: int, *, rng: np.random.Generator) -> Scenario:
-        """Return `count` of the requests in random order; only before anything depends on positions.
+        """Return `count` of the requests in random order; only before anything depends on
+        positions.
 
         Raises:
             ValueError: there are fewer.

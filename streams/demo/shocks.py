@@ -1,4 +1,6 @@
-"""What can happen on the way, between the first and the last third: prices move, a model fails, a model joins."""
+"""What can happen on the way, between the first and the last third: prices move, a model fails, a
+model joins.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,25 @@ def model_failure(scenario: Scenario) -> Scenario:
     rewards = scenario.rewards.copy()
     shift = FAILED_QUALITY - rewards[start:end, MISTRAL].mean()
     rewards[start:end, MISTRAL] = np.clip(rewards[start:end, MISTRAL] + shift, 0.0, 1.0)
-    return replace(scenario, rewards=rewards, events=((start, f"{_name(scenario, MISTRAL)} fails"), (end, "it recovers")))
+    return replace(
+        scenario,
+        rewards=rewards,
+        events=((start, f"{_name(scenario, MISTRAL)} fails"), (end, "it recovers")),
+    )
 
 
 def new_model(scenario: Scenario) -> Scenario:
-    """Start without the middle model; it joins after the first third, and nothing is known of it."""
+    """Start without the middle model; it joins after the first third, and nothing is known of
+    it.
+    """
     start, _ = _middle(scenario)
     name = scenario.models[MISTRAL]
     full = scenario.declarations[0][1]
     newcomer = full.models[name].model_copy(update={"prior": None, "cost_prior": None})
     joined = full.model_copy(update={"models": {**full.models, name: newcomer}})
-    before = full.model_copy(update={"models": {key: model for key, model in full.models.items() if key != name}})
+    before = full.model_copy(
+        update={"models": {key: model for key, model in full.models.items() if key != name}}
+    )
     available = scenario.available.copy()
     available[:start, MISTRAL] = False
     return replace(
@@ -69,7 +79,9 @@ def _name(scenario: Scenario, k: int) -> str:
 
 
 def _priced(scenario: Scenario, k: int, factor: float, *, label: str) -> Scenario:
-    """Multiply one model's prices and bills by `factor` in the middle third, announced by a declaration each way."""
+    """Multiply one model's prices and bills by `factor` in the middle third, announced by a
+    declaration each way.
+    """
     start, end = _middle(scenario)
     costs = scenario.costs.copy()
     costs[start:end, k] *= factor
@@ -86,6 +98,9 @@ def _priced(scenario: Scenario, k: int, factor: float, *, label: str) -> Scenari
 
 def _with_prices(declared: RouterDeclared, name: str, factor: float) -> RouterDeclared:
     model = declared.models[name]
-    prices = {"input_price_per_m": model.input_price_per_m * factor, "output_price_per_m": model.output_price_per_m * factor}
+    prices = {
+        "input_price_per_m": model.input_price_per_m * factor,
+        "output_price_per_m": model.output_price_per_m * factor,
+    }
     repriced: ModelDeclared = model.model_copy(update=prices)
     return declared.model_copy(update={"models": {**declared.models, name: repriced}})

@@ -1,4 +1,6 @@
-"""Run the whole demo: a broker, topics, one worker, the paper's portfolio, the benchmark, a report."""
+"""Run the whole demo: a broker, topics, one worker, the paper's portfolio, the benchmark, a
+report.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ class Options:
 
 
 def show(options: Options, *, out: Console) -> Report:
-    """Run the demo, leave its results in a folder, stop everything that was started, and return the report.
+    """Run the demo, leave its results in a folder, stop everything that was started, and return the
+    report.
 
     Raises:
         KafkaUnavailable: no broker can be had.
@@ -67,18 +70,30 @@ def show(options: Options, *, out: Console) -> Report:
     with ExitStack() as stack:
         started = time.monotonic()
         broker = stack.enter_context(choose_broker(say=out.print))
-        out.print(f"Broker   {broker.bootstrap} ({broker.kind}, {time.monotonic() - started:.1f} s)")
+        out.print(
+            f"Broker   {broker.bootstrap} ({broker.kind}, {time.monotonic() - started:.1f} s)"
+        )
         settings = _own_settings(broker)
         asyncio.run(create_topics(settings))
         if broker.kind == "env":
             stack.callback(lambda: asyncio.run(delete_topics(settings)))
         projection_for("static").save(folder / "projection")
         log, started = folder / "worker.log", time.monotonic()
-        environment = {"PB_ENCODER_BACKEND": "static", "PB_PROJECTION_PATH": str(folder / "projection")}
+        environment = {
+            "PB_ENCODER_BACKEND": "static",
+            "PB_PROJECTION_PATH": str(folder / "projection"),
+        }
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
         play = _play(scenario, settings, options, process, log, out)
-        report = Report(scenario, play, options.profile, options.shock, seed=options.seed, in_flight=options.in_flight)
+        report = Report(
+            scenario,
+            play,
+            options.profile,
+            options.shock,
+            seed=options.seed,
+            in_flight=options.in_flight,
+        )
         report.save(folder)
         _tell(report, folder, out)
         if options.keep:
@@ -88,19 +103,30 @@ def show(options: Options, *, out: Console) -> Report:
 
 def compose(options: Options) -> Scenario:
     """Return the scenario that the options describe."""
-    declared = paper_router(known_before(), router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile)
+    declared = paper_router(
+        known_before(), router_id=ROUTER_ID, budget_usd=options.budget_usd, profile=options.profile
+    )
     prompts = held_out_prompts(declared)
-    sampled = prompts.sampled(options.requests or len(prompts), rng=np.random.default_rng(options.seed))
+    sampled = prompts.sampled(
+        options.requests or len(prompts), rng=np.random.default_rng(options.seed)
+    )
     return SHOCKS[options.shock](sampled)
 
 
 def _own_settings(broker: Broker) -> Settings:
     name = f"demo-{datetime.now():%H%M%S}-{uuid4().hex[:6]}"
-    return load_settings(bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    return load_settings(
+        bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
+    )
 
 
 def _play(
-    scenario: Scenario, settings: Settings, options: Options, process: subprocess.Popen[bytes], log: Path, out: Console
+    scenario: Scenario,
+    settings: Settings,
+    options: Options,
+    process: subprocess.Popen[bytes],
+    log: Path,
+    out: Console,
 ) -> Play:
     traffic = Traffic(scenario, in_flight=options.in_flight, seed=options.seed)
     total = len(scenario)
@@ -117,11 +143,19 @@ def _play(
         return asyncio.run(beside(process, Player(settings, traffic, look=look).play(), log=log))
 
     if not out.is_terminal:
-        return playing(lambda board: out.print(screen.line(board, now=time.monotonic(), total=total), soft_wrap=True), LINE_EVERY)
+        return playing(
+            lambda board: out.print(
+                screen.line(board, now=time.monotonic(), total=total), soft_wrap=True
+            ),
+            LINE_EVERY,
+        )
     with Live(console=out, refresh_per_second=10, transient=True) as live:
         footer = "Bills come some 30 decisions later, rewards some 100. Ctrl-C stops everything."
         return playing(
-            lambda board: live.update(screen.draw(board, now=time.monotonic(), total=total, footer=footer)), REDRAW_EVERY
+            lambda board: live.update(
+                screen.draw(board, now=time.monotonic(), total=total, footer=footer)
+            ),
+            REDRAW_EVERY,
         )
 
 
@@ -136,18 +170,39 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
     for alert in report.play.alerts:
         out.print(f"Alert: {sentence(alert)}", soft_wrap=True)
     if report.play.dead_letters:
-        out.print(f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in {folder / 'demo.json'}[/red]")
+        out.print(
+            f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in "
+            f"{folder / 'demo.json'}[/red]"
+        )
     out.print(f"\nPlots    {folder / 'demo.png'}, {folder / 'demo.html'}")
-    out.print('\nNext     make demo ARGS="--shock price-cut"        (or price-rise, model-failure, new-model)')
+    out.print(
+        '\nNext     make demo ARGS="--shock price-cut"        (or price-rise, model-failure, '
+        "new-model)"
+    )
     out.print('         make demo ARGS="--budget 6.62e-4"         (another budget)')
-    out.print('         make demo ARGS="--profile paper"          (the paper\'s policy, with the same delays)')
-    out.print('         make demo ARGS="--requests 300 --keep"    (and then, beside it: pbstream watch, request, explain)')
+    out.print(
+        '         make demo ARGS="--profile paper"          (the paper\'s policy, with the same '
+        "delays)"
+    )
+    out.print(
+        '         make demo ARGS="--requests 300 --keep"    (and then, beside it: pbstream '
+        "watch, request, explain)"
+    )
 
 
 def _stay(settings: Settings, out: Console) -> None:
     out.print("\nBroker and worker go on until Ctrl-C. In another terminal:\n")
-    out.print(f"  export PB_BOOTSTRAP={settings.bootstrap} PB_PREFIX={settings.prefix} PB_APP_ID={settings.app_id}")
-    for command in ("watch", "explain r-00001", 'request "Why is the sky blue?"', "budget set 3e-4", "models list"):
+    out.print(
+        f"  export PB_BOOTSTRAP={settings.bootstrap} PB_PREFIX={settings.prefix} "
+        f"PB_APP_ID={settings.app_id}"
+    )
+    for command in (
+        "watch",
+        "explain r-00001",
+        'request "Why is the sky blue?"',
+        "budget set 3e-4",
+        "models list",
+    ):
         out.print(f"  pbstream {command}")
     try:
         threading.Event().wait()

@@ -1,4 +1,6 @@
-"""What the demo needs around it: a folder for its results, topics of its own, a worker process that is ready."""
+"""What the demo needs around it: a folder for its results, topics of its own, a worker process that
+is ready.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,11 @@ LAST_LINES = 12
 
 
 @contextmanager
-def running_worker(settings: Settings, *, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `pbstream worker` with these variables and yield it once it is ready; it is stopped at the end, and never outlives us.
+def running_worker(
+    settings: Settings, *, environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `pbstream worker` with these variables and yield it once it is ready; it is stopped at
+    the end, and never outlives us.
 
     Raises:
         Failure: it ended, or was not ready in time; with the end of its log.
@@ -41,7 +46,14 @@ def running_worker(settings: Settings, *, environment: Mapping[str, str], log: P
         "PB_WEB_PORT": str(settings.web_port),
         **environment,
     }
-    command = ["env", *(f"{name}={value}" for name, value in given.items()), sys.executable, "-m", "streams.cli", "worker"]
+    command = [
+        "env",
+        *(f"{name}={value}" for name, value in given.items()),
+        sys.executable,
+        "-m",
+        "streams.cli",
+        "worker",
+    ]
     process = spawn(command, log=log)
     try:
         _wait_ready(process, settings.web_port, log)
@@ -72,7 +84,10 @@ async def beside(process: subprocess.Popen[bytes], work: Coroutine[Any, Any, T],
 
 def _require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
     if process.poll() is not None:
-        raise Failure(f"the worker ended with code {process.returncode}; the end of {log}:\n{_last_words(log)}")
+        raise Failure(
+            f"the worker ended with code {process.returncode}; the end of "
+            f"{log}:\n{_last_words(log)}"
+        )
 
 
 def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -87,7 +102,10 @@ def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         except OSError:
             pass
         time.sleep(0.1)
-    raise Failure(f"the worker was not ready within {READY_SECONDS:g} s ({why}); the end of {log}:\n{_last_words(log)}")
+    raise Failure(
+        f"the worker was not ready within {READY_SECONDS:g} s ({why}); the end of "
+        f"{log}:\n{_last_words(log)}"
+    )
 
 
 def _last_words(log: Path) -> str:

@@ -1,4 +1,6 @@
-"""Clients of the service, simulated: requests now, bills and rewards when so many more requests have been decided."""
+"""Clients of the service, simulated: requests now, bills and rewards when so many more requests
+have been decided.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Sent = RouterDeclared | RequestSubmitted | CostReported | RewardObserved
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How much later feedback comes, counted in decisions; each is drawn evenly from mean ± mean·jitter."""
+    """How much later feedback comes, counted in decisions; each is drawn evenly from mean ±
+    mean·jitter.
+    """
 
     cost: int = 30
     reward: int = 100
@@ -24,7 +28,9 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One answered request: its position in the scenario, and what the chosen model cost and earned on it."""
+    """One answered request: its position in the scenario, and what the chosen model cost and earned
+    on it.
+    """
 
     position: int
     decision: RouteDecided
@@ -35,9 +41,9 @@ class Outcome:
 class Traffic:
     """Decides what clients send next; pure: decisions in, events out, no clock.
 
-    A request stays in flight until its bill was sent. Where nothing else can happen, as no more requests may be in flight and all
-    are decided, or at the end, the feedback that is due next comes at once. A declaration waits until all requests before it
-    are decided.
+    A request stays in flight until its bill was sent. Where nothing else can happen, as no more
+    requests may be in flight and all are decided, or at the end, the feedback that is due next
+    comes at once. A declaration waits until all requests before it are decided.
 
     Args:
         in_flight: at most so many requests without a bill, ≥ 1.
@@ -45,7 +51,13 @@ class Traffic:
     """
 
     def __init__(
-        self, scenario: Scenario, *, in_flight: int = 100, delays: Delays | None = None, seed: int = 0, request_ids: str = "r"
+        self,
+        scenario: Scenario,
+        *,
+        in_flight: int = 100,
+        delays: Delays | None = None,
+        seed: int = 0,
+        request_ids: str = "r",
     ) -> None:
         self.scenario = scenario
         self.outcomes: list[Outcome] = []
@@ -90,18 +102,32 @@ class Traffic:
         request_id = decision.request_id
         if request_id in self._answered:
             if self._answered[request_id] != decision.model:
-                raise ValueError(f"request {request_id} went to {self._answered[request_id]} and to {decision.model}")
+                raise ValueError(
+                    f"request {request_id} went to {self._answered[request_id]} and to "
+                    f"{decision.model}"
+                )
             return
         if request_id not in self._undecided:
             raise ValueError(f"a decision for {request_id}, which was not asked or was refused")
         position = self._undecided.pop(request_id)
         self._answered[request_id] = decision.model
         k = self.scenario.models.index(decision.model)
-        cost_usd, reward = float(self.scenario.costs[position, k]), float(self.scenario.rewards[position, k])
+        cost_usd, reward = (
+            float(self.scenario.costs[position, k]),
+            float(self.scenario.rewards[position, k]),
+        )
         self.outcomes.append(Outcome(position, decision, cost_usd, reward))
         router_id = decision.router_id
-        self._later(self._delays.cost, CostReported(router_id=router_id, request_id=request_id, cost_usd=cost_usd))
-        self._later(self._delays.reward, RewardObserved(router_id=router_id, request_id=request_id, reward=reward, source="judge"))
+        self._later(
+            self._delays.cost,
+            CostReported(router_id=router_id, request_id=request_id, cost_usd=cost_usd),
+        )
+        self._later(
+            self._delays.reward,
+            RewardObserved(
+                router_id=router_id, request_id=request_id, reward=reward, source="judge"
+            ),
+        )
 
     def refuse(self, request_id: str, reason: str) -> None:
         """Take a dead letter for an answer."""
@@ -111,7 +137,14 @@ class Traffic:
 
     def _later(self, mean: int, event: CostReported | RewardObserved) -> None:
         delay = mean * self._rng.uniform(1.0 - self._delays.jitter, 1.0 + self._delays.jitter)
-        heapq.heappush(self._due, (len(self.outcomes) + delay, 2 * len(self.outcomes) + isinstance(event, RewardObserved), event))
+        heapq.heappush(
+            self._due,
+            (
+                len(self.outcomes) + delay,
+                2 * len(self.outcomes) + isinstance(event, RewardObserved),
+                event,
+            ),
+        )
 
     def _may_submit(self) -> bool:
         # What a request costs is by its position: all before a declaration are decided before it.
@@ -143,5 +176,17 @@ class Traffic:
         self.in_flight += 1
         if scenario.contexts is not None:
             context = tuple(scenario.contexts[position].tolist())
-            return [*sent, RequestSubmitted(router_id=scenario.router_id, request_id=request_id, context=context)]
-        return [*sent, RequestSubmitted(router_id=scenario.router_id, request_id=request_id, prompt=scenario.prompts[position])]
+            return [
+                *sent,
+                RequestSubmitted(
+                    router_id=scenario.router_id, request_id=request_id, context=context
+                ),
+            ]
+        return [
+            *sent,
+            RequestSubmitted(
+                router_id=scenario.router_id,
+                request_id=request_id,
+                prompt=scenario.prompts[position],
+            ),
+        ]

@@ -1,4 +1,6 @@
-"""What a played scenario is measured with: random choice, fixed models, the best fixed mix, the oracle."""
+"""What a played scenario is measured with: random choice, fixed models, the best fixed mix, the
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def yardsticks(scenario: Scenario) -> list[Yardstick]:
 
 
 def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
-    """Return the best that a coin between models can reach at a mean cost within the budget; None where all are dearer.
+    """Return the best that a coin between models can reach at a mean cost within the budget; None
+    where all are dearer.
 
     With one constraint the optimum mixes at most two models.
     """
@@ -39,7 +42,9 @@ def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
         cheap, dear = sorted((one, other), key=lambda model: model.cost_usd)
         if cheap.cost_usd < budget_usd < dear.cost_usd:
             share = (budget_usd - cheap.cost_usd) / (dear.cost_usd - cheap.cost_usd)
-            found.append(Yardstick("", cheap.reward + share * (dear.reward - cheap.reward), budget_usd))
+            found.append(
+                Yardstick("", cheap.reward + share * (dear.reward - cheap.reward), budget_usd)
+            )
     if not found:
         return None
     best = max(found, key=lambda mix: mix.reward)
@@ -49,17 +54,29 @@ def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
 def _fixed(scenario: Scenario) -> Iterator[Yardstick]:
     for k, model in enumerate(scenario.models):
         if scenario.available[:, k].all():
-            yield Yardstick(f"{ALWAYS}{model}", float(scenario.rewards[:, k].mean()), float(scenario.costs[:, k].mean()))
+            yield Yardstick(
+                f"{ALWAYS}{model}",
+                float(scenario.rewards[:, k].mean()),
+                float(scenario.costs[:, k].mean()),
+            )
 
 
 def _random(scenario: Scenario) -> Yardstick:
     weights: Matrix = scenario.available / scenario.available.sum(axis=1, keepdims=True)
-    reward, cost = ((weights * values).sum(axis=1).mean() for values in (scenario.rewards, scenario.costs))
+    reward, cost = (
+        (weights * values).sum(axis=1).mean() for values in (scenario.rewards, scenario.costs)
+    )
     return Yardstick("random", float(reward), float(cost))
 
 
 def _oracle(scenario: Scenario) -> Yardstick:
-    """Choose the best answer to each prompt, the cheaper one of two that are as good, whatever it costs."""
+    """Choose the best answer to each prompt, the cheaper one of two that are as good, whatever it
+    costs.
+    """
     rewards = np.where(scenario.available, scenario.rewards, -np.inf)
     costs = np.where(rewards == rewards.max(axis=1, keepdims=True), scenario.costs, np.inf)
-    return Yardstick("oracle for each prompt, any cost", float(rewards.max(axis=1).mean()), float(costs.min(axis=1).mean()))
+    return Yardstick(
+        "oracle for each prompt, any cost",
+        float(rewards.max(axis=1).mean()),
+        float(costs.min(axis=1).mean()),
+    )

@@ -18,12 +18,14 @@ log = logging.getLogger(__name__)
 
 
 def exported_folder(weights: str | None = None) -> Path:
-    """Return the folder of the exported encoder for these weights, exporting first if it is not in the cache.
+    """Return the folder of the exported encoder for these weights, exporting first if it is not in
+    the cache.
 
     The export runs in a process of its own: torch never enters this one.
 
     Raises:
-        EncoderError: the weights or what the export needs are not installed; the message says what to do.
+        EncoderError: the weights or what the export needs are not installed; the message says what
+        to do.
     """
     found = find_weights(weights)
     target = cache_folder("encoder", f"{hash_weights(found)[:32]}-v{EXPORT_VERSION}")

@@ -1,4 +1,6 @@
-"""Make a table of token vectors, and a general projection, from the weights of a sentence encoder; needs no torch."""
+"""Make a table of token vectors, and a general projection, from the weights of a sentence encoder;
+needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,31 @@ from streams.encoder.table_file import write_table
 from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
 from streams.files.array_folder import Array
 
-# 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing (docs/encoder.md).
+# 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing
+# (docs/encoder.md).
 WIDTH = 128
 COMPONENTS = 25
 _LARGEST = 127  # int8
-# The last digits of an eigenvector are those of a CPU: without them the same weights give the same files everywhere.
+# The last digits of an eigenvector are those of a CPU: without them the same weights give the same
+# files everywhere.
 _DECIMALS = 9
 _VECTORS = "embeddings.word_embeddings.weight"
-# How often signs, single letters and digits, and other single characters stand in prompts; all else follows Zipf's law.
+# How often signs, single letters and digits, and other single characters stand in prompts; all else
+# follows Zipf's law.
 _SIGNS, _LETTERS, _OTHERS = 0.15, 0.05, 0.01
 _WITHOUT_WORDS = _SIGNS + _LETTERS + _OTHERS
-# Texts that the general projection is fitted on: how many, and the logarithm of their number of tokens (mean, deviation).
+# Texts that the general projection is fitted on: how many, and the logarithm of their number of
+# tokens (mean, deviation).
 _TEXTS, _LENGTH, _SPREAD, _LONGEST = 8_000, float(np.log(60)), 1.2, 4_000
 
 
 def distill(out_dir: Path, weights: str | None = None) -> Path:
     """Write a table of token vectors and a general projection into `out_dir`; return it.
 
-    The vectors are the model's own word embeddings, on the principal components of the tokens as frequent as in text: their
-    mean, then, says what a prompt has in other measure than text at large. Zipf 1949 for the frequencies: BERT's vocabulary
-    is sorted by them. The projection is fitted on texts drawn from the same frequencies, as no text has to be shipped for that.
+    The vectors are the model's own word embeddings, on the principal components of the tokens as
+    frequent as in text: their mean, then, says what a prompt has in other measure than text at
+    large. Zipf 1949 for the frequencies: BERT's vocabulary is sorted by them. The projection is
+    fitted on texts drawn from the same frequencies, as no text has to be shipped for that.
 
     Raises:
         EncoderError: the weights are missing, or hold no word embeddings of a BERT.
@@ -57,22 +64,33 @@ def distill(out_dir: Path, weights: str | None = None) -> Path:
 
 
 def token_frequencies(names: list[str]) -> Array:
-    """Return how often each token of a BERT's vocabulary is to be expected, shape (tokens,), sum 1."""
+    """Return how often each token of a BERT's vocabulary is to be expected, shape (tokens,),
+    sum 1.
+    """
     single = np.array([len(name) == 1 for name in names])
     sign = np.array([len(name) == 1 and name in string.punctuation for name in names])
     letter = np.array([len(name) == 1 and name.isascii() and name.isalnum() for name in names])
-    special = np.array([len(name) > 2 and name.startswith("[") and name.endswith("]") for name in names])
+    special = np.array(
+        [len(name) > 2 and name.startswith("[") and name.endswith("]") for name in names]
+    )
     word = ~single & ~special
     frequencies: Array = np.where(single, 1.0, 0.0)
     frequencies[word] = 1.0 / np.arange(1, word.sum() + 1)
-    for kind, share in ((sign, _SIGNS), (letter, _LETTERS), (single & ~sign & ~letter, _OTHERS), (word, 1.0 - _WITHOUT_WORDS)):
+    for kind, share in (
+        (sign, _SIGNS),
+        (letter, _LETTERS),
+        (single & ~sign & ~letter, _OTHERS),
+        (word, 1.0 - _WITHOUT_WORDS),
+    ):
         frequencies[kind] *= share / max(frequencies[kind].sum(), 1.0)
     frequencies /= frequencies.sum()
     return frequencies
 
 
 def general_projection(values: NDArray[np.int8], scale: Array, frequencies: Array) -> Projection:
-    """Fit a projection onto 25 components on texts of independent tokens: what tells prompts apart where nothing else is known."""
+    """Fit a projection onto 25 components on texts of independent tokens: what tells prompts apart
+    where nothing else is known.
+    """
     rng = np.random.default_rng(0)
     lengths = np.clip(np.exp(rng.normal(_LENGTH, _SPREAD, _TEXTS)), 1, _LONGEST).astype(np.int64)
     tokens = rng.choice(len(values), size=int(lengths.sum()), p=frequencies)
@@ -87,7 +105,9 @@ def _read_vectors(folder: Path) -> Array:
     try:
         from safetensors import safe_open
     except ImportError as absent:
-        raise EncoderError("distilling needs safetensors: pip install 'paretobandit-streams[reference]'") from absent
+        raise EncoderError(
+            "distilling needs safetensors: pip install 'paretobandit-streams[reference]'"
+        ) from absent
     file: Any
     with safe_open(folder / "model.safetensors", framework="numpy") as file:
         if _VECTORS not in file.keys():  # noqa: SIM118  # the file is no mapping
@@ -97,8 +117,12 @@ def _read_vectors(folder: Path) -> Array:
 
 
 def _reduce(vectors: Array, frequencies: Array) -> tuple[NDArray[np.int8], Array]:
-    """Return the vectors about their mean on the first components, eight bits a value, and the size of one step of each."""
-    mean, directions, _, _ = principal_components(vectors, min(WIDTH, vectors.shape[1]), weights=frequencies)
+    """Return the vectors about their mean on the first components, eight bits a value, and the size
+    of one step of each.
+    """
+    mean, directions, _, _ = principal_components(
+        vectors, min(WIDTH, vectors.shape[1]), weights=frequencies
+    )
     reduced = (vectors - mean) @ directions.T
     scale = (np.abs(reduced).max(axis=0) / _LARGEST).round(_DECIMALS)
     return np.rint(reduced / scale).astype(np.int8), scale

@@ -22,7 +22,9 @@ class Encoder:
             EncoderError: the projection takes embeddings of another width.
         """
         self._sentences = sentences
-        self._projection = projection if projection is not None else Projection.identity(sentences.width)
+        self._projection = (
+            projection if projection is not None else Projection.identity(sentences.width)
+        )
         if self._projection.embedding_width != sentences.width:
             raise EncoderError(
                 f"the projection takes embeddings of width {self._projection.embedding_width}, "
@@ -45,7 +47,8 @@ class Encoder:
         A prompt's context does not depend on the prompts beside it.
 
         Raises:
-            UnusablePrompt: a prompt is empty, blank or no valid Unicode, or its context is not finite.
+            UnusablePrompt: a prompt is empty, blank or no valid Unicode, or its context is not
+            finite.
         """
         for position, prompt in enumerate(prompts):
             _check(prompt, position)
@@ -54,7 +57,9 @@ class Encoder:
         contexts = self._projection.project(self._sentences.embed(prompts, progress=progress))
         finite = np.isfinite(contexts).all(axis=1)
         if not finite.all():
-            raise UnusablePrompt("has a context that is not finite", position=int(np.argmin(finite)))
+            raise UnusablePrompt(
+                "has a context that is not finite", position=int(np.argmin(finite))
+            )
         return contexts
 
     def reading(self, prompt: str) -> Reading:

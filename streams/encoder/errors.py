@@ -11,7 +11,9 @@ class EncoderError(Exception):
 
 
 class UnusablePrompt(EncoderError):
-    """A prompt has nothing to encode, is not valid Unicode, or its context is not finite; `position` says which."""
+    """A prompt has nothing to encode, is not valid Unicode, or its context is not finite;
+    `position` says which.
+    """
 
     reason = "unusable_prompt"
 

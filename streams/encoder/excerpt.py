@@ -1,4 +1,6 @@
-"""What a network reads of a prompt that is longer than its window: whole words of the beginning and of the end."""
+"""What a network reads of a prompt that is longer than its window: whole words of the beginning and
+of the end.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,14 @@ HEAD = 0.5
 
 
 class Excerpts:
-    """Takes the beginning and the end of long prompts, so that both have a say; the middle has none."""
+    """Takes the beginning and the end of long prompts, so that both have a say; the middle has
+    none.
+    """
 
     def __init__(self, tokenizer_file: Path, *, max_tokens: int) -> None:
-        """Read a `tokenizer.json`; `max_tokens` is the network's window, special tokens included."""
+        """Read a `tokenizer.json`; `max_tokens` is the network's window, special tokens
+        included.
+        """
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
@@ -28,7 +34,9 @@ class Excerpts:
         self._head = int(HEAD * self._room)
 
     def of(self, prompt: str) -> str:
-        """Return the prompt, or of a long one the first and the last words that fit into the window."""
+        """Return the prompt, or of a long one the first and the last words that fit into the
+        window.
+        """
         if len(prompt) <= self._room:  # a token has at least one character
             return prompt
         first = self._first(prompt)
@@ -41,13 +49,17 @@ class Excerpts:
         return Reading(len(self._encode(self.of(prompt)).ids), len(self._encode(prompt).ids))
 
     def _first(self, prompt: str) -> Any:
-        """Return the tokens of the whole prompt, or of so much that a word after the window has begun."""
+        """Return the tokens of the whole prompt, or of so much that a word after the window has
+        begun.
+        """
         characters = _CHARACTERS
         while True:
             encoding = self._encode(prompt[:characters])
             # A cut changes only the last word: those before it are final.
             words = encoding.word_ids
-            if characters >= len(prompt) or (len(words) > self._room and words[self._room] < words[-1]):
+            if characters >= len(prompt) or (
+                len(words) > self._room and words[self._room] < words[-1]
+            ):
                 return encoding
             characters *= 4
 

@@ -1,4 +1,6 @@
-"""Turn a sentence-transformers model into a small int8 ONNX model, once; needs the extra `reference`."""
+"""Turn a sentence-transformers model into a small int8 ONNX model, once; needs the extra
+`reference`.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,14 @@ _OPSET = 20
 def export_encoder(out_dir: Path, weights: str | None = None) -> Path:
     """Write `model.onnx` (int8), `tokenizer.json` and `encoder.json` into `out_dir`; return it.
 
-    The network is exported by `torch.onnx` with everything from token ids to the unit-length embedding inside, then its
-    matrix products are quantized dynamically: 7-bit weights per output channel, 8-bit activations per prompt. Seven bits
-    because CPUs without VNNI saturate when two 8-bit products are added; so all CPUs make the same contexts.
+    The network is exported by `torch.onnx` with everything from token ids to the unit-length
+    embedding inside, then its matrix products are quantized dynamically: 7-bit weights per output
+    channel, 8-bit activations per prompt. Seven bits because CPUs without VNNI saturate when two
+    8-bit products are added; so all CPUs make the same contexts.
 
     Raises:
-        EncoderError: the extra or the weights are missing, or the model is not a BERT with mean pooling.
+        EncoderError: the extra or the weights are missing, or the model is not a BERT with mean
+        pooling.
     """
     folder = find_weights(weights)
     network = _read_network(folder)
@@ -42,7 +46,8 @@ def export_encoder(out_dir: Path, weights: str | None = None) -> Path:
         model = _quantized(network, folder)
     except ImportError as absent:
         raise EncoderError(
-            f"exporting needs torch and onnx ({absent.name} is missing): pip install 'paretobandit-streams[reference]'"
+            f"exporting needs torch and onnx ({absent.name} is missing): pip install "
+            "'paretobandit-streams[reference]'"
         ) from absent
     out_dir.mkdir(parents=True, exist_ok=True)
     (out_dir / MODEL_FILE).write_bytes(model)
@@ -59,15 +64,20 @@ def export_encoder(out_dir: Path, weights: str | None = None) -> Path:
 
 
 def _read_network(folder: Path) -> dict[str, Any]:
-    """Return the model's configuration, refusing what the exported network would compute differently."""
+    """Return the model's configuration, refusing what the exported network would compute
+    differently.
+    """
     network: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     pooling = _read_optional(folder / "1_Pooling" / "config.json")
     mean = pooling.get("pooling_mode_mean_tokens", pooling.get("pooling_mode", "mean") == "mean")
     if network.get("model_type") != "bert" or network.get("hidden_act") != "gelu" or not mean:
         raise EncoderError(
-            f"{folder} is not a BERT with mean pooling, which is all that can be exported; use PB_ENCODER_BACKEND=reference"
+            f"{folder} is not a BERT with mean pooling, which is all that can be exported; use "
+            "PB_ENCODER_BACKEND=reference"
         )
-    network["max_tokens"] = _read_optional(folder / "sentence_bert_config.json").get("max_seq_length", MAX_TOKENS)
+    network["max_tokens"] = _read_optional(folder / "sentence_bert_config.json").get(
+        "max_seq_length", MAX_TOKENS
+    )
     return network
 
 
@@ -92,7 +102,9 @@ def _quantized(network: dict[str, Any], folder: Path) -> bytes:
             opset_version=_OPSET,
             input_names=["token_ids"],
             output_names=["embedding"],
-            dynamic_shapes=({1: torch.export.Dim("tokens", min=2, max=network["max_position_embeddings"])},),
+            dynamic_shapes=(
+                {1: torch.export.Dim("tokens", min=2, max=network["max_position_embeddings"])},
+            ),
         )
         assert exported is not None
         with tempfile.TemporaryDirectory() as scratch:

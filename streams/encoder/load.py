@@ -1,4 +1,6 @@
-"""Find and load the encoder that the settings name; what one backend needs is imported for that one alone."""
+"""Find and load the encoder that the settings name; what one backend needs is imported for that one
+alone.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ def encoder_of(settings: Settings) -> Encoder:
 def backend_of(settings: Settings) -> Backend:
     """Return which implementation the settings ask for.
 
-    Without a name it follows from what else is set: an exported network or weights need `onnx`, and so does a projection
-    that does not fit the shipped table, because it was fitted with another encoder.
+    Without a name it follows from what else is set: an exported network or weights need `onnx`, and
+    so does a projection that does not fit the shipped table, because it was fitted with another
+    encoder.
 
     Raises:
         EncoderError: PB_ENCODER_BACKEND=none.
@@ -45,18 +48,29 @@ def backend_of(settings: Settings) -> Backend:
     if settings.encoder_path is not None or settings.encoder_weights is not None:
         return "onnx"
     projection = settings.projection_path
-    fits = projection is None or Projection.load(projection).embedding_width == Projection.load(SHIPPED).embedding_width
+    fits = (
+        projection is None
+        or Projection.load(projection).embedding_width == Projection.load(SHIPPED).embedding_width
+    )
     return "static" if fits else "onnx"
 
 
 def dimensions_of(settings: Settings) -> int:
-    """Return how many numbers the settings' encoder makes of a prompt, without loading it; errors as in `backend_of`."""
-    return _projection(backend_of(settings), settings.encoder_path, settings.projection_path).dimensions
+    """Return how many numbers the settings' encoder makes of a prompt, without loading it; errors
+    as in `backend_of`.
+    """
+    return _projection(
+        backend_of(settings), settings.encoder_path, settings.projection_path
+    ).dimensions
 
 
 def sentences_of(settings: Settings) -> SentenceEncoder:
-    """Load what the settings name, on all CPU threads and without a projection; errors as in `load_encoder`."""
-    return load_sentences(backend=backend_of(settings), path=settings.encoder_path, weights=settings.encoder_weights)
+    """Load what the settings name, on all CPU threads and without a projection; errors as in
+    `load_encoder`.
+    """
+    return load_sentences(
+        backend=backend_of(settings), path=settings.encoder_path, weights=settings.encoder_weights
+    )
 
 
 def load_encoder(
@@ -70,16 +84,18 @@ def load_encoder(
     """Load an encoder and its projection.
 
     Args:
-        backend: "static", a table of token vectors; "onnx", int8 on ONNX Runtime; "reference", sentence-transformers.
-        path: a folder that `distill` (static) or `export_encoder` (onnx) wrote; None: the table that is shipped, or the
+        backend: "static", a table of token vectors; "onnx", int8 on ONNX Runtime; "reference",
+        sentence-transformers. path: a folder that `distill` (static) or `export_encoder` (onnx)
+        wrote; None: the table that is shipped, or the
             cached export, made if it is missing.
-        weights: a hub name or a local folder of a sentence-transformers model; None: all-MiniLM-L6-v2. Not for "static".
-        projection: a folder with a saved `Projection`; None: the general one of the table, for the others the identity.
-        threads: CPU threads; None: all. "static" takes one.
+        weights: a hub name or a local folder of a sentence-transformers model; None:
+        all-MiniLM-L6-v2. Not for "static". projection: a folder with a saved `Projection`; None:
+        the general one of the table, for the others the identity. threads: CPU threads; None: all.
+        "static" takes one.
 
     Raises:
-        EncoderError: what the encoder needs is missing, or does not fit the projection; the message says what to do.
-        UnusableArrays: the projection is missing or damaged.
+        EncoderError: what the encoder needs is missing, or does not fit the projection; the message
+        says what to do. UnusableArrays: the projection is missing or damaged.
     """
     sentences = load_sentences(backend=backend, path=path, weights=weights, threads=threads)
     fitted = backend == "static" or projection is not None
@@ -87,7 +103,11 @@ def load_encoder(
 
 
 def load_sentences(
-    *, backend: Backend = "static", path: Path | None = None, weights: str | None = None, threads: int | None = None
+    *,
+    backend: Backend = "static",
+    path: Path | None = None,
+    weights: str | None = None,
+    threads: int | None = None,
 ) -> SentenceEncoder:
     """Load the sentence encoder alone; arguments and errors as in `load_encoder`."""
     if backend == "static":

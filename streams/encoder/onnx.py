@@ -22,9 +22,10 @@ from streams.files.array_folder import Array
 class OnnxEncoder:
     """Embeds each prompt by itself, as many at a time as there are threads.
 
-    No prompt is padded or shares a batch: the activations' scales are taken from one prompt alone, so an embedding is the
-    same to the last bit whatever else is encoded beside it. On a CPU a batch would be no faster. Of a prompt longer than the
-    network's window the beginning and the end are read.
+    No prompt is padded or shares a batch: the activations' scales are taken from one prompt alone,
+    so an embedding is the same to the last bit whatever else is encoded beside it. On a CPU a batch
+    would be no faster. Of a prompt longer than the network's window the beginning and the end are
+    read.
     """
 
     def __init__(self, folder: Path, *, threads: int) -> None:
@@ -46,7 +47,11 @@ class OnnxEncoder:
         """Embed prompts, shape (n, e), rows of length 1."""
         embeddings = np.empty((len(prompts), self.width))
         # A lone prompt stays in this thread: the session's own threads share its work.
-        results = map(self._embed_one, prompts) if len(prompts) == 1 else self._pool.map(self._embed_one, prompts)
+        results = (
+            map(self._embed_one, prompts)
+            if len(prompts) == 1
+            else self._pool.map(self._embed_one, prompts)
+        )
         for index, embedding in enumerate(results):
             embeddings[index] = embedding
             if progress is not None:
@@ -58,7 +63,9 @@ class OnnxEncoder:
         return self._excerpts.reading(prompt)
 
     def _embed_one(self, prompt: str) -> NDArray[np.float32]:
-        token_ids = np.array([self._tokenizer.encode(self._excerpts.of(prompt)).ids], dtype=np.int64)
+        token_ids = np.array(
+            [self._tokenizer.encode(self._excerpts.of(prompt)).ids], dtype=np.int64
+        )
         embedding: NDArray[np.float32] = self._session.run(None, {"token_ids": token_ids})[0]
         return embedding
 
@@ -70,9 +77,13 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         with (folder / MODEL_FILE).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if manifest["version"] != EXPORT_VERSION:
-            raise EncoderError(f"{folder} has version {manifest['version']}, expected {EXPORT_VERSION}; {remedy}")
+            raise EncoderError(
+                f"{folder} has version {manifest['version']}, expected {EXPORT_VERSION}; {remedy}"
+            )
         if manifest["model_sha256"] != found:
-            raise EncoderError(f"{folder / MODEL_FILE} is not what was exported (checksum differs); {remedy}")
+            raise EncoderError(
+                f"{folder / MODEL_FILE} is not what was exported (checksum differs); {remedy}"
+            )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EncoderError(f"{folder} holds no exported encoder ({error}); {remedy}") from error
     return manifest
@@ -91,7 +102,9 @@ def _load_session(folder: Path, threads: int) -> Any:
     try:
         import onnxruntime
     except ImportError as absent:
-        raise EncoderError("PB_ENCODER_BACKEND=onnx needs ONNX Runtime: pip install 'paretobandit-streams[onnx]'") from absent
+        raise EncoderError(
+            "PB_ENCODER_BACKEND=onnx needs ONNX Runtime: pip install 'paretobandit-streams[onnx]'"
+        ) from absent
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from streams.encoder.principal import principal_components
-from streams.files.array_folder import Array, UnusableArrays, checksum_arrays, read_arrays, write_arrays
+from streams.files.array_folder import (
+    Array,
+    UnusableArrays,
+    checksum_arrays,
+    read_arrays,
+    write_arrays,
+)
 
 _NAME = "projection"
 _SMALLEST_VARIANCE = 1e-12
@@ -36,7 +42,9 @@ class Projection:
         shapes = (self.components.shape, self.mean.shape, self.explained_variance.shape)
         k, width = len(self.explained_variance), len(self.mean)
         if shapes != ((k, width), (width,), (k,)):
-            raise UnusableArrays(f"components, mean and explained_variance do not fit together: {shapes}")
+            raise UnusableArrays(
+                f"components, mean and explained_variance do not fit together: {shapes}"
+            )
 
     @classmethod
     def identity(cls, width: int = 384) -> Projection:
@@ -45,7 +53,9 @@ class Projection:
 
     @classmethod
     def fit(cls, embeddings: Array, components: int) -> tuple[Projection, float]:
-        """Fit a projection to embeddings (n, e), n > 1; return it and the share of the variance that it keeps."""
+        """Fit a projection to embeddings (n, e), n > 1; return it and the share of the variance
+        that it keeps.
+        """
         mean, directions, variances, kept = principal_components(embeddings, components)
         return cls(mean, directions, variances), kept
 
@@ -65,13 +75,16 @@ class Projection:
         return checksum_arrays(self._arrays(), {})
 
     def project(self, embeddings: Array) -> Array:
-        """Turn embeddings (n, e) into contexts (n, d), last entry 1.0; a row's context does not depend on the rows beside it.
+        """Turn embeddings (n, e) into contexts (n, d), last entry 1.0; a row's context does not
+        depend on the rows beside it.
 
         Raises:
             UnusableArrays: the embeddings are not (n, e).
         """
         if embeddings.ndim != 2 or embeddings.shape[1] != self.embedding_width:
-            raise UnusableArrays(f"embeddings of shape {embeddings.shape}, expected (n, {self.embedding_width})")
+            raise UnusableArrays(
+                f"embeddings of shape {embeddings.shape}, expected (n, {self.embedding_width})"
+            )
         contexts = np.ones((len(embeddings), self.dimensions))
         features = np.asarray(embeddings, dtype=np.float64)
         if self.components is None:
@@ -79,7 +92,8 @@ class Projection:
             return contexts
         scale = np.sqrt(np.maximum(self.explained_variance, _SMALLEST_VARIANCE))
         rotation = self.components / scale[:, None]
-        # A matrix product sums in an order of its own for each number of rows and each CPU; this one does not.
+        # A matrix product sums in an order of its own for each number of rows and each CPU; this
+        # one does not.
         for context, row in zip(contexts, features - self.mean, strict=True):
             context[:-1] = (rotation * row).sum(axis=1)
         return contexts

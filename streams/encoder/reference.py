@@ -31,13 +31,16 @@ class ReferenceEncoder:
             from transformers.utils.logging import disable_progress_bar
         except ImportError as absent:
             raise EncoderError(
-                "the reference encoder needs torch and sentence-transformers: pip install 'paretobandit-streams[reference]'"
+                "the reference encoder needs torch and sentence-transformers: pip install "
+                "'paretobandit-streams[reference]'"
             ) from absent
         disable_progress_bar()  # type: ignore[no-untyped-call]
         torch.set_num_threads(threads)
         self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         self.identity = f"reference-{hash_weights(folder)[:16]}-ends"
-        self._excerpts = Excerpts(folder / "tokenizer.json", max_tokens=int(self._model.max_seq_length or MAX_TOKENS))
+        self._excerpts = Excerpts(
+            folder / "tokenizer.json", max_tokens=int(self._model.max_seq_length or MAX_TOKENS)
+        )
         self.width = int(self._model.encode(["."], show_progress_bar=False).shape[1])
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
@@ -45,8 +48,14 @@ class ReferenceEncoder:
         parts = []
         by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         for start in range(0, len(prompts), _BATCH):
-            texts = [self._excerpts.of(prompts[index]) for index in by_length[start : start + _BATCH]]
-            parts.append(self._model.encode(texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
+            texts = [
+                self._excerpts.of(prompts[index]) for index in by_length[start : start + _BATCH]
+            ]
+            parts.append(
+                self._model.encode(
+                    texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
+                )
+            )
             if progress is not None:
                 progress(len(texts))
         embeddings = np.empty((len(prompts), self.width))

@@ -14,7 +14,9 @@ Backend = Literal["static", "onnx", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How many tokens of a prompt have a say in its embedding, and how many it has, special tokens not counted."""
+    """How many tokens of a prompt have a say in its embedding, and how many it has, special tokens
+    not counted.
+    """
 
     read: int
     tokens: int

@@ -1,4 +1,6 @@
-"""The default encoder: the mean of token vectors from a table, without torch and without ONNX Runtime."""
+"""The default encoder: the mean of token vectors from a table, without torch and without ONNX
+Runtime.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ SHIPPED = Path(__file__).with_name("minilm")
 class StaticEncoder:
     """Embeds a prompt as the mean of the vectors of all its tokens, brought to length 1.
 
-    The table holds whole numbers, so their sum is exact: an embedding is the same to the last bit whatever is encoded beside
-    it, in which order its tokens are added, and on which CPU.
+    The table holds whole numbers, so their sum is exact: an embedding is the same to the last bit
+    whatever is encoded beside it, in which order its tokens are added, and on which CPU.
     """
 
     def __init__(self, folder: Path = SHIPPED) -> None:
@@ -36,7 +38,9 @@ class StaticEncoder:
         self.identity = f"static-{table.checksum[:16]}"
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
-        """Embed prompts, shape (n, e), rows of length 1; zeros where a prompt has no token at all."""
+        """Embed prompts, shape (n, e), rows of length 1; zeros where a prompt has no token at
+        all.
+        """
         embeddings = np.empty((len(prompts), self.width))
         for index, prompt in enumerate(prompts):
             embeddings[index] = self._embed_one(prompt)

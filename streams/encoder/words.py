@@ -1,4 +1,6 @@
-"""From a prompt to the ids of its tokens: WordPiece as BERT does it, with the words met before at hand."""
+"""From a prompt to the ids of its tokens: WordPiece as BERT does it, with the words met before at
+hand.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,17 @@ from typing import Any
 
 from streams.encoder.errors import EncoderError
 
-# Beside the words of the vocabulary itself; 29 µs instead of 230 for a prompt of 68 tokens, about 4 MB when full.
+# Beside the words of the vocabulary itself; 29 µs instead of 230 for a prompt of 68 tokens, about 4
+# MB when full.
 _REMEMBERED = 16_384
 # Longer words are one unknown token to BERT.
 _LONGEST = 100
 _UNKNOWN = "[UNK]"
-# What holds the interpreter's lock, as a regular expression does, takes a piece at a time: the event loop runs between two.
+# What holds the interpreter's lock, as a regular expression does, takes a piece at a time: the
+# event loop runs between two.
 _PIECE = 16_384
-# BERT removes control characters before it looks for words, and ends words at white space and signs.
+# BERT removes control characters before it looks for words, and ends words at white space and
+# signs.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACE = re.compile(r"[ \t\n\r]")
 _EDGE = re.compile(r"[ \t\n\r!-/:-@\[-`{-~]")
@@ -24,10 +29,12 @@ _WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
 class Words:
-    """Gives the token ids of prompts; words of plain ASCII are looked up, everything else goes through the tokenizer.
+    """Gives the token ids of prompts; words of plain ASCII are looked up, everything else goes
+    through the tokenizer.
 
-    The library `tokenizers` splits and normalizes; a word has the same tokens wherever it stands, so those of ASCII
-    words are remembered. Special tokens are not added, and "[SEP]" in a prompt is text like any other.
+    The library `tokenizers` splits and normalizes; a word has the same tokens wherever it stands,
+    so those of ASCII words are remembered. Special tokens are not added, and "[SEP]" in a prompt is
+    text like any other.
     """
 
     def __init__(self, vocabulary: Path) -> None:
@@ -39,16 +46,22 @@ class Words:
         names = _read_names(vocabulary)
         self._tokenizer = _word_piece(names)
         # A word of the vocabulary is its own token.
-        self._vocabulary = {name: [index] for index, name in enumerate(names) if _WORD.fullmatch(name)}
+        self._vocabulary = {
+            name: [index] for index, name in enumerate(names) if _WORD.fullmatch(name)
+        }
         self._known = dict(self._vocabulary)
         self._unknown = names.index(_UNKNOWN)
 
     def batches(self, prompt: str) -> Iterator[list[int]]:
-        """Yield the ids of all tokens of a prompt, in no particular order, a piece of the text at a time."""
+        """Yield the ids of all tokens of a prompt, in no particular order, a piece of the text at a
+        time.
+        """
         for piece in _pieces(_CONTROL.sub("", prompt)):
             plain, other = (piece, "") if piece.isascii() else _sort(piece)
             ids = self._look_up(_WORD.findall(plain.lower()))
-            if other:  # `encode` would hold the interpreter's lock all the while, a batch of one does not
+            if (
+                other
+            ):  # `encode` would hold the interpreter's lock all the while, a batch of one does not
                 ids += self._tokenizer.encode_batch_fast([other], add_special_tokens=False)[0].ids
             yield ids
 
@@ -111,7 +124,9 @@ def _read_names(vocabulary: Path) -> list[str]:
 def _word_piece(names: list[str]) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    tokenizer = Tokenizer(models.WordPiece({name: index for index, name in enumerate(names)}, unk_token=_UNKNOWN))
+    tokenizer = Tokenizer(
+        models.WordPiece({name: index for index, name in enumerate(names)}, unk_token=_UNKNOWN)
+    )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer

@@ -1,4 +1,6 @@
-"""Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record batch."""
+"""Join the durable table to Faust and Kafka: recovery fills it, a commit writes one record
+batch.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -26,21 +28,33 @@ class BatchTooLarge(Exception):
 
 
 class StateTable(faust.Table):  # type: ignore[misc]
-    """The table as Faust sees it: it recovers from its changelog, and everything else is up to `States`."""
+    """The table as Faust sees it: it recovers from its changelog, and everything else is up to
+    `States`.
+    """
 
     def __init__(self, app: Any, states: States, **options: Any) -> None:
         super().__init__(app, key_type=bytes, value_type=bytes, **options)
         self.states = states
 
     def persisted_offset(self, tp: Any) -> int:
-        """Return the last offset contained; recovery reads what follows, all of it for a new partition."""
+        """Return the last offset contained; recovery reads what follows, all of it for a new
+        partition.
+        """
         return self.states.recovers_from(tp.partition)
 
-    async def on_rebalance(self, assigned: set[Any], revoked: set[Any], newly_assigned: set[Any], generation_id: int = 0) -> None:
+    async def on_rebalance(
+        self,
+        assigned: set[Any],
+        revoked: set[Any],
+        newly_assigned: set[Any],
+        generation_id: int = 0,
+    ) -> None:
         """Drop the partitions that went to other workers; the group has just confirmed this one."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self.app.lease.join()
-        partitions = sorted(tp.partition for tp in assigned if tp.topic == self.changelog_topic_name)
+        partitions = sorted(
+            tp.partition for tp in assigned if tp.topic == self.changelog_topic_name
+        )
         log.info("assigned partitions=%s", partitions)
         await self.states.assign(partitions)
 
@@ -68,17 +82,21 @@ class RecordBatches:
     Args:
         app: the Faust app, started.
         limit: bytes of a changelog batch, the topic's `max.message.bytes`.
-        may_write: returns while this worker is a member of its group, waits where that is not known, and raises when it is none.
+        may_write: returns while this worker is a member of its group, waits where that is not
+        known, and raises when it is none.
     """
 
-    def __init__(self, app: Any, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, app: Any, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]
+    ) -> None:
         self._app = app
         self._changelog = changelog
         self._limit = limit
         self._may_write = may_write
 
     async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
-        """Write changes as one record batch, all of it or nothing, and return its first record's offset.
+        """Write changes as one record batch, all of it or nothing, and return its first record's
+        offset.
 
         Raises:
             BatchTooLarge: they do not fit; nothing was written.
@@ -90,14 +108,25 @@ class RecordBatches:
             if added is None or batch.size() > self._limit:
                 total = sum(len(key) + len(value or b"") for key, value in changes.items())
                 raise BatchTooLarge(
-                    f"{len(changes)} changes of partition {partition} have {total} bytes, {self._limit} fit: lower "
-                    f"PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of {self._changelog}"
+                    f"{len(changes)} changes of partition {partition} have {total} bytes, "
+                    f"{self._limit} fit: lower "
+                    "PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
+                    f"{self._changelog}"
                 )
         delivered = await self._send(batch, self._changelog, partition)
         return int(delivered.offset)
 
-    async def send_large(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> None:
-        """Deliver one record of any size, compressed; what the topic still refuses is sent without its value."""
+    async def send_large(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]],
+    ) -> None:
+        """Deliver one record of any size, compressed; what the topic still refuses is sent without
+        its value.
+        """
         await self.producer.partitions_for(topic)
         partition = self.producer._partition(topic, None, None, None, key, None)
         try:
@@ -112,7 +141,12 @@ class RecordBatches:
         return self._app.producer._ensure_producer()
 
     async def _send_one(
-        self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]],
     ) -> None:
         batch = BatchBuilder(MAX_BYTES, GZIP)
         batch.append(timestamp=None, key=key, value=value, headers=list(headers))

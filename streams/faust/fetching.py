@@ -1,4 +1,6 @@
-"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be read."""
+"""Fetch in the consumer's thread: nothing crosses a seek, nothing is lost before what can't be
+read.
+"""
 
 import asyncio
 import logging
@@ -14,20 +16,23 @@ from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_
 
 log = logging.getLogger(__name__)
 
-#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed meanwhile wait for its end.
-#: Faust has 1.5 s and no setting.
+#: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed
+#: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
-#: Seconds until a batch that could not be read is fetched again: its replica may have been restored.
+#: Seconds until a batch that could not be read is fetched again: its replica may have been
+#: restored.
 LOOK_AGAIN_AFTER = 10.0
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """Fetch so that no fetch crosses a seek: records drained before a seek are dropped and read again after it.
+    """Fetch so that no fetch crosses a seek: records drained before a seek are dropped and read
+    again after it.
 
     Attributes:
-        start_at: where each source partition of the current assignment starts: committed, or the log's start.
-        unreadable: what keeps a source partition from going on; it is tried again, while all others go on.
-        caught_up: partitions of which the last fetch left nothing that was committed by then.
+        start_at: where each source partition of the current assignment starts: committed, or the
+        log's start. unreadable: what keeps a source partition from going on; it is tried again,
+        while all others go on. caught_up: partitions of which the last fetch left nothing that was
+        committed by then.
     """
 
     start_at: dict[Any, int]
@@ -48,9 +53,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self._renew_lease(self._consumer._coordinator)
 
     async def leave_group(self) -> None:
-        """Tell the group that this worker goes: the others take its partitions over now, and not after a session."""
+        """Tell the group that this worker goes: the others take its partitions over now, and not
+        after a session.
+        """
         coordinator = self._ensure_consumer()._coordinator
-        # aiokafka lets a member with an instance id go silently, so that it may come back within its session.
+        # aiokafka lets a member with an instance id go silently, so that it may come back within
+        # its session.
         coordinator._group_instance_id = None
         await self.call_thread(coordinator.close)
 
@@ -78,7 +86,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     def _create_worker_consumer(self, transport: Any) -> Any:
         place_what_is_unreadable()
         consumer = super()._create_worker_consumer(transport)
-        # Both are read when it is started. Faust reads what was aborted, unless it writes in transactions itself.
+        # Both are read when it is started. Faust reads what was aborted, unless it writes in
+        # transactions itself.
         consumer._fetch_max_wait_ms = int(FETCH_HELD_FOR * 1000)
         consumer._isolation_level = READ_COMMITTED
         return consumer
@@ -103,7 +112,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 self._set_aside(error)
                 return {}
             after = dict(_positions(consumer))
-            self.caught_up = frozenset(tp for tp, state in after.items() if state.lso is not None and state.position >= state.lso)
+            self.caught_up = frozenset(
+                tp
+                for tp, state in after.items()
+                if state.lso is not None and state.position >= state.lso
+            )
             for tp, found in list(self.unreadable.items()):
                 if tp not in after or after[tp].position >= found.end:
                     log.warning("topic %s, partition %d goes on", *tp)
@@ -111,24 +124,36 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             return records
 
     def silence(self) -> float:
-        """Return for how many seconds the leader of a partition has not answered, of those whose fetches are due."""
+        """Return for how many seconds the leader of a partition has not answered, of those whose
+        fetches are due.
+        """
         if self._consumer is None or self._consumer._fetcher is None:
             return 0.0
         now, waiting = time.time() * 1000, self._consumer._fetcher._records
         ages = [
-            now - state.timestamp for tp, state in _positions(self._consumer) if state.timestamp is not None and tp not in waiting
+            now - state.timestamp
+            for tp, state in _positions(self._consumer)
+            if state.timestamp is not None and tp not in waiting
         ]
         return max(0.0, max(ages, default=0.0) / 1000)
 
     def _set_aside(self, found: UnreadableBatch) -> None:
         tp, settings = found.tp, self.app.settings
         if self.consumer._is_changelog_tp(tp):
-            log.critical("%s: the state of this partition can't be recovered; restore the replica at its broker", found)
+            log.critical(
+                "%s: the state of this partition can't be recovered; restore the replica at its "
+                "broker",
+                found,
+            )
             leave()
         if tp not in self.unreadable:
-            reset = f"--group {settings.app_id} --topic {tp.topic}:{tp.partition} --reset-offsets --to-offset {found.end} --execute"
+            reset = (
+                f"--group {settings.app_id} --topic {tp.topic}:{tp.partition} --reset-offsets "
+                f"--to-offset {found.end} --execute"
+            )
             log.error(
-                "%s: this partition waits, all others go on. Restore the replica at its broker; or give these events up: stop all "
+                "%s: this partition waits, all others go on. Restore the replica at its broker; "
+                "or give these events up: stop all "
                 "workers, and run `kafka-consumer-groups.sh --bootstrap-server %s %s`",
                 found,
                 settings.bootstrap,
@@ -145,8 +170,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     async def _seek_to_committed(self, consumer: Any) -> Any:
         async with self._gate:
             committed = await consumer.seek_to_committed()
-            # aiokafka leaves partitions without a committed offset where they are, which may be anywhere.
-            fresh = [tp for tp, offset in committed.items() if not offset and not self.consumer._is_changelog_tp(tp)]
+            # aiokafka leaves partitions without a committed offset where they are, which may be
+            # anywhere.
+            fresh = [
+                tp
+                for tp, offset in committed.items()
+                if not offset and not self.consumer._is_changelog_tp(tp)
+            ]
             if fresh:
                 await consumer.seek_to_beginning(*fresh)
             started = {tp: offset for tp, offset in committed.items() if offset}
@@ -167,12 +197,16 @@ def _positions(consumer: Any) -> list[tuple[Any, Any]]:
     """Return the assigned partitions that have a position, each with aiokafka's state of it."""
     subscription = consumer._subscription.subscription
     assignment = None if subscription is None else subscription.assignment
-    states = [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
+    states = (
+        [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
+    )
     return [(tp, state) for tp, state in states if state.has_valid_position]
 
 
 def _rewind(consumer: Any, before: dict[Any, int], *, failed: Any) -> None:
-    """Fetch again what could not be read, and what a fetch that failed had drained already from other partitions."""
+    """Fetch again what could not be read, and what a fetch that failed had drained already from
+    other partitions.
+    """
     for tp, state in _positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):
             consumer._fetcher.seek_to(tp, before[tp])

@@ -17,12 +17,14 @@ class OffsetGap(Exception):
 
 
 class GapGuard:
-    """Check that every record of a partition follows the one before it, from the committed offset on.
+    """Check that every record of a partition follows the one before it, from the committed offset
+    on.
 
     Args:
         generation: the current assignment's number.
         start_at: the offset from which the current assignment reads a partition, None if unknown.
-        holds_records: whether the log still has a record of it in [start, end); what compaction, retention or
+        holds_records: whether the log still has a record of it in [start, end); what compaction,
+        retention or
             a transaction's markers leave out is no gap.
     """
 
@@ -39,7 +41,9 @@ class GapGuard:
         self._expected: dict[TP, tuple[int, int]] = {}
 
     async def check(self, tp: TP, records: Sequence[Any]) -> None:
-        """Look at records of one partition, in order; raise OffsetGap when one before or among them is missing."""
+        """Look at records of one partition, in order; raise OffsetGap when one before or among them
+        is missing.
+        """
         now = self._generation()
         generation, following = self._expected.get(tp, (None, None))
         if generation != now:

@@ -1,4 +1,6 @@
-"""Be a member of the group: with a session that the broker grants, and not any longer than the group says."""
+"""Be a member of the group: with a session that the broker grants, and not any longer than the
+group says.
+"""
 
 import logging
 from collections.abc import Callable
@@ -8,12 +10,14 @@ from aiokafka.errors import InvalidSessionTimeoutError
 
 log = logging.getLogger(__name__)
 
-#: The shortest session that a broker grants unless `group.min.session.timeout.ms` says otherwise, seconds.
+#: The shortest session that a broker grants unless `group.min.session.timeout.ms` says otherwise,
+#: seconds.
 USUAL_SESSION = 6.0
 
 
 def membership_error(app: Any) -> BaseException | None:
-    """Return the error that has ended this worker's membership, None while there is none or nothing has started.
+    """Return the error that has ended this worker's membership, None while there is none or nothing
+    has started.
 
     aiokafka keeps it for a call that Faust never makes.
     """
@@ -22,7 +26,12 @@ def membership_error(app: Any) -> BaseException | None:
     if coordinator is None:
         return None
     task = coordinator._coordination_task
-    if coordinator._pending_exception is None and task is not None and task.done() and not task.cancelled():
+    if (
+        coordinator._pending_exception is None
+        and task is not None
+        and task.done()
+        and not task.cancelled()
+    ):
         return task.exception()  # type: ignore[no-any-return]
     return coordinator._pending_exception  # type: ignore[no-any-return]
 
@@ -42,7 +51,12 @@ def accept_longer_session(coordinator: Any, extend: Callable[[float], None]) -> 
             asked = coordinator._session_timeout_ms / 1000
             if asked >= USUAL_SESSION:
                 raise
-            log.warning("the broker grants no session of %g s, it is %g s now (group.min.session.timeout.ms)", asked, USUAL_SESSION)
+            log.warning(
+                "the broker grants no session of %g s, it is %g s now "
+                "(group.min.session.timeout.ms)",
+                asked,
+                USUAL_SESSION,
+            )
             coordinator._session_timeout_ms = int(USUAL_SESSION * 1000)
             extend(USUAL_SESSION)
             return False

@@ -1,4 +1,6 @@
-"""Send what agents say as one record batch a partition, instead of a future and a queue entry a record."""
+"""Send what agents say as one record batch a partition, instead of a future and a queue entry a
+record.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,21 @@ class Batch:
 
 
 class Outgoing:
-    """Collect records until their sender waits for their delivery; a partition's batches go out in order.
+    """Collect records until their sender waits for their delivery; a partition's batches go out in
+    order.
 
-    While one batch is on its way, the next one of its partition fills: the more there is to say, the larger batches are.
+    While one batch is on its way, the next one of its partition fills: the more there is to say,
+    the larger batches are.
 
     Args:
         producer: gives aiokafka's producer, started.
-        may_write: returns while this worker is a member of its group, waits where that is not known, and raises when it is none.
-        codec: a name of `CODECS`.
+        may_write: returns while this worker is a member of its group, waits where that is not
+        known, and raises when it is none. codec: a name of `CODECS`.
     """
 
-    def __init__(self, producer: Callable[[], Any], *, may_write: Callable[[], Awaitable[None]], codec: str) -> None:
+    def __init__(
+        self, producer: Callable[[], Any], *, may_write: Callable[[], Awaitable[None]], codec: str
+    ) -> None:
         self._producer = producer
         self._may_write = may_write
         self._codec = CODECS[codec]

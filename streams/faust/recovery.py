@@ -1,8 +1,9 @@
 """Close the holes through which Faust 0.15.3 loses events after a table recovery.
 
-Stock Faust resumes its source partitions before it seeks them to the committed offsets, so that events fetched from
-the old position are dropped behind the seek; and it hands the fetcher a live set which the end of recovery empties,
-which aiokafka takes for "all partitions". Both leave silent holes of delivered, but never seen, offsets.
+Stock Faust resumes its source partitions before it seeks them to the committed offsets, so that
+events fetched from the old position are dropped behind the seek; and it hands the fetcher a live
+set which the end of recovery empties, which aiokafka takes for "all partitions". Both leave silent
+holes of delivered, but never seen, offsets.
 """
 
 import time
@@ -17,7 +18,9 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
     """Recover tables, then seek the sources, then let events flow: in this order."""
 
     def restore(self, tp: Any, records: Sequence[Any]) -> None:
-        """Apply fetched records of a changelog as a whole; Faust makes an event of each, and queues it, at ten times the price."""
+        """Apply fetched records of a changelog as a whole; Faust makes an event of each, and queues
+        it, at ten times the price.
+        """
         if tp not in self.active_tps:
             return
         self.tp_to_table[tp].restore(records)
@@ -33,15 +36,19 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Finish a recovery; source partitions are resumed last, when their positions are final."""
         app, consumer = self.app, self.app.consumer
-        # A rebalance in the middle of a recovery makes Faust forget what was still to be read, and take it for finished.
+        # A rebalance in the middle of a recovery makes Faust forget what was still to be read, and
+        # take it for finished.
         if self.signal_recovery_start.is_set() or app.consumer_generation_id != generation_id:
             self.log.info("Rebalancing again during recovery")
             return
         await app.on_rebalance_complete.send()
         self._set_recovery_ended()
         for table in list(self.tables.values()):
-            # Not gathered and not shielded: a failure must end the process, not be dropped with its task.
-            await table.on_recovery_completed(self.actives_for_table[table], self.standbys_for_table[table])
+            # Not gathered and not shielded: a failure must end the process, not be dropped with its
+            # task.
+            await table.on_recovery_completed(
+                self.actives_for_table[table], self.standbys_for_table[table]
+            )
         if app.consumer_generation_id != generation_id:
             self.log.info("Rebalancing again during recovery")
             return
@@ -65,7 +72,9 @@ class TableManager(FaustTableManager):  # type: ignore[misc]
     recovery_type: type[FaustRecovery] = Recovery
 
     async def on_start(self) -> None:
-        """Start at once: Faust waits a second for tables that are declared late, here all are known beforehand."""
+        """Start at once: Faust waits a second for tables that are declared late, here all are known
+        beforehand.
+        """
         await self._update_channels()
         await self.recovery.start()
 

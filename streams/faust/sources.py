@@ -1,7 +1,9 @@
-"""Source topics on a path of their own: lists of records as they were fetched, acknowledged by ranges.
+"""Source topics on a path of their own: lists of records as they were fetched, acknowledged by
+ranges.
 
-Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it; that took most of a
-worker's time. Of Faust stay what it is good at: membership, assignment, recovery, timers, and when offsets are committed.
+Faust awaits a callback for each message, and keeps an event, reference counts and a gap set of it;
+that took most of a worker's time. Of Faust stay what it is good at: membership, assignment,
+recovery, timers, and when offsets are committed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from faust.types import TP
 
 #: Records in a batch at the start, and where batches take long.
 FEW = 64
-#: How much of a batch's time is work that a longer batch would share: below it batches grow, above it they shrink.
+#: How much of a batch's time is work that a longer batch would share: below it batches grow, above
+#: it they shrink.
 GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.05, 0.2
 #: What of its room a partition that was full must have free before it is fetched again.
 DRAINED = 0.5
@@ -92,7 +95,9 @@ class Source:
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest unfinished record came, on the monotonic clock; None where nothing is unfinished."""
+        """When the oldest unfinished record came, on the monotonic clock; None where nothing is
+        unfinished.
+        """
         if self._in_hand:
             return self._taken_at
         return self._since if self._arrived.is_set() else None
@@ -196,9 +201,16 @@ class Sources:
         return sum(map(len, self._sources.values()))
 
     def oldest(self) -> float | None:
-        """When the oldest unfinished record came, on the monotonic clock; None where nothing is unfinished."""
-        return min((at for source in self._sources.values() if (at := source.oldest) is not None), default=None)
+        """When the oldest unfinished record came, on the monotonic clock; None where nothing is
+        unfinished.
+        """
+        return min(
+            (at for source in self._sources.values() if (at := source.oldest) is not None),
+            default=None,
+        )
 
     def done(self) -> dict[TP, int]:
         """Return the offsets after what the agents have finished, by partition."""
-        return {tp: offset for source in self._sources.values() for tp, offset in source.done.items()}
+        return {
+            tp: offset for source in self._sources.values() for tp, offset in source.done.items()
+        }

@@ -1,4 +1,6 @@
-"""Reach Kafka: the changelog's records go to the recovery, all others to the sources; what is produced is stored once."""
+"""Reach Kafka: the changelog's records go to the recovery, all others to the sources; what is
+produced is stored once.
+"""
 
 import asyncio
 import time
@@ -13,16 +15,20 @@ from streams.log.consumer import UnreadableBatch
 
 #: How long a fetch may wait for records, seconds.
 FETCH_WITHIN = 1.0
-#: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each restart would wait for.
+#: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each
+#: restart would wait for.
 PAUSED_FOR = 0.02
-#: How often a stop commits at most: Faust takes a commit that was under way for the one that is asked for.
+#: How often a stop commits at most: Faust takes a commit that was under way for the one that is
+#: asked for.
 COMMITS = 3
 
 
 class Consumer(driver.Consumer):  # type: ignore[misc]
-    """Consume with the thread above, deliver lists to `app.sources`, and commit what their agents have finished.
+    """Consume with the thread above, deliver lists to `app.sources`, and commit what their agents
+    have finished.
 
-    Faust's conductor is passed by: its streams, events, reference counts and gap sets are never made.
+    Faust's conductor is passed by: its streams, events, reference counts and gap sets are never
+    made.
     """
 
     _caught_up: frozenset[Any] = frozenset()
@@ -33,7 +39,9 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 
     @property
     def silence(self) -> float:
-        """Return for how many seconds the leader of a partition has not answered a fetch that is due."""
+        """Return for how many seconds the leader of a partition has not answered a fetch that is
+        due.
+        """
         return float(self._thread.silence())
 
     @property
@@ -48,9 +56,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         return 0.0 if oldest is None else time.monotonic() - oldest
 
     def end_of(self, tp: Any) -> int | None:
-        """Return the offset after a source's last event as of the last fetch, None while that is not known.
+        """Return the offset after a source's last event as of the last fetch, None while that is
+        not known.
 
-        The log's own end is behind it where a transaction has ended, or was aborted: nothing comes of these offsets.
+        The log's own end is behind it where a transaction has ended, or was aborted: nothing comes
+        of these offsets.
         """
         if tp in self._caught_up:
             return self._delivered_to.get(tp, 0)
@@ -65,7 +75,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             try:
                 await self._fetch_once()
             except (*self.consumer_stopped_errors, asyncio.CancelledError):
-                # A stop ends the fetch that is under way, and Faust takes what is raised then for a crash.
+                # A stop ends the fetch that is under way, and Faust takes what is raised then for a
+                # crash.
                 if not self.app.should_stop:
                     raise
                 return
@@ -77,12 +88,14 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         fetched, active = await self._wait_next_records(FETCH_WITHIN)
         caught_up = self._thread.caught_up
         for tp, records in (fetched or {}).items():
-            # A stop of the flow is followed by a seek, which reads these again; and what was fetched for an assignment
-            # that has ended since is not of this one: its partitions are paused.
+            # A stop of the flow is followed by a seek, which reads these again; and what was
+            # fetched for an assignment that has ended since is not of this one: its partitions are
+            # paused.
             if records and self.flow_active and (tp in active or tp in self._buffered_partitions):
                 self._deliver(TP(*tp), records)  # aiokafka has a type of its own
             await asyncio.sleep(0)
-        self._caught_up = caught_up  # not before all of it is delivered: `end_of` would be behind what was fetched
+        # not before all of it is delivered: `end_of` would be behind what was fetched
+        self._caught_up = caught_up
 
     def _deliver(self, tp: TP, records: list[Any]) -> None:
         recovery = self.app.tables.recovery
@@ -99,7 +112,9 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[Any]) -> None:
-        """Finish and commit what has begun before Faust forgets what was committed, then forget the partitions."""
+        """Finish and commit what has begun before Faust forgets what was committed, then forget the
+        partitions.
+        """
         if self.assignment() and not self.should_stop:
             self.stop_flow()
             await self.wait_empty()

@@ -46,7 +46,9 @@ def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, Any]) -> 
     return digest.hexdigest()
 
 
-def write_arrays(folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, Any]) -> str:
+def write_arrays(
+    folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, Any]
+) -> str:
     """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum.
 
     Raises:
@@ -56,9 +58,18 @@ def write_arrays(folder: Path, name: str, arrays: Mapping[str, Array], details: 
         if not np.isfinite(array).all():
             raise UnusableArrays(f"{name}: array {key!r} holds a value that is not finite")
     checksum = checksum_arrays(arrays, details)
-    header = {"format": name, "version": FORMAT_VERSION, "checksum": checksum, "details": dict(details)}
+    header = {
+        "format": name,
+        "version": FORMAT_VERSION,
+        "checksum": checksum,
+        "details": dict(details),
+    }
     with replacing(folder / f"{name}.npz") as part, part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **{key: np.asarray(array, dtype="<f8") for key, array in arrays.items()})
+        np.savez(
+            file,
+            allow_pickle=False,
+            **{key: np.asarray(array, dtype="<f8") for key, array in arrays.items()},
+        )
     with replacing(folder / f"{name}.json") as part:
         part.write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
     return checksum
@@ -68,19 +79,29 @@ def read_arrays(folder: Path, name: str) -> StoredArrays:
     """Read what `write_arrays` wrote and verify it.
 
     Raises:
-        UnusableArrays: a file is missing or unreadable, the version is another, or the checksum differs.
+        UnusableArrays: a file is missing or unreadable, the version is another, or the checksum
+        differs.
     """
     try:
         header = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        with (
+            (folder / f"{name}.npz").open("rb") as file,
+            np.load(file, allow_pickle=False) as stored,
+        ):
             arrays = {key: np.asarray(stored[key], dtype=np.float64) for key in stored.files}
         version, checksum, details = header["version"], header["checksum"], header["details"]
     except FileNotFoundError as missing:
-        raise UnusableArrays(f"{missing.filename} does not exist; `pbstream fit` writes it") from missing
+        raise UnusableArrays(
+            f"{missing.filename} does not exist; `pbstream fit` writes it"
+        ) from missing
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as broken:
         raise UnusableArrays(f"{folder}/{name} cannot be read: {broken}") from broken
     if version != FORMAT_VERSION:
-        raise UnusableArrays(f"{folder}/{name} has version {version}, this program reads {FORMAT_VERSION}")
+        raise UnusableArrays(
+            f"{folder}/{name} has version {version}, this program reads {FORMAT_VERSION}"
+        )
     if checksum != checksum_arrays(arrays, details):
-        raise UnusableArrays(f"{folder}/{name} is not what was written (checksum differs); fit it again")
+        raise UnusableArrays(
+            f"{folder}/{name} is not what was written (checksum differs); fit it again"
+        )
     return StoredArrays(arrays, details, checksum)

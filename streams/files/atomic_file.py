@@ -11,7 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Hand out a temporary path beside `target`; rename it onto `target` on success, remove it on failure."""
+    """Hand out a temporary path beside `target`; rename it onto `target` on success, remove it on
+    failure.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(descriptor)

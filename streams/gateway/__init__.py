@@ -1,1 +1,3 @@
-"""The door for HTTP: decisions, bills and rewards as requests and responses; each is an event on the same topics."""
+"""The door for HTTP: decisions, bills and rewards as requests and responses; each is an event on
+the same topics.
+"""

@@ -28,9 +28,15 @@ from streams.settings import Settings
 
 JSON = "application/json"
 RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-Timeout = Annotated[float | None, Query(gt=0, description="Seconds to wait for a decision, up to the gateway's own limit")]
+Timeout = Annotated[
+    float | None,
+    Query(gt=0, description="Seconds to wait for a decision, up to the gateway's own limit"),
+]
 Form = Literal["otel", "litellm", "langfuse", "cloudevents"]
-Fallback = Annotated[str | None, Query(min_length=1, max_length=200, description="The model to answer with when none comes")]
+Fallback = Annotated[
+    str | None,
+    Query(min_length=1, max_length=200, description="The model to answer with when none comes"),
+]
 
 
 def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
@@ -47,7 +53,9 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
         yield
         await door.stop()
 
-    app = FastAPI(title="paretobandit-streams", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="paretobandit-streams", version="1", lifespan=lifespan, docs_url=None, redoc_url=None
+    )
     app.add_middleware(Measured, metrics=door.metrics)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
@@ -69,12 +77,16 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
         timeout: Timeout = None,  # noqa: ASYNC109 - the caller's patience
         fallback: Fallback = None,
     ) -> Response:
-        """Ask which model shall answer a prompt, or many prompts; answered once the decision is on `pb.routes`."""
+        """Ask which model shall answer a prompt, or many prompts; answered once the decision is on
+        `pb.routes`.
+        """
         bodies, is_batch = await door.events(request, router_id)
         asked = events.asks(router_id, bodies)
         seconds = min(timeout or door.patience, door.patience)
         if not is_batch:
-            return Response(await door.decide(asked[0], seconds=seconds, fallback=fallback), media_type=JSON)
+            return Response(
+                await door.decide(asked[0], seconds=seconds, fallback=fallback), media_type=JSON
+            )
 
         async def one(event: Ask) -> bytes:
             try:
@@ -82,19 +94,34 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
             except Problem as problem:
                 return orjson.dumps(problem.body())
 
-        return Response(b"[" + b",".join(await asyncio.gather(*map(one, asked))) + b"]", media_type=JSON)
+        return Response(
+            b"[" + b",".join(await asyncio.gather(*map(one, asked))) + b"]", media_type=JSON
+        )
 
-    @app.get("/v1/routers/{router_id}/decisions/{request_id:path}", **guarded, **documented.answers("Decision", "Every term of it"))
+    @app.get(
+        "/v1/routers/{router_id}/decisions/{request_id:path}",
+        **guarded,
+        **documented.answers("Decision", "Every term of it"),
+    )
     async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
         """Show a decision again, with `because`: what made the choice, in words."""
         door.admit(request, router_id)
         decision = await door.lookup.find(router_id, request_id)
         if decision is None:
-            raise Problem("not_found", "no decision on this request is remembered", request_id=request_id)
+            raise Problem(
+                "not_found", "no decision on this request is remembered", request_id=request_id
+            )
         body = decision.model_dump(mode="json", exclude_none=False)
-        return Response(orjson.dumps({**body, "because": BECAUSE.get(decision.reason.value, "")}), media_type=JSON)
+        return Response(
+            orjson.dumps({**body, "because": BECAUSE.get(decision.reason.value, "")}),
+            media_type=JSON,
+        )
 
-    @app.get("/v1/routers/{router_id}", **guarded, **documented.answers("Router", "Its last state: λ_t, counters, money"))
+    @app.get(
+        "/v1/routers/{router_id}",
+        **guarded,
+        **documented.answers("Router", "Its last state: λ_t, counters, money"),
+    )
     async def router(request: Request, router_id: RouterId) -> Response:
         """Show a router as `pb.lambda` has it."""
         door.admit(request, router_id)
@@ -127,8 +154,12 @@ def _add_ingest(app: FastAPI, door: Door) -> None:
 
     @app.post("/v1/routers/{router_id}/ingest/{form}", **guarded, **documented.reports("Foreign"))
     async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
-        """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a whole or not at all."""
-        reports = events.foreign(router_id, form, await door.body(request, router_id), dict(request.headers))
+        """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a
+        whole or not at all.
+        """
+        reports = events.foreign(
+            router_id, form, await door.body(request, router_id), dict(request.headers)
+        )
         door.admit_reports(request, router_id, reports)
         await door.deliver(reports)
         return _accepted(len(reports))
@@ -141,7 +172,11 @@ def _add_health(app: FastAPI, door: Door) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        return PlainTextResponse("ok\n") if door.ready else PlainTextResponse("no connection to Kafka\n", 503)
+        return (
+            PlainTextResponse("ok\n")
+            if door.ready
+            else PlainTextResponse("no connection to Kafka\n", 503)
+        )
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:

@@ -20,7 +20,8 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, 
     """Return the events of a body, and whether it is a batch.
 
     Raises:
-        Problem: it is too large, too slow, no JSON, or neither an object nor an array of some objects.
+        Problem: it is too large, too slow, no JSON, or neither an object nor an array of some
+        objects.
     """
     try:
         found = orjson.loads(await read_body(request, bounds))
@@ -30,7 +31,9 @@ async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, 
     if len(events) > bounds.events:
         raise Problem("too_many_events", f"{len(events)} events; {bounds.events} is the limit")
     if not events or not all(isinstance(event, dict) for event in events):
-        raise Problem(Reason.MALFORMED_EVENT.value, "the body is neither an object nor an array of objects")
+        raise Problem(
+            Reason.MALFORMED_EVENT.value, "the body is neither an object nor an array of objects"
+        )
     return events, isinstance(found, list)
 
 

@@ -40,7 +40,11 @@ class Books:
 
     async def _follow(self) -> None:
         while True:
-            consumer = AIOKafkaConsumer(**self._settings.kafka_auth(), enable_auto_commit=False, auto_offset_reset="earliest")
+            consumer = AIOKafkaConsumer(
+                **self._settings.kafka_auth(),
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+            )
             try:
                 await consumer.start()
                 await self._read(consumer)
@@ -51,12 +55,17 @@ class Books:
             await asyncio.sleep(AGAIN_AFTER)
 
     async def _read(self, consumer: AIOKafkaConsumer) -> None:
-        places = [TopicPartition(self._settings.topic("lambda"), number) for number in range(self._settings.partitions)]
+        places = [
+            TopicPartition(self._settings.topic("lambda"), number)
+            for number in range(self._settings.partitions)
+        ]
         consumer.assign(places)
         await consumer.seek_to_beginning()
         ends = await consumer.end_offsets(places)
         while True:
-            if not self.complete.is_set() and all([await consumer.position(place) >= end for place, end in ends.items()]):
+            if not self.complete.is_set() and all(
+                [await consumer.position(place) >= end for place, end in ends.items()]
+            ):
                 self.complete.set()
             for batch in (await consumer.getmany(timeout_ms=200)).values():
                 for record in batch:

@@ -1,4 +1,6 @@
-"""What the OpenAPI description says of bodies and answers: the schemas of the wire contract, without the router's id."""
+"""What the OpenAPI description says of bodies and answers: the schemas of the wire contract,
+without the router's id.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from streams.gateway.problems import MEDIA_TYPE
 
 PROBLEM: dict[str, Any] = {
     "type": "object",
-    "description": "RFC 9457; `reason` is a code of docs/wire.md or of this gateway. A batch of decisions may hold some.",
+    "description": (
+        "RFC 9457; `reason` is a code of docs/wire.md or of this gateway. A batch of decisions "
+        "may hold some."
+    ),
     "required": ["type", "title", "status", "reason"],
     "properties": {
         "type": {"type": "string"},
@@ -19,12 +24,19 @@ PROBLEM: dict[str, Any] = {
         "reason": {"type": "string"},
         "detail": {"type": "string"},
         "request_id": {"type": "string"},
-        "errors": {"type": "array", "items": {"type": "object"}, "description": "Of a refused batch: which events, and why"},
+        "errors": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Of a refused batch: which events, and why",
+        },
     },
 }
 FALLBACK: dict[str, Any] = {
     "type": "object",
-    "description": "No decision came in time: the fallback that the caller named. Name it as `model` in bill and rewards.",
+    "description": (
+        "No decision came in time: the fallback that the caller named. Name it as `model` in "
+        "bill and rewards."
+    ),
     "required": ["router_id", "request_id", "model", "fallback"],
     "properties": {
         "router_id": {"type": "string"},
@@ -44,11 +56,18 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _of(event: type[Event], *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, Any]:
+def _of(
+    event: type[Event], *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
     schema = event.model_json_schema(ref_template="#/components/schemas/{model}")
     kept = {name: field for name, field in schema["properties"].items() if name not in without}
     required = [name for name in schema["required"] if name not in (*without, *optional)]
-    return {"type": "object", "description": schema["description"], "properties": kept, "required": required}
+    return {
+        "type": "object",
+        "description": schema["description"],
+        "properties": kept,
+        "required": required,
+    }
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +82,9 @@ def components() -> dict[str, Any]:
     """Return every schema that the description refers to."""
     parts: dict[str, Any] = {}
     for event in (RequestSubmitted, CostReported, RewardObserved, RouteDecided, LambdaUpdated):
-        parts |= event.model_json_schema(ref_template="#/components/schemas/{model}").get("$defs", {})
+        parts |= event.model_json_schema(ref_template="#/components/schemas/{model}").get(
+            "$defs", {}
+        )
     return {
         **parts,
         "Request": _of(RequestSubmitted, without=("router_id",), optional=("request_id",)),
@@ -72,7 +93,11 @@ def components() -> dict[str, Any]:
         "Decision": _of(RouteDecided),
         "Router": _of(LambdaUpdated),
         "Fallback": FALLBACK,
-        "Foreign": {"type": "object", "description": "A payload of the form that the path names; an array or a line each as well"},
+        "Foreign": {
+            "type": "object",
+            "description": "A payload of the form that the path names; "
+            "an array or a line each as well",
+        },
         "Accepted": ACCEPTED,
         "Problem": PROBLEM,
     }
@@ -89,7 +114,12 @@ def decisions() -> dict[str, Any]:
     many = {"type": "array", "items": {"anyOf": [*answer["anyOf"], _ref("Problem")]}}
     return {
         "openapi_extra": {"requestBody": {"required": True, **_content(_one_or_many("Request"))}},
-        "responses": {200: {"description": "The decision, or those of a batch in its order", **_content({"oneOf": [answer, many]})}}
+        "responses": {
+            200: {
+                "description": "The decision, or those of a batch in its order",
+                **_content({"oneOf": [answer, many]}),
+            }
+        }
         | PROBLEMS,
     }
 
@@ -99,7 +129,8 @@ def reports(name: str) -> dict[str, Any]:
     return {
         "status_code": 202,
         "openapi_extra": {"requestBody": {"required": True, **_content(_one_or_many(name))}},
-        "responses": {202: {"description": "Kafka has them", **_content(_ref("Accepted"))}} | PROBLEMS,
+        "responses": {202: {"description": "Kafka has them", **_content(_ref("Accepted"))}}
+        | PROBLEMS,
     }
 
 

@@ -40,12 +40,20 @@ class Door:
         self.recent = Recent(RECENT_BYTES)
         self.lookup = Lookup(settings, self.recent)
         self.link = KafkaLink(
-            auth.pop("bootstrap_servers"), prefix=settings.prefix, delivery_timeout=CLOSING, on_route=self._keep, kafka=auth
+            auth.pop("bootstrap_servers"),
+            prefix=settings.prefix,
+            delivery_timeout=CLOSING,
+            on_route=self._keep,
+            kafka=auth,
         )
         self.patience = settings.gateway_timeout
-        self._bounds = Bounds(settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout)
+        self._bounds = Bounds(
+            settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout
+        )
         self._keys = keys
-        self._allowance = Allowance(settings.gateway_rate, burst=max(settings.gateway_rate, settings.gateway_batch))
+        self._allowance = Allowance(
+            settings.gateway_rate, burst=max(settings.gateway_rate, settings.gateway_batch)
+        )
 
     @property
     def ready(self) -> bool:
@@ -66,8 +74,14 @@ class Door:
         await self.books.stop()
 
     def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
-        """Return who calls, and take `count` from the caller's allowance. Raises Problem for who may not use this router."""
-        key = ANYONE if self._keys is None else self._keys.check(request.headers.get("authorization", ""))
+        """Return who calls, and take `count` from the caller's allowance. Raises Problem for who
+        may not use this router.
+        """
+        key = (
+            ANYONE
+            if self._keys is None
+            else self._keys.check(request.headers.get("authorization", ""))
+        )
         if key is None:
             raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
         if not key.allows(router_id):
@@ -77,7 +91,9 @@ class Door:
         return key.name
 
     async def events(self, request: Request, router_id: str) -> tuple[list[dict[str, Any]], bool]:
-        """Return the events of a request from someone who may send them, and whether they are a batch. Raises Problem."""
+        """Return the events of a request from someone who may send them, and whether they are a
+        batch. Raises Problem.
+        """
         self.admit(request, router_id)  # before the body is read
         found, is_batch = await read_events(request, self._bounds)
         self.admit(request, router_id, count=len(found) - 1)
@@ -89,13 +105,17 @@ class Door:
         return await read_body(request, self._bounds)
 
     def admit_reports(self, request: Request, router_id: str, reports: list[Cost | Reward]) -> None:
-        """Check every router that reports are of, and take them from the caller's allowance. Raises Problem."""
+        """Check every router that reports are of, and take them from the caller's allowance. Raises
+        Problem.
+        """
         for named in {report.router_id for report in reports} - {router_id}:
             self.admit(request, named, count=0)
         self.admit(request, router_id, count=max(0, len(reports) - 1))
 
     async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
-        """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises Problem."""
+        """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises
+        Problem.
+        """
         try:
             route = await self.link.ask(event, seconds=seconds)
         except Refused as error:
@@ -103,10 +123,16 @@ class Door:
         except (TimeoutError, Undelivered):
             if fallback is None:
                 raise Problem("no_decision", request_id=event.request_id) from None
-            told = {"router_id": event.router_id, "request_id": event.request_id, "model": fallback, "fallback": True}
+            told = {
+                "router_id": event.router_id,
+                "request_id": event.request_id,
+                "model": fallback,
+                "fallback": True,
+            }
             return orjson.dumps(told)
         value = self.recent.get((event.router_id, event.request_id)) or msgspec.json.encode(route)
-        # The first answer is kept, with every candidate; of what was asked again the answer says so.
+        # The first answer is kept, with every candidate; of what was asked again the answer says
+        # so.
         return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
 
     async def deliver(self, reports: Sequence[Cost | Reward]) -> None:

@@ -1,4 +1,6 @@
-"""Events of HTTP requests: checked as a worker checks them, so that a refusal is the same by both doors."""
+"""Events of HTTP requests: checked as a worker checks them, so that a refusal is the same by both
+doors.
+"""
 
 from __future__ import annotations
 
@@ -93,6 +95,9 @@ def _checked(schema: type[E], router_id: str, bodies: list[dict[str, Any]]) -> l
         except MalformedEvent as error:
             wrong.append((index, error))
     if wrong:
-        each = [{"index": index, "reason": error.reason.value, "detail": error.message} for index, error in wrong]
+        each = [
+            {"index": index, "reason": error.reason.value, "detail": error.message}
+            for index, error in wrong
+        ]
         raise Problem.of(wrong[0][1], **({"errors": each} if len(bodies) > 1 else {}))
     return events

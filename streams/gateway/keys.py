@@ -1,4 +1,6 @@
-"""API keys: who may speak for which routers. Only hashes are kept; a key itself is shown once, when it is made."""
+"""API keys: who may speak for which routers. Only hashes are kept; a key itself is shown once, when
+it is made.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9-]{1,64}) sha256:(?P<digest>[0-9a-f]{64}) (?P<routers>[A-Za-z0-9._*?,-]+)")
+_ENTRY = re.compile(
+    r"(?P<name>[A-Za-z0-9-]{1,64}) sha256:(?P<digest>[0-9a-f]{64}) (?P<routers>[A-Za-z0-9._*?,-]+)"
+)
 _KEY = re.compile(r"pbk_(?P<name>[A-Za-z0-9-]{1,64})_[A-Za-z0-9_-]{43}")
 _NOBODY = "0" * 64
 
@@ -50,7 +54,8 @@ class Keys:
 
     @classmethod
     def parse(cls, text: str) -> Keys:
-        """Read a list of keys: a line each, `NAME sha256:HEX ROUTERS`; empty lines and what follows a # are skipped.
+        """Read a list of keys: a line each, `NAME sha256:HEX ROUTERS`; empty lines and what follows
+        a # are skipped.
 
         Raises:
             BadKeys: a line is none, or a name stands twice.
@@ -63,14 +68,20 @@ class Keys:
             found = _ENTRY.fullmatch(line)
             if found is None or found["name"] in keys:
                 what = "is not `NAME sha256:HEX ROUTERS`" if found is None else "names a key again"
-                raise BadKeys(f"line {number} of the API keys {what}; `pbstream gateway --new-key NAME` prints one")
-            keys[found["name"]] = Key(found["name"], found["digest"], tuple(found["routers"].split(",")))
+                raise BadKeys(
+                    f"line {number} of the API keys {what}; `pbstream gateway --new-key NAME` "
+                    "prints one"
+                )
+            keys[found["name"]] = Key(
+                found["name"], found["digest"], tuple(found["routers"].split(","))
+            )
         return cls(keys)
 
     def check(self, authorization: str) -> Key | None:
         """Return whose key the header `Authorization: Bearer …` holds, or None.
 
-        A name is no secret; the digests are compared in constant time, also where there is none of that name.
+        A name is no secret; the digests are compared in constant time, also where there is none of
+        that name.
         """
         scheme, _, presented = authorization.partition(" ")
         named = _KEY.fullmatch(presented.strip())
@@ -93,5 +104,8 @@ def new_key(name: str, *, routers: str) -> tuple[str, str]:
     key = f"pbk_{name}_{secrets.token_urlsafe(32)}"
     line = f"{name} sha256:{digest(key)} {routers}"
     if _ENTRY.fullmatch(line) is None:
-        raise BadKeys("a key needs a name (letters, digits, -) and patterns of router ids (such as acme.*,chat)")
+        raise BadKeys(
+            "a key needs a name (letters, digits, -) and patterns of router ids (such as "
+            "acme.*,chat)"
+        )
     return key, line

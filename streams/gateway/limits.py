@@ -1,4 +1,6 @@
-"""How much a caller may ask for in a second, and what of the last decisions is kept at hand."""
+"""How much a caller may ask for in a second, and what of the last decisions is kept at
+hand.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,22 @@ Ref = tuple[str, str]
 class Allowance:
     """A bucket of tokens for each caller: `rate` a second, at most `burst` saved up.
 
-    A call takes as many as it has events; one of more than `burst` waits until the bucket is full, and leaves a debt.
+    A call takes as many as it has events; one of more than `burst` waits until the bucket is full,
+    and leaves a debt.
     """
 
-    def __init__(self, rate: float, *, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float, *, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str, events: int) -> float:
-        """Take tokens, and return 0; or take none, and return the seconds until there are enough."""
+        """Take tokens, and return 0; or take none, and return the seconds until there are
+        enough.
+        """
         now = self._clock()
         left, at = self._left.get(caller, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
@@ -36,7 +43,9 @@ class Allowance:
 
 
 class Recent:
-    """The last decisions as they stand on `pb.routes`, within a bound of bytes; of a request the first answer stays."""
+    """The last decisions as they stand on `pb.routes`, within a bound of bytes; of a request the
+    first answer stays.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -58,7 +67,9 @@ class Recent:
 
 
 class Bounds(NamedTuple):
-    """What a request to the gateway may be: bytes of its body, events in it, seconds until it was sent."""
+    """What a request to the gateway may be: bytes of its body, events in it, seconds until it was
+    sent.
+    """
 
     body_bytes: int
     events: int

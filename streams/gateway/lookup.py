@@ -18,7 +18,9 @@ AT_ONCE = 4
 
 
 class Lookup:
-    """Decisions by their request's id; of those that are not at hand, at most `search` records of a partition are read."""
+    """Decisions by their request's id; of those that are not at hand, at most `search` records of a
+    partition are read.
+    """
 
     def __init__(self, settings: Settings, recent: Recent) -> None:
         self._settings = settings
@@ -40,7 +42,9 @@ class Lookup:
     async def _search(self, bus: object, router_id: str, request_id: str) -> RouteDecided | None:
         repeated = None
         async for record in bus.backwards("routes", router_id, limit=self._limit):  # type: ignore[attr-defined]
-            if record.key != router_id.encode() or (request_id.isascii() and request_id.encode() not in record.value):
+            if record.key != router_id.encode() or (
+                request_id.isascii() and request_id.encode() not in record.value
+            ):
                 continue
             try:
                 decision = decode(RouteDecided, record.value)

@@ -10,8 +10,24 @@ class GatewayMetrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self.requests = Counter("pb_gateway_requests_total", "Requests answered", ["what", "status"], registry=registry)
-        self.seconds = Histogram("pb_gateway_seconds", "Time until the answer", ["what"], buckets=SECONDS, registry=registry)
-        self.waiting = Gauge("pb_gateway_waiting", "Requests that wait for their decision", registry=registry)
-        self.late = Gauge("pb_gateway_late", "Decisions that came when nobody waited any more", registry=registry)
-        self.ready = Gauge("pb_gateway_ready", "1 while events can be sent and decisions are read", registry=registry)
+        self.requests = Counter(
+            "pb_gateway_requests_total", "Requests answered", ["what", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "pb_gateway_seconds",
+            "Time until the answer",
+            ["what"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.waiting = Gauge(
+            "pb_gateway_waiting", "Requests that wait for their decision", registry=registry
+        )
+        self.late = Gauge(
+            "pb_gateway_late", "Decisions that came when nobody waited any more", registry=registry
+        )
+        self.ready = Gauge(
+            "pb_gateway_ready",
+            "1 while events can be sent and decisions are read",
+            registry=registry,
+        )

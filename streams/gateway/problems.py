@@ -1,4 +1,6 @@
-"""What is answered when something is wrong: problem+json (RFC 9457), with the reasons of the wire contract and a few of HTTP's."""
+"""What is answered when something is wrong: problem+json (RFC 9457), with the reasons of the wire
+contract and a few of HTTP's.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ OWN = {
     "request_timeout": (408, "The request was not sent completely in time."),
     "body_too_large": (413, "The body is larger than this gateway takes."),
     "too_many_events": (413, "The batch has more events than this gateway takes."),
-    "rate_limited": (429, "The caller has used up its allowance; `Retry-After` says when to come again."),
+    "rate_limited": (
+        429,
+        "The caller has used up its allowance; `Retry-After` says when to come again.",
+    ),
     "internal_error": (500, "The gateway failed on this request alone: a defect, to be reported."),
     "undelivered": (503, "Kafka did not take the event in time. Sending it again does no harm."),
     "no_decision": (504, "No decision came in time. The same `request_id` may be sent again."),
@@ -40,7 +45,14 @@ UNPROCESSABLE = 422
 class Problem(Exception):
     """A request that cannot be answered as it was asked."""
 
-    def __init__(self, reason: str, detail: str = "", *, headers: dict[str, str] | None = None, **members: Any) -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        *,
+        headers: dict[str, str] | None = None,
+        **members: Any,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.detail = detail
@@ -55,13 +67,20 @@ class Problem(Exception):
     def body(self) -> dict[str, Any]:
         """Return its members."""
         status, title = _meaning(self.reason)
-        body = {"type": f"urn:paretobandit:{self.reason}", "title": title, "status": status, "reason": self.reason}
+        body = {
+            "type": f"urn:paretobandit:{self.reason}",
+            "title": title,
+            "status": status,
+            "reason": self.reason,
+        }
         return {**body, **({"detail": self.detail} if self.detail else {}), **self.members}
 
     def response(self) -> Response:
         """Return the response."""
         body = self.body()
-        return Response(orjson.dumps(body), body["status"], headers=self.headers, media_type=MEDIA_TYPE)
+        return Response(
+            orjson.dumps(body), body["status"], headers=self.headers, media_type=MEDIA_TYPE
+        )
 
 
 def _meaning(reason: str) -> tuple[int, str]:

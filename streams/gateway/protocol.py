@@ -1,4 +1,6 @@
-"""HTTP connections that cost an attacker more than the gateway: heads are bounded in time and size, half-sent ones give way."""
+"""HTTP connections that cost an attacker more than the gateway: heads are bounded in time and size,
+half-sent ones give way.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 65_536
 MAX_CONNECTIONS = 10_000
-"""Beyond this many, the connection that owes its request's head for longest is closed, whoever opens the next one."""
+"""Beyond this many, the connection that owes its request's head for longest is closed, whoever
+opens the next one.
+"""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself waits for ever for a head that comes byte by byte, and keeps one of any size."""
+    """uvicorn's protocol, which by itself waits for ever for a head that comes byte by byte, and
+    keeps one of any size.
+    """
 
     head_seconds = HEAD_SECONDS
     max_connections = MAX_CONNECTIONS
@@ -52,7 +58,9 @@ class GuardedProtocol(HttpToolsProtocol):
     @property
     def _owing(self) -> OrderedDict[GuardedProtocol, None]:
         """The server's connections that owe a head, the longest one first."""
-        found: OrderedDict[GuardedProtocol, None] = self.server_state.__dict__.setdefault("owing", OrderedDict())
+        found: OrderedDict[GuardedProtocol, None] = self.server_state.__dict__.setdefault(
+            "owing", OrderedDict()
+        )
         return found
 
     def _owe(self) -> None:

@@ -34,7 +34,8 @@ def keys_of(settings: Settings) -> Keys | None:
         raise BadSettings(f"PB_GATEWAY_KEYS: {error}") from error
     if not keys and not _is_loopback(settings.gateway_bind):
         raise BadSettings(
-            f"PB_GATEWAY_BIND={settings.gateway_bind} can be reached from elsewhere, and there are no API keys: "
+            f"PB_GATEWAY_BIND={settings.gateway_bind} can be reached from elsewhere, and there "
+            "are no API keys: "
             "`pbstream gateway --new-key NAME` makes one, PB_GATEWAY_KEYS_FILE names the list"
         )
     return keys or None
@@ -48,7 +49,9 @@ def _is_loopback(address: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends in order on SIGTERM and Ctrl-C instead of passing the signal on once it has ended."""
+    """uvicorn's server, which ends in order on SIGTERM and Ctrl-C instead of passing the signal on
+    once it has ended.
+    """
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -15,15 +15,28 @@ COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
 
 def summary(verdict: Verdict) -> list[str]:
     """Return the outcome of a verification in sentences."""
-    lines = [f"{verdict.compared:,} decisions made again: {verdict.equal:,} equal, {verdict.identical:,} of them to the bit."]
+    lines = [
+        (
+            f"{verdict.compared:,} decisions made again: {verdict.equal:,} equal, "
+            f"{verdict.identical:,} of them to the bit."
+        )
+    ]
     for router_id, difference in sorted(verdict.differences.items()):
         was, now = difference.recorded, difference.again
         where = f"Router {router_id}, decision {was.seq} (request {was.request_id})"
         if now is None:
-            lines.append(f"{where}: history chose {was.model}, the engine refuses now: {difference.refusal}.")
+            lines.append(
+                f"{where}: history chose {was.model}, the engine refuses now: {difference.refusal}."
+            )
         else:
-            lines.append(f"{where}: {', '.join(difference.fields)} differ; history chose {was.model}, now {now.model}.")
-    lines += [f"Router {router_id} can't be verified: {why}." for router_id, why in sorted(verdict.unprovable.items())]
+            lines.append(
+                f"{where}: {', '.join(difference.fields)} differ; history chose {was.model}, now "
+                f"{now.model}."
+            )
+    lines += [
+        f"Router {router_id} can't be verified: {why}."
+        for router_id, why in sorted(verdict.unprovable.items())
+    ]
     return lines
 
 
@@ -55,7 +68,14 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
 
 def tables(difference: Difference) -> list[Table]:
     """Return what history saw and what the replay saw, one table each."""
-    shown = [_table("In history", difference.recorded.lambda_t, difference.recorded.model, _recorded(difference))]
+    shown = [
+        _table(
+            "In history",
+            difference.recorded.lambda_t,
+            difference.recorded.model,
+            _recorded(difference),
+        )
+    ]
     if difference.again is not None:
         again = difference.again
         shown.append(_table("Now", again.lambda_t, again.model, rows_of(again.candidates)))
@@ -87,7 +107,11 @@ def _recorded(found: Difference) -> list[dict[str, Any]]:
 
 def _again(found: Difference) -> dict[str, Any]:
     assert found.again is not None
-    return {"model": found.again.model, "lambda_t": found.again.lambda_t, "candidates": rows_of(found.again.candidates)}
+    return {
+        "model": found.again.model,
+        "lambda_t": found.again.lambda_t,
+        "candidates": rows_of(found.again.candidates),
+    }
 
 
 def _table(title: str, lambda_t: float, chosen: str, rows: list[dict[str, Any]]) -> Table:
@@ -96,6 +120,9 @@ def _table(title: str, lambda_t: float, chosen: str, rows: list[dict[str, Any]])
     for column in COLUMNS:
         shown.add_column(column, justify="right")
     for row in rows:
-        cells = (f"{row[c]:.9g}" if isinstance(row.get(c), int | float) else row.get(c) or "" for c in COLUMNS)
+        cells = (
+            f"{row[c]:.9g}" if isinstance(row.get(c), int | float) else row.get(c) or ""
+            for c in COLUMNS
+        )
         shown.add_row(row["model"], *cells)
     return shown

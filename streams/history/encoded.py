@@ -1,4 +1,6 @@
-"""Contexts of a history: as recorded or, for prompts, encoded once and kept on disk by the prompt's hash."""
+"""Contexts of a history: as recorded or, for prompts, encoded once and kept on disk by the prompt's
+hash.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ class Contexts:
     """Give every request its context.
 
     Args:
-        open_encoder: returns the encoder's identity and the encoder; called when the first prompt without a context comes.
-        progress: called with the number of prompts encoded so far.
-        folder: where encoded prompts are kept.
+        open_encoder: returns the encoder's identity and the encoder; called when the first prompt
+        without a context comes. progress: called with the number of prompts encoded so far. folder:
+        where encoded prompts are kept.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class Contexts:
             return np.frombuffer(row[0], "<f8")
         assert self._encode is not None
         x: Vector = self._encode([prompt])[0]
-        kept.execute("INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes()))
+        kept.execute(
+            "INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes())
+        )
         self.encoded += 1
         if self.encoded % 100 == 0:
             kept.commit()
@@ -70,6 +74,10 @@ class Contexts:
         if self._kept is None:
             identity, self._encode = self._open_encoder()
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._kept = sqlite3.connect(self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite")
-            self._kept.execute("CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)")
+            self._kept = sqlite3.connect(
+                self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+            )
+            self._kept.execute(
+                "CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)"
+            )
         return self._kept

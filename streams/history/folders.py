@@ -30,7 +30,8 @@ def export(
     """Write a history, one file per topic and partition; return how many records.
 
     Args:
-        since, until: seconds since the epoch; records written outside are left out, but not declarations before `until`.
+        since, until: seconds since the epoch; records written outside are left out, but not
+        declarations before `until`.
 
     Raises:
         BadFolder: the folder holds a history already.
@@ -44,7 +45,10 @@ def export(
     for partition in history.partitions():
         for topic in SOURCES:
             first = float("-inf") if topic == "routers" else since
-            written += write(_within(history.read(topic, partition), first, until), folder / f"{topic}-{partition}.{form}")
+            written += write(
+                _within(history.read(topic, partition), first, until),
+                folder / f"{topic}-{partition}.{form}",
+            )
     return written
 
 
@@ -61,13 +65,24 @@ def open_folder(folder: Path) -> History:
         case ["parquet"]:
             return ParquetHistory(folder)
         case []:
-            raise BadFolder(f"{folder} holds no requests-PARTITION.jsonl or .parquet: it is no export of a history")
+            raise BadFolder(
+                f"{folder} holds no requests-PARTITION.jsonl or .parquet: it is no export of a "
+                "history"
+            )
         case _:
-            raise BadFolder(f"{folder} holds a history as JSONL and one as Parquet; keep one of them")
+            raise BadFolder(
+                f"{folder} holds a history as JSONL and one as Parquet; keep one of them"
+            )
 
 
 def _formats(folder: Path) -> list[str]:
-    return sorted({path.suffix[1:] for form in ("jsonl", "parquet") for path in folder.glob(f"requests-*.{form}")})
+    return sorted(
+        {
+            path.suffix[1:]
+            for form in ("jsonl", "parquet")
+            for path in folder.glob(f"requests-*.{form}")
+        }
+    )
 
 
 def _within(records: Iterable[Record], since: float, until: float) -> Iterator[Record]:

@@ -17,7 +17,8 @@ class MissingTopics(Exception):
 
 
 class KafkaHistory(KafkaReader):
-    """The topics of a prefix up to now; what is written later is not seen. To be used where no event loop runs.
+    """The topics of a prefix up to now; what is written later is not seen. To be used where no
+    event loop runs.
 
     Args:
         settings: address and prefix.
@@ -36,21 +37,34 @@ class KafkaHistory(KafkaReader):
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records, oldest first; none where there is no such topic."""
-        return self.records(self.settings.topic(topic), partition, *self._bounds.get((topic, partition), (0, 0)))
+        return self.records(
+            self.settings.topic(topic), partition, *self._bounds.get((topic, partition), (0, 0))
+        )
 
     async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return first and next offset of every partition of the topics that exist."""
         admin = AIOKafkaAdminClient(**self.settings.kafka_auth(), client_id="pbstream-replay")
         try:
             await admin.start()
-            # All topics are asked for: asking by name would create a missing one where the broker allows that.
-            present = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+            # All topics are asked for: asking by name would create a missing one where the broker
+            # allows that.
+            present = {
+                topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
+            }
         finally:
             await admin.close()
         names = {self.settings.topic(name): name for name in SOURCES}
         if self.settings.topic("requests") not in present:
-            raise MissingTopics(f"topic {self.settings.topic('requests')} does not exist: PB_PREFIX names the history's prefix")
-        places = [TopicPartition(full, number) for full in names if full in present for number in range(present[full])]
+            raise MissingTopics(
+                f"topic {self.settings.topic('requests')} does not exist: PB_PREFIX names the "
+                "history's prefix"
+            )
+        places = [
+            TopicPartition(full, number)
+            for full in names
+            if full in present
+            for number in range(present[full])
+        ]
         async with consumer_of(self.settings) as consumer:
             bounds = await bounds_of(consumer, places)
         return {(names[place.topic], place.partition): bounds[place] for place in places}

@@ -1,4 +1,6 @@
-"""Partitions read from an offset up to another: no group, no commit, no producer, no topic is created."""
+"""Partitions read from an offset up to another: no group, no commit, no producer, no topic is
+created.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ async def bounds_of(consumer: AIOKafkaConsumer, places: Iterable[TopicPartition]
     return {place: (begins[place], ends[place]) for place in wanted}
 
 
-async def batches(settings: Settings, place: TopicPartition, begin: int, end: int) -> AsyncIterator[list[Record]]:
+async def batches(
+    settings: Settings, place: TopicPartition, begin: int, end: int
+) -> AsyncIterator[list[Record]]:
     """Read a partition's records from `begin` up to, not including, `end`."""
     if begin >= end:
         return
@@ -48,7 +52,11 @@ async def batches(settings: Settings, place: TopicPartition, begin: int, end: in
 
 def record_of(found: Any) -> Record:
     """Return a consumer's record as a history holds it."""
-    headers = {name: value.decode(errors="replace") for name, value in found.headers} if found.headers else NO_HEADERS
+    headers = (
+        {name: value.decode(errors="replace") for name, value in found.headers}
+        if found.headers
+        else NO_HEADERS
+    )
     return Record(found.offset, found.timestamp / 1000.0, found.key, found.value, headers)
 
 
@@ -64,7 +72,12 @@ class KafkaReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -86,7 +99,9 @@ class KafkaReader:
             raise
 
     def records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Record]:
-        """Read a partition of a topic, by its full name, from `begin` up to, not including, `end`."""
+        """Read a partition of a topic, by its full name, from `begin` up to, not including,
+        `end`.
+        """
         reading = batches(self.settings, TopicPartition(topic, partition), begin, end)
         self._open.append(reading)
         try:
@@ -96,7 +111,8 @@ class KafkaReader:
             self._end(reading)
 
     def _end(self, reading: AsyncIterator[list[Record]]) -> None:
-        # A reader that was left half-way may be collected long after `close`, or while another one waits: then `close` ends it.
+        # A reader that was left half-way may be collected long after `close`, or while another one
+        # waits: then `close` ends it.
         if reading in self._open and not self._loop.is_running():
             self._open.remove(reading)
             self.run(reading.aclose())  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """A partition's topics put back into the order in which its worker applied them.
 
-Each topic is in order by itself. Across topics a decision says what the state contained when it was made: the last offsets of bills
-and rewards, and the declaration in force. Decisions of older workers do not; then records go by their time. Either way nothing
-comes before its own decision.
+Each topic is in order by itself. Across topics a decision says what the state contained when it was
+made: the last offsets of bills and rewards, and the declaration in force. Decisions of older
+workers do not; then records go by their time. Either way nothing comes before its own decision.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Merge:
     """Iterate over what happened on one partition.
 
     Args:
-        refused: offsets of refused events by (short topic name, partition), see `records.refused_offsets`.
-        router_id: only this router; None: all.
-        account: takes what is left out.
+        refused: offsets of refused events by (short topic name, partition), see
+        `records.refused_offsets`. router_id: only this router; None: all. account: takes what is
+        left out.
     """
 
     def __init__(
@@ -60,13 +60,20 @@ class Merge:
         self._decoder = Decoder(partition, router_id, account)
 
         def cursor(topic: str) -> Cursor:
-            # Compaction leaves holes among declarations; a decision whose declaration is gone says so itself.
+            # Compaction leaves holes among declarations; a decision whose declaration is gone says
+            # so itself.
             where = None if topic == "routers" else f"{topic}-{partition}"
             found = refused.get((topic, partition), set())
-            return Cursor(history.read(topic, partition), refused=found, where=where, account=account)
+            return Cursor(
+                history.read(topic, partition), refused=found, where=where, account=account
+            )
 
-        self._cursors = {topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")}
-        self._requests = Requests(self._cursors["requests"], self._decoder, account, self._is_decided)
+        self._cursors = {
+            topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")
+        }
+        self._requests = Requests(
+            self._cursors["requests"], self._decoder, account, self._is_decided
+        )
         self._queues: dict[str, Queue] = {}
         self._out: list[Happened] = []
 
@@ -102,18 +109,25 @@ class Merge:
         queue.early[seq] = record, decision
         if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
             queue.decided = min(queue.early) - 1
-            self._account.skip("the decisions before this one are gone", f"routes offset {record.offset}, seq {queue.decided + 1}")
+            self._account.skip(
+                "the decisions before this one are gone",
+                f"routes offset {record.offset}, seq {queue.decided + 1}",
+            )
         if len(queue.early) > REORDER:
             missing = queue.decided + 1
             queue.decided = min(queue.early) - 1
-            self._account.skip("decisions are missing", f"seq {missing} to {queue.decided} of router {decision.router_id}")
+            self._account.skip(
+                "decisions are missing",
+                f"seq {missing} to {queue.decided} of router {decision.router_id}",
+            )
         while queue.decided + 1 in queue.early:
             self._decide(queue, *queue.early.pop(queue.decided + 1))
 
     def _decide(self, queue: Queue, record: Record, decision: Decision) -> None:
         if decision.seq > queue.decided + 1:
             self._account.skip(
-                "decisions are missing", f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}"
+                "decisions are missing",
+                f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}",
             )
         queue.decided = decision.seq
         at, applied, request_id = decision.at, decision.applied, decision.request_id
@@ -124,7 +138,10 @@ class Merge:
             self._feed(queue, applied.costs, applied.rewards)
         request = self._requests.of(decision.router_id, request_id)
         if request is None:
-            self._account.skip("decisions whose request is gone", f"routes-{self._decoder.partition} offset {record.offset}")
+            self._account.skip(
+                "decisions whose request is gone",
+                f"routes-{self._decoder.partition} offset {record.offset}",
+            )
             return
         queue.seen[request_id] = None
         if len(queue.seen) > MAX_WAITING:
@@ -150,7 +167,10 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Take the router's bills and rewards up to these offsets."""
-        for topic, waiting, last in (("costs", queue.bills, costs), ("rewards", queue.rewards, rewards)):
+        for topic, waiting, last in (
+            ("costs", queue.bills, costs),
+            ("rewards", queue.rewards, rewards),
+        ):
             cursor = self._cursors[topic]
             while (record := cursor.head) is not None and record.offset <= last:
                 cursor.advance()
@@ -193,7 +213,9 @@ class Merge:
             for event in rest:
                 self._known(queue, event)
             for request_id in queue.orphans:
-                self._account.skip("feedback of a request that has no decision", f"request {request_id}")
+                self._account.skip(
+                    "feedback of a request that has no decision", f"request {request_id}"
+                )
 
     def _read_declarations(self, last: int) -> None:
         cursor = self._cursors["routers"]

@@ -1,4 +1,6 @@
-"""A history as Parquet: a file `TOPIC-PARTITION.parquet` per topic and partition, keys and values as the bytes they were."""
+"""A history as Parquet: a file `TOPIC-PARTITION.parquet` per topic and partition, keys and values
+as the bytes they were.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ class MissingPyArrow(Exception):
     retriable = False
 
     def __init__(self) -> None:
-        super().__init__("Parquet needs pyarrow, which is not installed: pip install 'paretobandit-streams[replay]'")
+        super().__init__(
+            "Parquet needs pyarrow, which is not installed: pip install "
+            "'paretobandit-streams[replay]'"
+        )
 
 
 class ParquetHistory:
-    """A folder of Parquet files as `write_parquet` makes them: offset, timestamp, key, value, headers.
+    """A folder of Parquet files as `write_parquet` makes them: offset, timestamp, key, value,
+    headers.
 
     Raises:
         FileNotFoundError: there are no requests in this folder.
@@ -42,7 +48,9 @@ class ParquetHistory:
 
     def partitions(self) -> list[int]:
         """Return the partitions that have a file of requests."""
-        return sorted(int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.parquet"))
+        return sorted(
+            int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.parquet")
+        )
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records; none where there is no file."""
@@ -55,9 +63,17 @@ class ParquetHistory:
             for batch in file.iter_batches(batch_size=ROWS):
                 offset, at, key, value, headers = batch.columns
                 pairs = repeat(None) if headers.null_count == len(batch) else headers.to_pylist()
-                columns = offset.to_pylist(), at.cast("int64").to_pylist(), key.to_pylist(), value.to_pylist(), pairs
+                columns = (
+                    offset.to_pylist(),
+                    at.cast("int64").to_pylist(),
+                    key.to_pylist(),
+                    value.to_pylist(),
+                    pairs,
+                )
                 for number, microseconds, name, body, found in zip(*columns, strict=False):
-                    yield Record(number, microseconds / 1e6, name, body, dict(found) if found else NO_HEADERS)
+                    yield Record(
+                        number, microseconds / 1e6, name, body, dict(found) if found else NO_HEADERS
+                    )
 
 
 def write_parquet(records: Iterable[Record], path: Path) -> int:
@@ -86,7 +102,10 @@ def write_parquet(records: Iterable[Record], path: Path) -> int:
 
 
 def _batch(pa: Any, schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    arrays = [
+        pa.array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
     return pa.record_batch(arrays, schema=schema)
 
 

@@ -1,7 +1,7 @@
 """Events of a history, as far as a replay needs them.
 
-A worker has checked each of them before, so they are read without the full schema; one that does not fit is read again with it, for
-the reason why.
+A worker has checked each of them before, so they are read without the full schema; one that does
+not fit is read again with it, for the reason why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Records of a history, partition by partition, in order of their offsets; a folder of JSONL files holds them without Kafka."""
+"""Records of a history, partition by partition, in order of their offsets; a folder of JSONL files
+holds them without Kafka.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from streams.log.partitioner import partition_of
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises of bytes that are not the JSON that was expected."""
+"""What decoding raises of bytes that are not the JSON that was expected.
+"""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 
@@ -53,12 +56,18 @@ def partitions_of(history: History, router_id: str | None) -> list[int]:
 
 def routers_of(history: History) -> list[str]:
     """Return the routers that a history declares."""
-    keys = {record.key for partition in history.partitions() for record in history.read("routers", partition)}
+    keys = {
+        record.key
+        for partition in history.partitions()
+        for record in history.read("routers", partition)
+    }
     return sorted(key.decode(errors="replace") for key in keys if key is not None)
 
 
 def refused_offsets(history: History) -> dict[tuple[str, int], set[int]]:
-    """Return the offsets of the source events that were refused, by short topic name and partition."""
+    """Return the offsets of the source events that were refused, by short topic name and
+    partition.
+    """
     refused: dict[tuple[str, int], set[int]] = {}
     for partition in history.partitions():
         for record in history.read("dlq", partition):
@@ -87,10 +96,11 @@ class BrokenLine(Exception):
 
 
 class JsonlHistory:
-    """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `write_jsonl` writes them.
+    """A folder with a file `TOPIC-PARTITION.jsonl` per topic and partition, as `write_jsonl` writes
+    them.
 
-    A line is `{"offset", "timestamp", "key", "value"}`, with `headers` where there are some. `value` is the event itself; one that
-    is no JSON stands as `{"base64": …}`.
+    A line is `{"offset", "timestamp", "key", "value"}`, with `headers` where there are some.
+    `value` is the event itself; one that is no JSON stands as `{"base64": …}`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +110,9 @@ class JsonlHistory:
 
     def partitions(self) -> list[int]:
         """Return the partitions that have a file of requests."""
-        return sorted(int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.jsonl"))
+        return sorted(
+            int(path.stem.rpartition("-")[2]) for path in self._folder.glob("requests-*.jsonl")
+        )
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         """Return a partition's records; none where there is no file.

@@ -27,7 +27,9 @@ class NoEngine(Exception):
 
 
 class Remembered(OrderedDict[str, RequestRecord]):
-    """A router's requests; the oldest go when there are too many, so that a long history fits into memory."""
+    """A router's requests; the oldest go when there are too many, so that a long history fits into
+    memory.
+    """
 
     def __init__(self, keep: int = REMEMBERED) -> None:
         super().__init__()
@@ -42,7 +44,9 @@ class Remembered(OrderedDict[str, RequestRecord]):
 def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior) -> RouterConfig:
     """Return a declaration as the core's configuration, the priors that it refers to included."""
     references = {
-        name: read_prior(model.prior) for name, model in router.models.items() if isinstance(model.prior, ReferencedPrior)
+        name: read_prior(model.prior)
+        for name, model in router.models.items()
+        if isinstance(model.prior, ReferencedPrior)
     }
     return config_of(router, offset=offset, references=references)
 
@@ -55,7 +59,14 @@ class Rerun:
         read_prior: reads the priors that declarations refer to.
     """
 
-    def __init__(self, *, contexts: Contexts, rank_of: Callable[[str], int], read_prior: ReadPrior, account: Account) -> None:
+    def __init__(
+        self,
+        *,
+        contexts: Contexts,
+        rank_of: Callable[[str], int],
+        read_prior: ReadPrior,
+        account: Account,
+    ) -> None:
         self.engines: dict[str, Engine] = {}
         self._contexts = contexts
         self._rank_of = rank_of
@@ -72,7 +83,10 @@ class Rerun:
         engine = self.engines.get(event.router_id)
         if type(event) is Decided:
             if engine is None:
-                raise NoEngine("its declaration is not in the history: pb.routers keeps only the last one of a router for long")
+                raise NoEngine(
+                    "its declaration is not in the history: pb.routers keeps only the last one "
+                    "of a router for long"
+                )
             return self._decide(event, engine)
         if type(event) is Declared:
             self._declare(event, engine)
@@ -80,7 +94,9 @@ class Rerun:
             try:
                 self._feed(event, engine)
             except RouterStateError as error:
-                self._account.skip(f"refused by the engine ({error.reason})", f"offset {event.offset}")
+                self._account.skip(
+                    f"refused by the engine ({error.reason})", f"offset {event.offset}"
+                )
         return None
 
     def _declare(self, event: Declared, engine: Engine | None) -> None:
@@ -94,7 +110,9 @@ class Rerun:
         try:
             engine.configure(config, now=event.at)
         except RouterStateError as error:
-            self._account.skip(f"refused by the engine ({error.reason})", f"routers offset {event.offset}")
+            self._account.skip(
+                f"refused by the engine ({error.reason})", f"routers offset {event.offset}"
+            )
 
     def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
         applied = event.decision.applied
@@ -116,7 +134,13 @@ class Rerun:
         if type(event) is Billed:
             bill = event.bill
             tokens, model = bill.tokens, bill.model
-            engine.settle(bill.request_id, cost_usd=bill.cost_usd, tokens=tokens, model=model, revision=bill.revision)
+            engine.settle(
+                bill.request_id,
+                cost_usd=bill.cost_usd,
+                tokens=tokens,
+                model=model,
+                revision=bill.revision,
+            )
             return
         reward = event.reward
         engine.learn(
@@ -130,5 +154,7 @@ class Rerun:
 
 
 def _expire(engine: Engine, count: int) -> None:
-    """Give up waiting for the bills of the oldest commitments, as many as the worker had given up by then."""
+    """Give up waiting for the bills of the oldest commitments, as many as the worker had given up
+    by then.
+    """
     engine.expire(now=math.inf, limit=count)

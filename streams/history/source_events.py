@@ -18,9 +18,13 @@ MAX_WAITING = 100_000
 
 
 class Cursor:
-    """One topic's records of a partition, looked at one ahead; refused ones are left out, missing offsets are counted."""
+    """One topic's records of a partition, looked at one ahead; refused ones are left out, missing
+    offsets are counted.
+    """
 
-    def __init__(self, records: Iterator[Record], *, refused: set[int], where: str | None, account: Account) -> None:
+    def __init__(
+        self, records: Iterator[Record], *, refused: set[int], where: str | None, account: Account
+    ) -> None:
         self._records = records
         self._refused = refused
         self._where = where
@@ -43,7 +47,11 @@ class Cursor:
 
     def _count_hole(self, where: str, offset: int) -> None:
         first = self._expected
-        reason = "offsets are missing, as retention or a range leaves it" if first == 0 else "offsets are missing in between"
+        reason = (
+            "offsets are missing, as retention or a range leaves it"
+            if first == 0
+            else "offsets are missing in between"
+        )
         self._account.skip(f"{where}: {reason}", f"{first} to {offset - 1}", offset - first)
 
 
@@ -72,7 +80,9 @@ class Decoder:
         return event if only is None or router == only else None
 
     def _skip(self, reason: Reason, topic: str, record: Record) -> None:
-        self._account.skip(f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}")
+        self._account.skip(
+            f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}"
+        )
 
     def declaration(self, record: Record) -> Declared | None:
         """Return a declaration, or None where it is of another router or can't be read."""
@@ -90,10 +100,17 @@ class Requests:
     """The requests of a partition, found by their decisions.
 
     Args:
-        is_decided: tells of a router and a request_id whether its decision was before: then it came again.
+        is_decided: tells of a router and a request_id whether its decision was before: then it came
+        again.
     """
 
-    def __init__(self, cursor: Cursor, decoder: Decoder, account: Account, is_decided: Callable[[str, str], bool]) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        decoder: Decoder,
+        account: Account,
+        is_decided: Callable[[str, str], bool],
+    ) -> None:
         self._cursor = cursor
         self._decoder = decoder
         self._account = account

@@ -20,7 +20,9 @@ NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first decision of a router that came out otherwise; `again` None: the engine refused, `refusal` says why."""
+    """The first decision of a router that came out otherwise; `again` None: the engine refused,
+    `refusal` says why.
+    """
 
     recorded: Decision
     again: RequestRecord | None
@@ -33,9 +35,9 @@ class Verdict:
     """The outcome of a verification.
 
     Attributes:
-        compared: decisions made again; equal: of these the same; identical: and every number in them to the bit.
-        differences: the first of each router that has one.
-        unprovable: routers that can't be verified, or only up to some decision, with the reason.
+        compared: decisions made again; equal: of these the same; identical: and every number in
+        them to the bit. differences: the first of each router that has one. unprovable: routers
+        that can't be verified, or only up to some decision, with the reason.
     """
 
     compared: int = 0
@@ -52,7 +54,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which decisions are compared: by time in seconds since the epoch, and by first and last offset of `pb.routes`."""
+    """Which decisions are compared: by time in seconds since the epoch, and by first and last
+    offset of `pb.routes`.
+    """
 
     since: float = float("-inf")
     until: float = float("inf")
@@ -67,11 +71,17 @@ class Part:
 EVERYTHING = Part()
 
 
-def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None = None, *, part: Part = EVERYTHING) -> Verdict:
+def verify(
+    happened: Iterable[Happened],
+    rerun: Rerun,
+    verdict: Verdict | None = None,
+    *,
+    part: Part = EVERYTHING,
+) -> Verdict:
     """Re-run a history with the settings that it had and compare every decision of a part of it.
 
-    A router is followed up to its first difference: after it, its state is another one. Decisions before the part are made again
-    too, as they lead to its state, but are not compared.
+    A router is followed up to its first difference: after it, its state is another one. Decisions
+    before the part are made again too, as they lead to its state, but are not compared.
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
@@ -86,7 +96,8 @@ def verify(happened: Iterable[Happened], rerun: Rerun, verdict: Verdict | None =
         if decision.seq not in (expected.get(router_id, 0) + 1, 1):
             first, last = expected.get(router_id, 0) + 1, decision.seq - 1
             verdict.unprovable[router_id] = (
-                f"decisions {first} to {last} are not in the history, so its state is unknown from there on"
+                f"decisions {first} to {last} are not in the history, so its state is unknown "
+                "from there on"
             )
             continue
         expected[router_id] = decision.seq
@@ -104,15 +115,22 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None
     except RouterStateError as error:
         verdict.compared += 1
         encoded_here = isinstance(error, WrongContext) and event.request.context is None
-        remedy = "; prompts are encoded again here: give the command the workers' PB_PROJECTION_PATH" if encoded_here else ""
-        verdict.differences[event.router_id] = Difference(decision, None, (), f"{error.reason}: {error}{remedy}")
+        remedy = (
+            "; prompts are encoded again here: give the command the workers' PB_PROJECTION_PATH"
+            if encoded_here
+            else ""
+        )
+        verdict.differences[event.router_id] = Difference(
+            decision, None, (), f"{error.reason}: {error}{remedy}"
+        )
         return
     assert again is not None
     if part is not EVERYTHING and not part.holds(event):
         return
     if again.config_offset != decision.config_offset:
         verdict.unprovable[event.router_id] = (
-            f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not in the history: "
+            f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not "
+            "in the history: "
             "pb.routers keeps only the last one of a router for long"
         )
         return
@@ -126,7 +144,9 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None
 
 
 def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
-    """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are equal to the bit."""
+    """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are
+    equal to the bit.
+    """
     if _is_identical(recorded, again):
         return (), True
     fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
@@ -143,21 +163,31 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
         else:
             columns = (seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd)
             for k, candidate in enumerate(recorded.candidates):
-                at_k = [(name, getattr(candidate, name), column[k]) for name, column in zip(NUMBERS, columns, strict=True)]
-                numbers += [number for number in at_k if number[1] is not UNSET]  # older ones have fewer
+                at_k = [
+                    (name, getattr(candidate, name), column[k])
+                    for name, column in zip(NUMBERS, columns, strict=True)
+                ]
+                numbers += [
+                    number for number in at_k if number[1] is not UNSET
+                ]  # older ones have fewer
                 if candidate.excluded != seen.excluded[k] and "excluded" not in fields:
                     fields.append("excluded")
     identical = True
     for name, was, now in numbers:
         if was != now:
             identical = False
-            if not math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE) and name not in fields:
+            if (
+                not math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+                and name not in fields
+            ):
                 fields.append(name)
     return tuple(fields), identical and not fields
 
 
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
-    """Tell whether a decision and every number of it are equal to the bit; the fast way for what is almost always so."""
+    """Tell whether a decision and every number of it are equal to the bit; the fast way for what is
+    almost always so.
+    """
     if (
         recorded.model != again.model
         or recorded.seq != again.seq
@@ -174,7 +204,9 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     if len(rows) != len(seen.models):
         return False
     terms = iter(seen.terms)
-    for row, model, penalty, excluded in zip(rows, seen.models, seen.penalty, seen.excluded, strict=True):
+    for row, model, penalty, excluded in zip(
+        rows, seen.models, seen.penalty, seen.excluded, strict=True
+    ):
         if (
             row.mean != next(terms)
             or row.bonus != next(terms)

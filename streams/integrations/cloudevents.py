@@ -1,4 +1,6 @@
-"""CloudEvents 1.0 whose data are bills or rewards of this service: in structured mode, or in binary mode with their headers."""
+"""CloudEvents 1.0 whose data are bills or rewards of this service: in structured mode, or in binary
+mode with their headers.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,12 @@ from schemas import Reason
 from streams.integrations.found import Defaults, Found, Topic, Unconvertible, rfc3339
 
 
-def found_in(document: dict[str, Any], defaults: Defaults, headers: Mapping[str, str]) -> list[Found]:
-    """Return the event that the data are. Its topic is named by the type (`….costs.v1`), else by what the data hold."""
+def found_in(
+    document: dict[str, Any], defaults: Defaults, headers: Mapping[str, str]
+) -> list[Found]:
+    """Return the event that the data are. Its topic is named by the type (`….costs.v1`), else by
+    what the data hold.
+    """
     attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
     data: Any = document
     if not attributes:
@@ -47,4 +53,6 @@ def _topic(kind: str, data: Mapping[str, Any]) -> Topic:
         return "rewards"
     if "costs" in parts or "cost_usd" in data or "input_tokens" in data:
         return "costs"
-    raise Unconvertible("type: names neither costs nor rewards, and the data hold neither", Reason.MISSING_FIELD)
+    raise Unconvertible(
+        "type: names neither costs nor rewards, and the data hold neither", Reason.MISSING_FIELD
+    )

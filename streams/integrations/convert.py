@@ -13,7 +13,10 @@ from streams.integrations import cloudevents, langfuse, litellm_log, otel
 from streams.integrations.found import Defaults, Found, Unconvertible
 
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
-SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {"costs": CostReported, "rewards": RewardObserved}
+SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
+    "costs": CostReported,
+    "rewards": RewardObserved,
+}
 Finder = Callable[[Any, Mapping[str, str]], list[Found]]
 
 
@@ -21,14 +24,22 @@ def finder_of(form: str, defaults: Defaults) -> Finder:
     """Return what finds events in the documents of a known form."""
     if form == "cloudevents":
         return lambda document, headers: cloudevents.found_in(document, defaults, headers)
-    found_in = {"otel": otel.found_in, "litellm": litellm_log.found_in, "langfuse": langfuse.found_in}[form]
+    found_in = {
+        "otel": otel.found_in,
+        "litellm": litellm_log.found_in,
+        "langfuse": langfuse.found_in,
+    }[form]
     return lambda document, headers: found_in(document, defaults)
 
 
-def convert(raw: bytes | None, finder: Finder, *, headers: Mapping[str, str] | None = None) -> list[tuple[str, Event]]:
-    """Return the events of a payload, (topic without prefix, event); none where it says nothing of costs or rewards.
+def convert(
+    raw: bytes | None, finder: Finder, *, headers: Mapping[str, str] | None = None
+) -> list[tuple[str, Event]]:
+    """Return the events of a payload, (topic without prefix, event); none where it says nothing of
+    costs or rewards.
 
-    A payload is taken as a whole or not at all: one JSON document, an array of them, or a line each.
+    A payload is taken as a whole or not at all: one JSON document, an array of them, or a line
+    each.
 
     Raises:
         Unconvertible: some part of it cannot be mapped.
@@ -64,7 +75,11 @@ def _documents(raw: bytes | None) -> list[Any]:
         except orjson.JSONDecodeError:
             documents = []
         if not documents:
-            raise MalformedEvent(Reason.MALFORMED_JSON, f"neither JSON nor a line of JSON each: {error}") from None
+            raise MalformedEvent(
+                Reason.MALFORMED_JSON, f"neither JSON nor a line of JSON each: {error}"
+            ) from None
     if not all(isinstance(document, dict) for document in documents):
-        raise MalformedEvent(Reason.MALFORMED_EVENT, "not an object, nor an array or lines of objects")
+        raise MalformedEvent(
+            Reason.MALFORMED_EVENT, "not an object, nor an array or lines of objects"
+        )
     return documents

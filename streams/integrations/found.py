@@ -45,7 +45,8 @@ def number(value: Any, name: str) -> float:
 
 
 def rfc3339(value: Any, name: str) -> str:
-    """Return a time as events have it, from RFC 3339 text or from seconds, milliseconds or nanoseconds since the epoch.
+    """Return a time as events have it, from RFC 3339 text or from seconds, milliseconds or
+    nanoseconds since the epoch.
 
     Raises:
         Unconvertible: it is no time.
@@ -58,6 +59,11 @@ def rfc3339(value: Any, name: str) -> str:
             while seconds > 1e11:  # until the year 5138 seconds are fewer
                 seconds /= 1e3
             at = datetime.fromtimestamp(seconds, UTC)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return (
+            (at if at.tzinfo else at.replace(tzinfo=UTC))
+            .astimezone(UTC)
+            .isoformat()
+            .replace("+00:00", "Z")
+        )
     except (TypeError, ValueError, OverflowError, OSError):
         raise Unconvertible(f"{name}: is no time") from None

@@ -1,4 +1,6 @@
-"""Read foreign payloads from a Kafka topic, and write what they say of costs and rewards as events."""
+"""Read foreign payloads from a Kafka topic, and write what they say of costs and rewards as
+events.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,10 @@ class Ingested:
 
 
 class Ingest:
-    """Bring one topic's payloads over. Offsets are committed once Kafka has what came of them: nothing is lost, and events
-    that are written again after a crash count once. What cannot be mapped goes to the dead letter topic with its bytes."""
+    """Bring one topic's payloads over. Offsets are committed once Kafka has what came of them:
+    nothing is lost, and events that are written again after a crash count once. What cannot be
+    mapped goes to the dead letter topic with its bytes.
+    """
 
     def __init__(self, settings: Settings, finder: Finder, *, topic: str, group: str) -> None:
         self._settings = settings
@@ -43,10 +47,18 @@ class Ingest:
     async def run(self, stop: asyncio.Event) -> None:
         """Read until told to stop."""
         auth = self._settings.kafka_auth()
-        options = {"group_id": self._group, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        options = {
+            "group_id": self._group,
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+        }
         async with (
-            AIOKafkaProducer(**auth, acks="all", enable_idempotence=True, max_request_size=2 * LARGEST_BYTES) as producer,
-            AIOKafkaConsumer(self._topic, **auth, **options, max_partition_fetch_bytes=LARGEST_BYTES) as consumer,
+            AIOKafkaProducer(
+                **auth, acks="all", enable_idempotence=True, max_request_size=2 * LARGEST_BYTES
+            ) as producer,
+            AIOKafkaConsumer(
+                self._topic, **auth, **options, max_partition_fetch_bytes=LARGEST_BYTES
+            ) as consumer,
         ):
             while not stop.is_set():
                 batches = await consumer.getmany(timeout_ms=200)
@@ -58,18 +70,31 @@ class Ingest:
 
     async def _take(self, record: Any, producer: AIOKafkaProducer) -> None:
         self.done.records += 1
-        headers = {name: value.decode(errors="replace") for name, value in record.headers if value is not None}
+        headers = {
+            name: value.decode(errors="replace")
+            for name, value in record.headers
+            if value is not None
+        }
         try:
             events = convert(record.value, self._finder, headers=headers)
         except (Unconvertible, MalformedEvent) as error:
             self.done.refused += 1
-            await producer.send(self._settings.topic("dlq"), record.value, key=record.key, headers=_letter(record, error))
+            await producer.send(
+                self._settings.topic("dlq"),
+                record.value,
+                key=record.key,
+                headers=_letter(record, error),
+            )
             return
         for name, event in events:
             self.done.events += 1
-            await producer.send(self._settings.topic(name), encode(event), key=event.router_id.encode())
+            await producer.send(
+                self._settings.topic(name), encode(event), key=event.router_id.encode()
+            )
 
 
 def _letter(record: Any, error: Exception) -> list[tuple[str, bytes]]:
-    letter = DeadLetter.of(error, topic=record.topic, partition=record.partition, offset=record.offset, stage=STAGE)
+    letter = DeadLetter.of(
+        error, topic=record.topic, partition=record.partition, offset=record.offset, stage=STAGE
+    )
     return letter.headers()

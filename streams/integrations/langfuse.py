@@ -24,7 +24,10 @@ def _reward(score: dict[str, Any], defaults: Defaults) -> Found:
     if "value" not in score:
         raise Unconvertible("value: is missing; this is no score", Reason.MISSING_FIELD)
     if score.get("dataType", "NUMERIC") not in ("NUMERIC", "BOOLEAN"):
-        raise Unconvertible("dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a mapping file")
+        raise Unconvertible(
+            "dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a "
+            "mapping file"
+        )
     metadata = score.get("metadata") or {}
     at = score.get("timestamp")
     fields = {

@@ -1,6 +1,8 @@
-"""LiteLLM's standard logging payload, as its `generic_api` callback sends it: one object, an array, or a line each.
+"""LiteLLM's standard logging payload, as its `generic_api` callback sends it: one object, an array,
+or a line each.
 
-A request is found by `pb_request_id` in the metadata that the caller gave, else by `litellm_call_id`, else by `id`.
+A request is found by `pb_request_id` in the metadata that the caller gave, else by
+`litellm_call_id`, else by `id`.
 """
 
 from __future__ import annotations
@@ -14,19 +16,34 @@ from streams.integrations.found import Defaults, Found, Unconvertible, number
 def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
     """Return the bill of one call; a failed one costs what LiteLLM says, mostly nothing."""
     if "call_type" not in document and "response_cost" not in document:
-        raise Unconvertible("response_cost: is missing; this is no standard logging payload", Reason.MISSING_FIELD)
+        raise Unconvertible(
+            "response_cost: is missing; this is no standard logging payload", Reason.MISSING_FIELD
+        )
     metadata = document.get("metadata") or {}
-    own = {**(metadata.get("spend_logs_metadata") or {}), **(metadata.get("requester_metadata") or {})}
+    own = {
+        **(metadata.get("spend_logs_metadata") or {}),
+        **(metadata.get("requester_metadata") or {}),
+    }
     cost = document.get("response_cost")
     bill: dict[str, Any] = {"cost_usd": None if cost is None else number(cost, "response_cost")}
     if cost is None:
-        bill = {"input_tokens": document.get("prompt_tokens"), "output_tokens": document.get("completion_tokens")}
+        bill = {
+            "input_tokens": document.get("prompt_tokens"),
+            "output_tokens": document.get("completion_tokens"),
+        }
     request_id = own.get("pb_request_id") or document.get("litellm_call_id") or document.get("id")
     router_id = own.get("pb_router_id") or defaults.router_id
     # An attempt that succeeds replaces the bill of one that failed before it.
     revision = int(document.get("status") != "failure")
     return [
         Found(
-            "costs", {"router_id": router_id, "request_id": request_id, **bill, "model": own.get("pb_model"), "revision": revision}
+            "costs",
+            {
+                "router_id": router_id,
+                "request_id": request_id,
+                **bill,
+                "model": own.get("pb_model"),
+                "revision": revision,
+            },
         )
     ]

@@ -1,4 +1,6 @@
-"""LiteLLM's list of prices, read from its wheel without importing it, and what of it may go into a portfolio unasked."""
+"""LiteLLM's list of prices, read from its wheel without importing it, and what of it may go into a
+portfolio unasked.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ from typing import Any
 PRICE_LIST = "model_prices_and_context_window_backup.json"
 TALKING = frozenset({"chat", "completion", "responses"})
 JUMP = 10.0
-"""A price that moves by more than this factor is more often a slip in the list than a change of the price."""
+"""A price that moves by more than this factor is more often a slip in the list than a change of the
+price.
+"""
 IMPORTED = "imported"
-"""Field of a model in the declaration, which workers ignore: the prices that were imported last. Other ones were set by hand."""
+"""Field of a model in the declaration, which workers ignore: the prices that were imported last.
+Other ones were set by hand.
+"""
 
 
 class NoPriceList(Exception):
@@ -28,7 +34,9 @@ class NoPriceList(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model of the list: dollars per million tokens, and since when or from when on it is deprecated."""
+    """A model of the list: dollars per million tokens, and since when or from when on it is
+    deprecated.
+    """
 
     name: str
     input_price_per_m: float
@@ -38,7 +46,10 @@ class Listed:
     @property
     def prices(self) -> dict[str, float]:
         """Return the prices as a declaration has them."""
-        return {"input_price_per_m": self.input_price_per_m, "output_price_per_m": self.output_price_per_m}
+        return {
+            "input_price_per_m": self.input_price_per_m,
+            "output_price_per_m": self.output_price_per_m,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +88,18 @@ def read_list(path: Path | None = None) -> dict[str, Listed]:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise NoPriceList(f"cannot read LiteLLM's list of prices: {error}") from error
-    return {name: one for name, entry in entries.items() if isinstance(entry, dict) and (one := _listed(name, entry))}
+    return {
+        name: one
+        for name, entry in entries.items()
+        if isinstance(entry, dict) and (one := _listed(name, entry))
+    }
 
 
 def _listed(name: str, entry: Mapping[str, Any]) -> Listed | None:
     prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if entry.get("mode") not in TALKING or not all(isinstance(price, int | float) and price >= 0 for price in prices):
+    if entry.get("mode") not in TALKING or not all(
+        isinstance(price, int | float) and price >= 0 for price in prices
+    ):
         return None
     into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
     return Listed(name, into, out, _date(entry.get("deprecation_date")))
@@ -96,27 +113,52 @@ def _date(text: object) -> date | None:
 
 
 def find(prices: Mapping[str, Listed], name: str) -> Listed | None:
-    """Return a model's entry; the list leaves the provider of some away: `openai/gpt-4o` is `gpt-4o`."""
+    """Return a model's entry; the list leaves the provider of some away: `openai/gpt-4o` is
+    `gpt-4o`.
+    """
     return prices.get(name) or prices.get(name.partition("/")[2])
 
 
-def plan(prices: Mapping[str, Listed], models: Mapping[str, Mapping[str, Any]], *, only: str | None, today: date) -> list[Change]:
+def plan(
+    prices: Mapping[str, Listed],
+    models: Mapping[str, Mapping[str, Any]],
+    *,
+    only: str | None,
+    today: date,
+) -> list[Change]:
     """Return what an import would change.
 
     Args:
         models: the portfolio as it is declared.
-        only: a pattern of names: these models of the list, new ones too. None: the models of the portfolio.
+        only: a pattern of names: these models of the list, new ones too. None: the models of the
+        portfolio.
     """
-    names = list(models) if only is None else sorted({name for name in (*prices, *models) if fnmatchcase(name, only)})
+    names = (
+        list(models)
+        if only is None
+        else sorted({name for name in (*prices, *models) if fnmatchcase(name, only)})
+    )
     return [_change(name, models.get(name), find(prices, name), today=today) for name in names]
 
 
-def _change(name: str, model: Mapping[str, Any] | None, listed: Listed | None, *, today: date) -> Change:
-    before = None if model is None else {field: model[field] for field in ("input_price_per_m", "output_price_per_m")}
+def _change(
+    name: str, model: Mapping[str, Any] | None, listed: Listed | None, *, today: date
+) -> Change:
+    before = (
+        None
+        if model is None
+        else {field: model[field] for field in ("input_price_per_m", "output_price_per_m")}
+    )
     by_hand = model is not None and model.get(IMPORTED) != before
     if listed is None:
         return Change(name, before, None, "is not in LiteLLM's list")
-    return Change(name, before, listed, _doubt(before, listed, today=today), kept=by_hand and listed.prices != before)
+    return Change(
+        name,
+        before,
+        listed,
+        _doubt(before, listed, today=today),
+        kept=by_hand and listed.prices != before,
+    )
 
 
 def _doubt(before: Mapping[str, float] | None, listed: Listed, *, today: date) -> str | None:

@@ -1,4 +1,5 @@
-"""A mapping file: which field of an event is found at which JSONPath of a payload, and what becomes a reward in [0, 1].
+"""A mapping file: which field of an event is found at which JSONPath of a payload, and what becomes
+a reward in [0, 1].
 
 topic: rewards
 each: $.feedback[*]            # optional: one event for each match
@@ -25,7 +26,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from schemas import Reason
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
-THUMBS = {"up": 1.0, "down": 0.0, "+1": 1.0, "-1": 0.0, "👍": 1.0, "👎": 0.0, "1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0}
+THUMBS = {
+    "up": 1.0,
+    "down": 0.0,
+    "+1": 1.0,
+    "-1": 0.0,
+    "👍": 1.0,
+    "👎": 0.0,
+    "1": 1.0,
+    "0": 0.0,
+    "true": 1.0,
+    "false": 0.0,
+}
 Strict = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -53,9 +65,11 @@ JsonPath = Annotated[str, AfterValidator(_readable)]
 
 
 class Rule(BaseModel):
-    """How one field comes about: where it is, what its values mean, and what it is when it is not there.
+    """How one field comes about: where it is, what its values mean, and what it is when it is not
+    there.
 
-    `scale: [low, high]` maps numbers to [0, 1], stars for example; `thumbs` maps up and down, true and false, 1 and −1.
+    `scale: [low, high]` maps numbers to [0, 1], stars for example; `thumbs` maps up and down, true
+    and false, 1 and −1.
     """
 
     model_config = Strict
@@ -114,7 +128,11 @@ class FieldMapping(BaseModel):
 
     def found_in(self, document: Any, defaults: Defaults) -> list[Found]:
         """Return the events of a payload. Raises Unconvertible."""
-        parts = [document] if self.each is None else [match.value for match in _compiled(self.each).find(document)]
+        parts = (
+            [document]
+            if self.each is None
+            else [match.value for match in _compiled(self.each).find(document)]
+        )
         if not parts:
             raise Unconvertible("each: matches nothing", Reason.MISSING_FIELD)
         return [Found(self.topic, self._fields(part, defaults)) for part in parts]
@@ -123,7 +141,10 @@ class FieldMapping(BaseModel):
         given: dict[str, Any] = {"router_id": defaults.router_id}
         if self.topic == "rewards":
             given["source"] = defaults.source
-        rules = {name: Rule(path=rule) if isinstance(rule, str) else rule for name, rule in self.fields.items()}
+        rules = {
+            name: Rule(path=rule) if isinstance(rule, str) else rule
+            for name, rule in self.fields.items()
+        }
         found = {name: rule.of(part, name) for name, rule in rules.items()}
         return given | {name: value for name, value in found.items() if value is not None}
 

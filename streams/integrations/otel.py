@@ -1,8 +1,9 @@
-"""OpenTelemetry, OTLP as JSON: usage of GenAI spans, and evaluation results as span events or log records.
+"""OpenTelemetry, OTLP as JSON: usage of GenAI spans, and evaluation results as span events or log
+records.
 
-Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event `gen_ai.evaluation.result` with
-`gen_ai.evaluation.score.value`. A request is found by the attribute `pb.request_id`, which the application sets, else by
-`gen_ai.response.id`.
+Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event
+`gen_ai.evaluation.result` with `gen_ai.evaluation.score.value`. A request is found by the attribute
+`pb.request_id`, which the application sets, else by `gen_ai.response.id`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
             found.append(_bill(attributes, defaults))
         for event in span.get("events", []):
             if event.get("name") == EVALUATED:
-                found.append(_reward({**attributes, **_attributes(event)}, event.get("timeUnixNano"), defaults))
+                found.append(
+                    _reward(
+                        {**attributes, **_attributes(event)}, event.get("timeUnixNano"), defaults
+                    )
+                )
     for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
         attributes = _attributes(record)
         if EVALUATED in (record.get("eventName"), attributes.get("event.name")):
@@ -34,7 +39,9 @@ def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
     return found
 
 
-def _records(document: dict[str, Any], outer: str, middle: str, inner: str) -> Iterator[dict[str, Any]]:
+def _records(
+    document: dict[str, Any], outer: str, middle: str, inner: str
+) -> Iterator[dict[str, Any]]:
     for resource in document.get(outer, []):
         for scope in resource.get(middle, []):
             yield from scope.get(inner, [])
@@ -51,8 +58,12 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bill(attributes: dict[str, Any], defaults: Defaults) -> Found:
-    tokens = {name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
-    return Found("costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")})
+    tokens = {
+        name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")
+    }
+    return Found(
+        "costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")}
+    )
 
 
 def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
@@ -73,4 +84,7 @@ def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
 
 def _ids(attributes: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
     request_id = attributes.get("pb.request_id") or attributes.get("gen_ai.response.id")
-    return {"router_id": attributes.get("pb.router_id", defaults.router_id), "request_id": request_id}
+    return {
+        "router_id": attributes.get("pb.router_id", defaults.router_id),
+        "request_id": request_id,
+    }

@@ -1,4 +1,6 @@
-"""Read the log outside of any group: only what was committed, and with a place for what can't be read."""
+"""Read the log outside of any group: only what was committed, and with a place for what can't be
+read.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class UnreadableBatch(Exception):
     def __init__(self, tp: TopicPartition, begin: int, end: int, why: BaseException) -> None:
         self.tp, self.begin, self.end = tp, begin, end
         super().__init__(
-            f"topic {tp.topic}, partition {tp.partition}: the batch with the offsets {begin} to {end - 1} can't be read "
+            f"topic {tp.topic}, partition {tp.partition}: the batch with the offsets {begin} to "
+            f"{end - 1} can't be read "
             f"({type(why).__name__}: {why})"
         )
 
@@ -47,9 +50,13 @@ class _Batches:
 
 
 class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
-    """The records of one fetch. aiokafka loses those before a batch that can't be read; here they come first."""
+    """The records of one fetch. aiokafka loses those before a batch that can't be read; here they
+    come first.
+    """
 
-    def __init__(self, tp: TopicPartition, records: Any, aborted: Any, fetch_offset: int, *options: Any) -> None:
+    def __init__(
+        self, tp: TopicPartition, records: Any, aborted: Any, fetch_offset: int, *options: Any
+    ) -> None:
         self._batches, self._began = _Batches(records), fetch_offset
         self._records_iterator: Any
         super().__init__(tp, self._batches, aborted, fetch_offset, *options)
@@ -70,12 +77,19 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 def place_what_is_unreadable() -> None:
-    """Let every consumer of this process raise UnreadableBatch where aiokafka raises what its codecs do."""
+    """Let every consumer of this process raise UnreadableBatch where aiokafka raises what its
+    codecs do.
+    """
     fetcher.PartitionRecords = PartitionRecords
 
 
 def log_consumer(settings: Settings, **options: Any) -> AIOKafkaConsumer:
     """Return a consumer that commits nothing and sees only what was committed, not yet started."""
     place_what_is_unreadable()
-    given = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "isolation_level": READ_COMMITTED, **options}
+    given = {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": READ_COMMITTED,
+        **options,
+    }
     return AIOKafkaConsumer(**settings.kafka_auth(), **given)

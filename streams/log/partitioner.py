@@ -1,4 +1,6 @@
-"""Where a router's events lie: by murmur2 of its id, as the Java clients and aiokafka choose the partition of a key."""
+"""Where a router's events lie: by murmur2 of its id, as the Java clients and aiokafka choose the
+partition of a key.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Look at single offsets of the log: whether a hole is in the delivery or in the log, and what stands where an event was left."""
+"""Look at single offsets of the log: whether a hole is in the delivery or in the log, and what
+stands where an event was left.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -15,7 +17,9 @@ READ_THROUGH = 1_000
 
 
 class LogProbe:
-    """Look at single offsets through a consumer of its own, outside of any group, made when first needed."""
+    """Look at single offsets through a consumer of its own, outside of any group, made when first
+    needed.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -23,7 +27,9 @@ class LogProbe:
         self._one_at_a_time = asyncio.Lock()
 
     async def holds_records(self, tp: tuple[str, int], start: int, end: int) -> bool:
-        """Tell whether the partition has a record with start ≤ offset < end; compaction and markers leave none."""
+        """Tell whether the partition has a record with start ≤ offset < end; compaction and markers
+        leave none.
+        """
         async with self._one_at_a_time:
             consumer, tp = await self._assigned(tp)
             consumer.seek(tp, start)
@@ -31,11 +37,15 @@ class LogProbe:
                 async with asyncio.timeout(ANSWER_WITHIN):
                     return int((await consumer.getone(tp)).offset) < end
             except TimeoutError:
-                # The record at `end` was delivered and is gone by now, and everything before it as well.
+                # The record at `end` was delivered and is gone by now, and everything before it as
+                # well.
                 return False
 
-    async def values_at(self, tp: tuple[str, int], offsets: Iterable[int]) -> dict[int, bytes | None]:
-        """Return the values of records that were delivered before, by offset; those that retention took are left out.
+    async def values_at(
+        self, tp: tuple[str, int], offsets: Iterable[int]
+    ) -> dict[int, bytes | None]:
+        """Return the values of records that were delivered before, by offset; those that retention
+        took are left out.
 
         Raises:
             TimeoutError, KafkaError: the brokers do not answer.
@@ -44,7 +54,10 @@ class LogProbe:
         record: Any = None
         async with self._one_at_a_time:
             consumer, tp = await self._assigned(tp)
-            first, end = (await consumer.beginning_offsets([tp]))[tp], (await consumer.end_offsets([tp]))[tp]
+            first, end = (
+                (await consumer.beginning_offsets([tp]))[tp],
+                (await consumer.end_offsets([tp]))[tp],
+            )
             for offset in sorted(offset for offset in offsets if first <= offset < end):
                 if record is None or offset - record.offset > READ_THROUGH:
                     consumer.seek(tp, offset)

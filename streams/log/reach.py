@@ -1,4 +1,6 @@
-"""Know whether a part outside answers: said once when it goes and once when it is back, with a count between."""
+"""Know whether a part outside answers: said once when it goes and once when it is back, with a
+count between.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ class Reach:
         fault: what it does while it fails.
     """
 
-    def __init__(self, what: str, *, fault: str = "does not answer", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        fault: str = "does not answer",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._what = what
         self._fault = fault
         self._clock = clock
@@ -36,12 +44,17 @@ class Reach:
         self._failures += 1
         if self._since is None:
             self._since = self._clock()
-            log.warning("%s %s: %s (what follows is counted until it is over)", self._what, self._fault, why)
+            log.warning(
+                "%s %s: %s (what follows is counted until it is over)", self._what, self._fault, why
+            )
 
     def answered(self) -> None:
         """Note that it answers as it should."""
         if self._since is not None:
             log.warning(
-                "%s is back after %.0f s, %d failures were counted", self._what, self._clock() - self._since, self._failures
+                "%s is back after %.0f s, %d failures were counted",
+                self._what,
+                self._clock() - self._since,
+                self._failures,
             )
             self._since, self._failures = None, 0

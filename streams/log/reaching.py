@@ -13,20 +13,35 @@ WITHIN_MS = 5000
 
 
 async def refusal(settings: Settings) -> str | None:
-    """Try the first address once more; return what is wrong with user, password or certificates, None if it is something else."""
+    """Try the first address once more; return what is wrong with user, password or certificates,
+    None if it is something else.
+    """
     auth = settings.kafka_auth()
     address = auth.pop("bootstrap_servers").split(",")[0]
     host, _, port = address.rpartition(":")
     try:
-        connection = await create_conn(host.strip("[]"), int(port), request_timeout_ms=WITHIN_MS, **auth)
+        connection = await create_conn(
+            host.strip("[]"), int(port), request_timeout_ms=WITHIN_MS, **auth
+        )
     except SaslAuthenticationFailed:
-        return f"Kafka at {address} refuses user {settings.sasl_username}: look at PB_SASL_USERNAME and PB_SASL_PASSWORD"
+        return (
+            f"Kafka at {address} refuses user {settings.sasl_username}: look at PB_SASL_USERNAME "
+            "and PB_SASL_PASSWORD"
+        )
     except UnsupportedSaslMechanismError:
-        return f"Kafka at {address} does not take {settings.sasl_mechanism}: look at PB_SASL_MECHANISM"
+        return (
+            f"Kafka at {address} does not take {settings.sasl_mechanism}: look at PB_SASL_MECHANISM"
+        )
     except ssl.SSLCertVerificationError as error:
-        return f"the certificate of Kafka at {address} is not trusted ({error.verify_message}): look at PB_SSL_CAFILE"
+        return (
+            f"the certificate of Kafka at {address} is not trusted ({error.verify_message}): "
+            "look at PB_SSL_CAFILE"
+        )
     except ssl.SSLError as error:
-        return f"no TLS with Kafka at {address} ({error.reason}): look at PB_SECURITY_PROTOCOL and PB_SSL_CERTFILE"
+        return (
+            f"no TLS with Kafka at {address} ({error.reason}): look at PB_SECURITY_PROTOCOL and "
+            "PB_SSL_CERTFILE"
+        )
     except (KafkaError, OSError, TimeoutError):
         return None
     connection.close()

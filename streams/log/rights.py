@@ -1,4 +1,6 @@
-"""What each kind of user may do in Kafka: the one list from which rights are printed, granted and checked."""
+"""What each kind of user may do in Kafka: the one list from which rights are printed, granted and
+checked.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ Role = Literal["worker", "client", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 MEANING: dict[Role, str] = {
     "worker": "pbstream worker",
-    "client": "gateways and judges: send requests, bills and rewards, read decisions, refusals and λ_t",
+    "client": "gateways and judges: send requests, bills and rewards, "
+    "read decisions, refusals and λ_t",
     "operator": "every other command of pbstream",
     "admin": "pbstream topics create, beside the rights of an operator",
 }
@@ -54,7 +57,8 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     state = settings.changelog
     match role:
         case "worker":
-            # Events that stand on another router's partition are sent on: sources are written as well.
+            # Events that stand on another router's partition are sent on: sources are written as
+            # well.
             return [
                 *_each([*sources, state], Operation.READ),
                 *_each([*sources, *answers, state], Operation.WRITE),
@@ -64,7 +68,10 @@ def rights(settings: Settings, role: Role) -> list[Right]:
         case "client":
             return [
                 *_each(sources[1:], Operation.WRITE),
-                *_each([settings.topic(name) for name in ("routes", "lambda", "refusals")], Operation.READ),
+                *_each(
+                    [settings.topic(name) for name in ("routes", "lambda", "refusals")],
+                    Operation.READ,
+                ),
             ]
         case "operator":
             return [
@@ -84,5 +91,6 @@ def command(right: Right, *, principal: str, bootstrap: str) -> str:
     """Return the command of Kafka that grants a right."""
     return (
         f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config admin.properties --add "
-        f"--allow-principal {principal} --operation {right.operation.title} --{right.resource} {right.name}"
+        f"--allow-principal {principal} --operation {right.operation.title} --{right.resource} "
+        f"{right.name}"
     )

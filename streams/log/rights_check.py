@@ -1,4 +1,6 @@
-"""Ask Kafka what the user of this process may do, before a worker begins: what is missing is named, not met in the middle."""
+"""Ask Kafka what the user of this process may do, before a worker begins: what is missing is named,
+not met in the middle.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ class _MetadataResponse(Response):  # type: ignore[misc]
     API_VERSION = 8
     SCHEMA = Schema(
         ("throttle_time_ms", Int32),
-        ("brokers", Array(("node_id", Int32), ("host", String("utf-8")), ("port", Int32), ("rack", String("utf-8")))),
+        (
+            "brokers",
+            Array(
+                ("node_id", Int32),
+                ("host", String("utf-8")),
+                ("port", Int32),
+                ("rack", String("utf-8")),
+            ),
+        ),
         ("cluster_id", String("utf-8")),
         ("controller_id", Int32),
         (
@@ -99,7 +109,8 @@ class _AsItIs:
 
 
 async def missing_rights(settings: Settings, role: Role) -> list[Right]:
-    """Return the rights of a role that the user of these settings does not have; topics that do not exist are passed over.
+    """Return the rights of a role that the user of these settings does not have; topics that do not
+    exist are passed over.
 
     Raises:
         KafkaError: Kafka does not answer, or not the user of these settings.
@@ -108,26 +119,46 @@ async def missing_rights(settings: Settings, role: Role) -> list[Right]:
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="paretobandit-rights")
     try:
         await admin.start()
-        allowed = await _topics(admin, sorted({right.name for right in wanted if right.resource == "topic"}))
+        allowed = await _topics(
+            admin, sorted({right.name for right in wanted if right.resource == "topic"})
+        )
         for group in {right.name for right in wanted if right.resource == "group"}:
             allowed["group", group] = await _group(admin, group)
     finally:
         await admin.close()
-    missing = [right for right in wanted if not _allows(allowed.get((right.resource, right.name)), right)]
-    # Of a topic that may not be seen Kafka does not tell the rest: what makes it visible is asked for first.
-    unseen = {right.name for right in missing if right.operation is not Operation.DESCRIBE_CONFIGS and not _seen(allowed, right)}
-    return [right for right in missing if right.operation is not Operation.DESCRIBE_CONFIGS or right.name not in unseen]
+    missing = [
+        right for right in wanted if not _allows(allowed.get((right.resource, right.name)), right)
+    ]
+    # Of a topic that may not be seen Kafka does not tell the rest: what makes it visible is asked
+    # for first.
+    unseen = {
+        right.name
+        for right in missing
+        if right.operation is not Operation.DESCRIBE_CONFIGS and not _seen(allowed, right)
+    }
+    return [
+        right
+        for right in missing
+        if right.operation is not Operation.DESCRIBE_CONFIGS or right.name not in unseen
+    ]
 
 
-async def require_rights(settings: Settings, role: Role, *, names: Collection[str] | None = None) -> None:
-    """Raise MissingRights where the user lacks one. On an unsecured listener nobody is anybody: nothing is asked.
+async def require_rights(
+    settings: Settings, role: Role, *, names: Collection[str] | None = None
+) -> None:
+    """Raise MissingRights where the user lacks one. On an unsecured listener nobody is anybody:
+    nothing is asked.
 
     Args:
         names: only rights on these topics.
     """
     if settings.security_protocol == "PLAINTEXT":
         return
-    missing = [right for right in await missing_rights(settings, role) if names is None or right.name in names]
+    missing = [
+        right
+        for right in await missing_rights(settings, role)
+        if names is None or right.name in names
+    ]
     if missing:
         raise MissingRights(sentences(missing, settings))
 
@@ -136,7 +167,10 @@ def sentences(missing: Iterable[Right], settings: Settings) -> str:
     """Say of each right that it is missing, and how to grant it."""
     user = settings.sasl_username or "(the name in its certificate)"
     return "\n".join(
-        f"user {user} has no right to {right}: `{command(right, principal=f'User:{user}', bootstrap=settings.bootstrap)}`"
+        (
+            f"user {user} has no right to {right}: "
+            f"`{command(right, principal=f'User:{user}', bootstrap=settings.bootstrap)}`"
+        )
         for right in missing
     )
 
@@ -162,7 +196,9 @@ async def _topics(admin: Any, names: list[str]) -> dict[tuple[str, str], int]:
 
 
 async def _group(admin: Any, name: str) -> int:
-    """Return what is allowed on a group, as bits; a new cluster needs a moment until it can tell."""
+    """Return what is allowed on a group, as bits; a new cluster needs a moment until it can
+    tell.
+    """
     for _ in range(COORDINATOR_TRIES):
         try:
             coordinator = await admin.find_coordinator(name)
@@ -173,6 +209,10 @@ async def _group(admin: Any, name: str) -> int:
             raise for_code(code)(f"group {name}")
         except GroupAuthorizationFailedError:
             return 0
-        except (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError):
+        except (
+            GroupCoordinatorNotAvailableError,
+            GroupLoadInProgressError,
+            NotCoordinatorForGroupError,
+        ):
             await asyncio.sleep(0.5)
     return UNKNOWN

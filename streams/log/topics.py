@@ -15,7 +15,8 @@ from streams.settings import Settings
 
 MIB = 2**20
 DAY_MS = 86_400_000
-# A stale owner's record must stay beside the one it shadows until the next recovery has repaired it.
+# A stale owner's record must stay beside the one it shadows until the next recovery has repaired
+# it.
 REPAIR_MS = 300_000
 VISIBLE_TRIES = 50
 
@@ -50,8 +51,16 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
     n = settings.partitions
     lasting = {"retention.ms": max(7 * DAY_MS, int(settings.context_ttl * 1000))}
     # Compaction leaves the active segment alone: short segments bound what a recovery reads.
-    few_keys = {"segment.ms": 600_000, "max.compaction.lag.ms": 3_600_000, "delete.retention.ms": 7 * DAY_MS}
-    many_keys = {"segment.ms": 3_600_000, "delete.retention.ms": 7 * DAY_MS, "min.compaction.lag.ms": REPAIR_MS}
+    few_keys = {
+        "segment.ms": 600_000,
+        "max.compaction.lag.ms": 3_600_000,
+        "delete.retention.ms": 7 * DAY_MS,
+    }
+    many_keys = {
+        "segment.ms": 3_600_000,
+        "delete.retention.ms": 7 * DAY_MS,
+        "min.compaction.lag.ms": REPAIR_MS,
+    }
     topic = settings.topic
     return [
         TopicSpec(topic("routers"), "compact", n, 8 * MIB, few_keys),
@@ -68,7 +77,8 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
 
 
 async def create_topics(settings: Settings) -> list[str]:
-    """Create the topics that are missing, and return their names; those that exist are left as they are.
+    """Create the topics that are missing, and return their names; those that exist are left as they
+    are.
 
     Raises:
         TopicsNotReady: the broker refused one, with its reason.
@@ -78,7 +88,10 @@ async def create_topics(settings: Settings) -> list[str]:
         copies = settings.replication or min(3, brokers)
         specs = topic_specs(settings)
         config = {spec.name: spec.config(2 if copies >= 3 else 1) for spec in specs}
-        new = [NewTopic(spec.name, spec.partitions, copies, topic_configs=config[spec.name]) for spec in specs]
+        new = [
+            NewTopic(spec.name, spec.partitions, copies, topic_configs=config[spec.name])
+            for spec in specs
+        ]
         answer = await admin.create_topics(new)
         await _until_visible(admin, [name for name, code, _ in answer.topic_errors if code == 0])
     created, problems = [], []
@@ -87,17 +100,29 @@ async def create_topics(settings: Settings) -> list[str]:
         if code == 0:
             created.append(name)
         elif error is not TopicAlreadyExistsError:
-            problems.append(f"topic {name} could not be created ({error.__name__}): {message or error.description}")
+            problems.append(
+                f"topic {name} could not be created ({error.__name__}): "
+                f"{message or error.description}"
+            )
     if problems:
         raise TopicsNotReady("\n".join(problems))
     return created
 
 
 async def _until_visible(admin: AIOKafkaAdminClient, names: list[str]) -> None:
-    """Wait until the broker shows new topics and their leaders, which it does a moment after it has made them; but not for ever."""
+    """Wait until the broker shows new topics and their leaders, which it does a moment after it has
+    made them; but not for ever.
+    """
     for _ in range(VISIBLE_TRIES):
-        topics = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()} if names else {}
-        if all(name in topics and all(partition["leader"] >= 0 for partition in topics[name]) for name in names):
+        topics = (
+            {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+            if names
+            else {}
+        )
+        if all(
+            name in topics and all(partition["leader"] >= 0 for partition in topics[name])
+            for name in names
+        ):
             return
         await asyncio.sleep(0.1)
 
@@ -109,12 +134,15 @@ async def partition_counts(settings: Settings) -> dict[str, int]:
 
 
 async def _counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
-    # Asking for a topic by name would create it where the broker allows that, with the broker's defaults.
+    # Asking for a topic by name would create it where the broker allows that, with the broker's
+    # defaults.
     return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
 
 
 async def check_topics(settings: Settings) -> list[str]:
-    """Return what keeps a worker from running on these topics, a sentence each; empty if nothing does."""
+    """Return what keeps a worker from running on these topics, a sentence each; empty if nothing
+    does.
+    """
     specs = topic_specs(settings)
     free = {settings.topic("alerts"), settings.topic("dlq")}
     problems, present = [], []
@@ -124,48 +152,69 @@ async def check_topics(settings: Settings) -> list[str]:
             count = counts.get(spec.name)
             if count is None:
                 problems.append(
-                    f"topic {spec.name} does not exist: run `pbstream topics create` (or grant DESCRIBE on it, if it does)"
+                    f"topic {spec.name} does not exist: run `pbstream topics create` (or grant "
+                    "DESCRIBE on it, if it does)"
                 )
             elif count != spec.partitions and spec.name not in free:
                 problems.append(
-                    f"topic {spec.name} has {count} partitions, PB_PARTITIONS is {spec.partitions}: set PB_PARTITIONS to "
-                    f"{count} if all topics have {count}, else delete the topic and run `pbstream topics create`"
+                    f"topic {spec.name} has {count} partitions, PB_PARTITIONS is "
+                    f"{spec.partitions}: set PB_PARTITIONS to "
+                    f"{count} if all topics have {count}, else delete the topic and run "
+                    "`pbstream topics create`"
                 )
             else:
                 present.append(spec)
         configs = await _configs(admin, [spec.name for spec in present])
-    return problems + [problem for spec in present for problem in _misconfigured(spec, configs[spec.name], settings)]
+    return problems + [
+        problem
+        for spec in present
+        for problem in _misconfigured(spec, configs[spec.name], settings)
+    ]
 
 
-def _misconfigured(spec: TopicSpec, config: Mapping[str, str] | str, settings: Settings) -> list[str]:
+def _misconfigured(
+    spec: TopicSpec, config: Mapping[str, str] | str, settings: Settings
+) -> list[str]:
     if isinstance(config, str):
         return [f"topic {spec.name} cannot be checked ({config}): grant DESCRIBE_CONFIGS on it"]
     problems = []
     cleanup = config.get("cleanup.policy", "")
     if cleanup != spec.cleanup:
-        alter = f"kafka-configs.sh --alter --topic {spec.name} --add-config cleanup.policy={spec.cleanup}"
+        alter = (
+            f"kafka-configs.sh --alter --topic {spec.name} --add-config "
+            f"cleanup.policy={spec.cleanup}"
+        )
         why = "state would vanish" if spec.cleanup == "compact" else "events would vanish"
         problems.append(
-            f"topic {spec.name} has cleanup.policy={cleanup}, not {spec.cleanup} ({why}): run `{alter}`, "
+            f"topic {spec.name} has cleanup.policy={cleanup}, not {spec.cleanup} ({why}): run "
+            f"`{alter}`, "
             "or delete the topic and run `pbstream topics create`"
         )
     limit = int(config.get("max.message.bytes", 0))
     if spec.name == settings.changelog and limit < spec.max_bytes:
         problems.append(
-            f"topic {spec.name} takes batches of {limit} bytes, PB_CHANGELOG_BATCH_BYTES is {spec.max_bytes}: lower the "
-            f"setting, or run `kafka-configs.sh --alter --topic {spec.name} --add-config max.message.bytes={spec.max_bytes}`"
+            f"topic {spec.name} takes batches of {limit} bytes, PB_CHANGELOG_BATCH_BYTES is "
+            f"{spec.max_bytes}: lower the "
+            f"setting, or run `kafka-configs.sh --alter --topic {spec.name} --add-config "
+            f"max.message.bytes={spec.max_bytes}`"
         )
     return problems
 
 
-async def _configs(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Mapping[str, str] | str]:
+async def _configs(
+    admin: AIOKafkaAdminClient, names: Iterable[str]
+) -> dict[str, Mapping[str, str] | str]:
     """Return each topic's configuration, or the name of the error that kept it back."""
     wanted = ("cleanup.policy", "max.message.bytes")
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, dict.fromkeys(wanted)) for name in names]
+    resources = [
+        ConfigResource(ConfigResourceType.TOPIC, name, dict.fromkeys(wanted)) for name in names
+    ]
     found: dict[str, Mapping[str, str] | str] = {}
     for response in await admin.describe_configs(resources) if resources else []:
         for code, _message, _kind, name, entries in response.resources:
-            found[name] = for_code(code).__name__ if code else {entry[0]: entry[1] for entry in entries}
+            found[name] = (
+                for_code(code).__name__ if code else {entry[0]: entry[1] for entry in entries}
+            )
     return found
 
 
@@ -179,6 +228,8 @@ async def _admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
         why = await refusal(settings) or f"no Kafka broker answers at {settings.bootstrap}"
         raise TopicsNotReady(why) from error
     except KafkaError as error:
-        raise TopicsNotReady(f"Kafka at {settings.bootstrap} does not answer as it should: {error!r}") from error
+        raise TopicsNotReady(
+            f"Kafka at {settings.bootstrap} does not answer as it should: {error!r}"
+        ) from error
     finally:
         await admin.close()

@@ -1,4 +1,6 @@
-"""Build the Faust app of a worker: settings that keep events, recovery without holes, an end at once when in doubt."""
+"""Build the Faust app of a worker: settings that keep events, recovery without holes, an end at
+once when in doubt.
+"""
 
 from __future__ import annotations
 
@@ -48,22 +50,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 WATCH_EVERY = 1.0
-#: Seconds without an answer after which a broker is away; heartbeats and fetches are answered several times a second.
+#: Seconds without an answer after which a broker is away; heartbeats and fetches are answered
+#: several times a second.
 SILENT_AFTER = 3.0
 #: Seconds of answers, and without a complaint of the client, after which it is back.
 CALM = 1.5
-#: Longest time that a stop waits for its timers and for the group, seconds; after it the session's end hands over.
+#: Longest time that a stop waits for its timers and for the group, seconds; after it the session's
+#: end hands over.
 HAND_OVER_WITHIN = 5.0
 
 
 def faust_options(settings: Settings) -> dict[str, Any]:
-    """Return Faust's settings; each departs from its default because the default loses, hangs or exposes something."""
+    """Return Faust's settings; each departs from its default because the default loses, hangs or
+    exposes something.
+    """
     brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
     return {
         "broker": ";".join(brokers),
         "broker_credentials": settings.faust_credentials(),
         "consumer_group_instance_id": settings.instance_id,
-        # A member that comes back under its instance id must not be known to the group by another host's name.
+        # A member that comes back under its instance id must not be known to the group by another
+        # host's name.
         **({"canonical_url": f"http://{settings.instance_id}"} if settings.instance_id else {}),
         "agent_supervisor": mode.CrashingSupervisor,
         "broker_commit_interval": settings.commit_interval,
@@ -120,18 +127,32 @@ class App(faust.App):  # type: ignore[misc]
         self.redis: Reach | None = None
         self.encoder: PromptEncoder | None = None
         self.kafka = Reach(f"Kafka at {settings.bootstrap} (PB_BOOTSTRAP)", fault="is in trouble")
-        self._batches = RecordBatches(self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held)
-        outgoing = Outgoing(lambda: self._batches.producer, may_write=self.lease.held, codec=settings.output_compression)
+        self._batches = RecordBatches(
+            self, settings.changelog, settings.changelog_batch_bytes, may_write=self.lease.held
+        )
+        outgoing = Outgoing(
+            lambda: self._batches.producer,
+            may_write=self.lease.held,
+            codec=settings.output_compression,
+        )
         self._send: Produce = outgoing.send
         if settings.cloud_events_source is not None:
-            self._send = as_cloud_events(self._send, prefix=settings.prefix, source=settings.cloud_events_source)
-        self.states = States(self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT)
-        self.tables.add(StateTable(self, self.states, name="router_states", partitions=settings.partitions))
+            self._send = as_cloud_events(
+                self._send, prefix=settings.prefix, source=settings.cloud_events_source
+            )
+        self.states = States(
+            self._batches.publish, log_only=b"" if settings.redis_url is None else keys.CONTEXT
+        )
+        self.tables.add(
+            StateTable(self, self.states, name="router_states", partitions=settings.partitions)
+        )
         if settings.metrics_routers:
             self._watch_routers(settings.metrics_routers)
         self.probe = LogProbe(settings)
         self.guard = GapGuard(
-            generation=lambda: self.consumer_generation_id, start_at=self._start_at, holds_records=self.probe.holds_records
+            generation=lambda: self.consumer_generation_id,
+            start_at=self._start_at,
+            holds_records=self.probe.holds_records,
         )
         self.sources = Sources()
         self._web = Web(
@@ -168,12 +189,18 @@ class App(faust.App):  # type: ignore[misc]
         def count(reason: str) -> None:
             self.metrics.dead_letters.labels(topic=source, reason=reason).inc()
 
-        return DeadLetters(self.settings.prefix, stage=stage, send_large=self._batches.send_large, count=count)
+        return DeadLetters(
+            self.settings.prefix, stage=stage, send_large=self._batches.send_large, count=count
+        )
 
     def _watch_routers(self, limit: int) -> None:
         settings = self.settings
-        routers = RouterMetrics(limit, partition_of=partial(partition_of, partitions=settings.partitions))
-        self._send = routers.watching(self._send, routes=settings.topic("routes"), pacing=settings.topic("lambda"))
+        routers = RouterMetrics(
+            limit, partition_of=partial(partition_of, partitions=settings.partitions)
+        )
+        self._send = routers.watching(
+            self._send, routes=settings.topic("routes"), pacing=settings.topic("lambda")
+        )
         self.states.on_lost(routers.lost)
         self.metrics.registry.register(routers)
 
@@ -247,14 +274,20 @@ class App(faust.App):  # type: ignore[misc]
                 self._idle.set()
 
     async def _hand_over(self) -> None:
-        """Leave the group; whoever has the partitions next may write at once, so nothing here may write any more."""
+        """Leave the group; whoever has the partitions next may write at once, so nothing here may
+        write any more.
+        """
         try:
             async with asyncio.timeout(HAND_OVER_WITHIN):
                 await self._idle.wait()
                 if self._consumer is not None and self._consumer._thread.started:
                     await self._consumer._thread.leave_group()
         except TimeoutError:
-            log.warning("the group did not answer within %g s: the end of the session hands the partitions over", HAND_OVER_WITHIN)
+            log.warning(
+                "the group did not answer within %g s: the end of the session hands the "
+                "partitions over",
+                HAND_OVER_WITHIN,
+            )
 
     def on_rebalance_start(self) -> None:
         """Note when a recovery began; called from the consumer's thread."""
@@ -284,7 +317,9 @@ class App(faust.App):  # type: ignore[misc]
         """Make none: nothing of this worker is on a disk."""
 
     async def _watch(self) -> None:
-        """End the process on an error that aiokafka only keeps for a call that Faust never makes."""
+        """End the process on an error that aiokafka only keeps for a call that Faust never
+        makes.
+        """
         with fatal():
             while not self.should_stop:
                 if (error := membership_error(self)) is not None:
@@ -294,7 +329,9 @@ class App(faust.App):  # type: ignore[misc]
                 await self.sleep(WATCH_EVERY)
 
     def _kafka_silence(self) -> float:
-        """Return for how many seconds a broker that this worker needs has not answered: the group's, or a partition's."""
+        """Return for how many seconds a broker that this worker needs has not answered: the
+        group's, or a partition's.
+        """
         return max(self.lease.silence, float(self.consumer.silence))
 
     def _watch_kafka(self) -> None:
@@ -323,9 +360,14 @@ class App(faust.App):  # type: ignore[misc]
             gauge.clear()
         for tp in self.consumer.assignment() if self._consumer is not None else ():
             if tp.topic != self.settings.changelog:
-                at = {"topic": tp.topic.removeprefix(self.settings.prefix), "partition": tp.partition}
+                at = {
+                    "topic": tp.topic.removeprefix(self.settings.prefix),
+                    "partition": tp.partition,
+                }
                 # Before the first commit of an assignment it is where that assignment began.
-                self.metrics.committed.labels(**at).set(committed.get(tp) or self._start_at(tp) or 0)
+                self.metrics.committed.labels(**at).set(
+                    committed.get(tp) or self._start_at(tp) or 0
+                )
                 self.metrics.end.labels(**at).set(ends.get(tp) or self._start_at(tp) or 0)
 
 
@@ -342,7 +384,8 @@ async def serve(app: App) -> None:
         TopicsNotReady: a worker could not work on these topics; a line each says what to run.
         ForeignState: the group is another service's; the text says what to set.
         StateLost: the changelog is gone; the text says what can be done.
-        MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to run.
+        MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to
+        run.
     """
     problems = await check_topics(app.settings)
     await require_rights(app.settings, "worker")

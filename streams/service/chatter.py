@@ -1,4 +1,6 @@
-"""Count what the Kafka client logs while Kafka is away: thousands of lines, of which one says it all."""
+"""Count what the Kafka client logs while Kafka is away: thousands of lines, of which one says it
+all.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ CLIENT = ("aiokafka", "faust", "mode")
 
 
 class Chatter(logging.Filter):
-    """Take the client's complaints out of the log; the first one of an outage is told as what it is.
+    """Take the client's complaints out of the log; the first one of an outage is told as what it
+    is.
 
     Args:
         reach: of Kafka.
     """
 
-    def __init__(self, reach: Callable[[], Reach], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, reach: Callable[[], Reach], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
         self._reach = reach
         self._clock = clock
@@ -35,7 +40,10 @@ class Chatter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep everything but complaints of the client; what ends the process is no complaint."""
-        if record.levelno not in (logging.WARNING, logging.ERROR) or record.name.partition(".")[0] not in CLIENT:
+        if (
+            record.levelno not in (logging.WARNING, logging.ERROR)
+            or record.name.partition(".")[0] not in CLIENT
+        ):
             return True
         if record.name.startswith("aiokafka"):
             self._heard = self._clock()

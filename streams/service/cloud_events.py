@@ -13,14 +13,23 @@ SAID = frozenset(name for name, topic in TOPICS.items() if not topic.to_service 
 
 
 def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:
-    """Return a `send` that gives the headers of a CloudEvent to every record of the service's own topics."""
+    """Return a `send` that gives the headers of a CloudEvent to every record of the service's own
+    topics.
+    """
     names = {prefix + name: name for name in SAID}
 
     async def said(
-        topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Headers | None = None
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Headers | None = None,
     ) -> Awaitable[Any]:
         if topic in names and value is not None:
-            headers = [*(headers or ()), *cloud_event(names[topic], key=key, value=value, source=source)]
+            headers = [
+                *(headers or ()),
+                *cloud_event(names[topic], key=key, value=value, source=source),
+            ]
         return await send(topic, value, key, partition, headers)
 
     return said

@@ -1,4 +1,6 @@
-"""Know whether this worker is still a member of its group: what was suspended, or cut off, may have been replaced."""
+"""Know whether this worker is still a member of its group: what was suspended, or cut off, may have
+been replaced.
+"""
 
 import asyncio
 import time
@@ -15,10 +17,12 @@ class MembershipLost(Exception):
 
 
 class Lease:
-    """Hold for one session after the last heartbeat that the group confirmed, counted from when it was sent.
+    """Hold for one session after the last heartbeat that the group confirmed, counted from when it
+    was sent.
 
-    Nothing is written or said without it. A broker that is away renews no lease, so writers wait for what the group says when it is
-    back. The changelog's epochs catch what a suspension between this check and the broker lets through.
+    Nothing is written or said without it. A broker that is away renews no lease, so writers wait
+    for what the group says when it is back. The changelog's epochs catch what a suspension between
+    this check and the broker lets through.
 
     Args:
         seconds: the session timeout.
@@ -49,7 +53,8 @@ class Lease:
         self._seconds = seconds
 
     def renew(self, sent: float) -> float:
-        """Note that the group has confirmed a heartbeat, and return the seconds since the one before it.
+        """Note that the group has confirmed a heartbeat, and return the seconds since the one
+        before it.
 
         Args:
             sent: when the heartbeat was sent, on the lease's clock.
@@ -61,7 +66,9 @@ class Lease:
 
     @property
     def silence(self) -> float:
-        """Return the seconds since a heartbeat that the group confirmed was sent; 0 for who is no member."""
+        """Return the seconds since a heartbeat that the group confirmed was sent; 0 for who is no
+        member.
+        """
         return max(0.0, self._clock() - self._heard) if self._member else 0.0
 
     def lose(self) -> None:

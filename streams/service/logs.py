@@ -1,4 +1,6 @@
-"""Log one line an event: text for people, JSON for machines; what is ordinary in a group of workers is no warning."""
+"""Log one line an event: text for people, JSON for machines; what is ordinary in a group of workers
+is no warning.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from typing import Literal
 
 Form = Literal["text", "json"]
 
-#: What the libraries under a worker call a warning or an error, and happens at every first start, restart and rebalance.
+#: What the libraries under a worker call a warning or an error, and happens at every first start,
+#: restart and rebalance.
 ORDINARY = re.compile(
     r"because it is rebalancing"
     r"|generation id is not +current"
@@ -34,11 +37,15 @@ class Text(logging.Formatter):
 
 
 class Json(logging.Formatter):
-    """Write every record as one JSON object: `time`, `level`, `logger`, `message`, and `error` with its traceback."""
+    """Write every record as one JSON object: `time`, `level`, `logger`, `message`, and `error` with
+    its traceback.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": datetime.fromtimestamp(record.created, UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -56,7 +63,9 @@ def demote(record: logging.LogRecord) -> bool:
 
 
 def _worth_a_line(record: logging.LogRecord) -> bool:
-    """Leave out the libraries' information, and the framework's reports about its own parts starting and stopping."""
+    """Leave out the libraries' information, and the framework's reports about its own parts
+    starting and stopping.
+    """
     own = record.name.partition(".")[0] not in CHATTY and not record.getMessage().startswith("[^")
     return own or record.levelno >= logging.WARNING
 

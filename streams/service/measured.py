@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 class MeasuredSource:
-    """A source that counts every event that its agent has finished, and traces its batches where there are spans."""
+    """A source that counts every event that its agent has finished, and traces its batches where
+    there are spans.
+    """
 
-    def __init__(self, source: Source, *, topic: str, metrics: Metrics, spans: Spans | None) -> None:
+    def __init__(
+        self, source: Source, *, topic: str, metrics: Metrics, spans: Spans | None
+    ) -> None:
         self._source = source
         self._topic = topic
         self._metrics = metrics
@@ -28,7 +32,9 @@ class MeasuredSource:
     async def batches(self) -> AsyncIterator[list[Any]]:
         """Yield batches as the source gives them."""
         taken = self._source.batches()
-        async for messages in taken if self._spans is None else self._spans.batches(self._topic, taken):
+        async for messages in (
+            taken if self._spans is None else self._spans.batches(self._topic, taken)
+        ):
             yield messages
             now = time.time()
             sent = [message.timestamp for message in messages]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 PART = 0.5
-"""The other half is for everything beside the table: the routers' models, batches under way, the encoder."""
+"""The other half is for everything beside the table: the routers' models, batches under way, the
+encoder.
+"""
 
 
 def usual_memory(files: tuple[Path, ...] = CONTAINER) -> int:

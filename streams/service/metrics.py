@@ -1,7 +1,7 @@
 """Name and count what an operator watches; one registry a worker, nothing global.
 
-Topics are labelled by their short names (`requests`), whatever the prefix: rules and dashboards fit every service. What can be
-counted is at 0 from the start, so that its first increase is seen.
+Topics are labelled by their short names (`requests`), whatever the prefix: rules and dashboards fit
+every service. What can be counted is at 0 from the start, so that its first increase is seen.
 """
 
 import platform
@@ -45,9 +45,13 @@ class Metrics:
         sources: short names of the topics that are read.
     """
 
-    def __init__(self, sources: Iterable[str] = ("routers", "requests", "costs", "rewards")) -> None:
+    def __init__(
+        self, sources: Iterable[str] = ("routers", "requests", "costs", "rewards")
+    ) -> None:
         registry = self.registry = CollectorRegistry()
-        self.events = Counter("pb_events_total", "Source events finished", ["topic"], registry=registry)
+        self.events = Counter(
+            "pb_events_total", "Source events finished", ["topic"], registry=registry
+        )
         self.event_seconds = Histogram(
             "pb_event_seconds",
             "From an event's record to its end: state durable, answer delivered",
@@ -55,30 +59,74 @@ class Metrics:
             buckets=WAITS,
             registry=registry,
         )
-        self.dead_letters = Counter("pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry)
-        self.outcomes = Counter("pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry)
-        self.retries = Counter("pb_retries_total", "Transient failures tried again", ["what"], registry=registry)
-        self.encodings = Histogram("pb_encode_seconds", "Time to encode the prompts of a batch", buckets=SECONDS, registry=registry)
+        self.dead_letters = Counter(
+            "pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry
+        )
+        self.outcomes = Counter(
+            "pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry
+        )
+        self.retries = Counter(
+            "pb_retries_total", "Transient failures tried again", ["what"], registry=registry
+        )
+        self.encodings = Histogram(
+            "pb_encode_seconds",
+            "Time to encode the prompts of a batch",
+            buckets=SECONDS,
+            registry=registry,
+        )
         self.prompts = Counter("pb_encoded_prompts_total", "Prompts encoded", registry=registry)
         self.commits = Histogram(
-            "pb_commit_seconds", "Time until a batch's changes were durable", buckets=SECONDS, registry=registry
+            "pb_commit_seconds",
+            "Time until a batch's changes were durable",
+            buckets=SECONDS,
+            registry=registry,
         )
         self.stalls = Histogram(
-            "pb_loop_stall_seconds", "How much later than asked for the event loop came back", buckets=SECONDS, registry=registry
+            "pb_loop_stall_seconds",
+            "How much later than asked for the event loop came back",
+            buckets=SECONDS,
+            registry=registry,
         )
-        self.records = Counter("pb_changelog_records_total", "Changes made durable", registry=registry)
-        self.bytes = Counter("pb_changelog_bytes_total", "Size of the changes made durable", registry=registry)
-        self.ready = Gauge("pb_ready", "1 while the worker owns recovered partitions and makes progress", registry=registry)
+        self.records = Counter(
+            "pb_changelog_records_total", "Changes made durable", registry=registry
+        )
+        self.bytes = Counter(
+            "pb_changelog_bytes_total", "Size of the changes made durable", registry=registry
+        )
+        self.ready = Gauge(
+            "pb_ready",
+            "1 while the worker owns recovered partitions and makes progress",
+            registry=registry,
+        )
         self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
-        self.topic_partitions = Gauge("pb_topic_partitions", "Partitions that each topic has", registry=registry)
-        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
-        self.recovery_seconds = Gauge("pb_recovery_seconds", "Duration of the last recovery", registry=registry)
-        self.heartbeat_gaps = Histogram(
-            "pb_heartbeat_gap_seconds", "Time between two heartbeats that the group confirmed", buckets=GAPS, registry=registry
+        self.topic_partitions = Gauge(
+            "pb_topic_partitions", "Partitions that each topic has", registry=registry
         )
-        self.unacked = Gauge("pb_unacked_events", "Events fetched and not finished", registry=registry)
-        self.committed = Gauge("pb_committed_offset", "Committed source offset", ["topic", "partition"], registry=registry)
-        self.end = Gauge("pb_end_offset", "End of the source partition", ["topic", "partition"], registry=registry)
+        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
+        self.recovery_seconds = Gauge(
+            "pb_recovery_seconds", "Duration of the last recovery", registry=registry
+        )
+        self.heartbeat_gaps = Histogram(
+            "pb_heartbeat_gap_seconds",
+            "Time between two heartbeats that the group confirmed",
+            buckets=GAPS,
+            registry=registry,
+        )
+        self.unacked = Gauge(
+            "pb_unacked_events", "Events fetched and not finished", registry=registry
+        )
+        self.committed = Gauge(
+            "pb_committed_offset",
+            "Committed source offset",
+            ["topic", "partition"],
+            registry=registry,
+        )
+        self.end = Gauge(
+            "pb_end_offset",
+            "End of the source partition",
+            ["topic", "partition"],
+            registry=registry,
+        )
         self._describe_process()
         self._begin_at_zero(tuple(sources))
 
@@ -101,7 +149,9 @@ class Metrics:
             ["version", "python", "faust_streaming", "aiokafka"],
             registry=self.registry,
         )
-        service, framework, client = (version(name) for name in ("paretobandit-streams", "faust-streaming", "aiokafka"))
+        service, framework, client = (
+            version(name) for name in ("paretobandit-streams", "faust-streaming", "aiokafka")
+        )
         build.labels(service, platform.python_version(), framework, client).set(1)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)

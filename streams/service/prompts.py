@@ -1,4 +1,6 @@
-"""Encode prompts beside the event loop, with an encoder that is loaded at the start and may be unavailable."""
+"""Encode prompts beside the event loop, with an encoder that is loaded at the start and may be
+unavailable.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from streams.settings import Settings
 log = logging.getLogger(__name__)
 
 TRY_AGAIN_AFTER = 30.0
-"""Seconds after which an encoder that could not be loaded is tried again: its files may have come."""
+"""Seconds after which an encoder that could not be loaded is tried again: its files may
+have come.
+"""
 
 
 class PromptEncoder:
@@ -55,29 +59,44 @@ class PromptEncoder:
 
     async def __call__(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
         """Return a context, shape (d,), for each prompt, or why it has none."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._encode_all, prompts)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._encode_all, prompts
+        )
 
     def _encode_all(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
         encoder = self._loaded()
         if encoder is None:
-            return [EncoderUnavailable("the encoder of this worker is not available: send a context")] * len(prompts)
+            return [
+                EncoderUnavailable("the encoder of this worker is not available: send a context")
+            ] * len(prompts)
         try:
             return list(_encoded(encoder, prompts))
-        except Exception:  # one of them is more than it can bear: the others shall not wait for that
-            log.warning("%d prompts can't be encoded together: each is encoded alone", len(prompts), exc_info=True)
+        except (
+            Exception
+        ):  # one of them is more than it can bear: the others shall not wait for that
+            log.warning(
+                "%d prompts can't be encoded together: each is encoded alone",
+                len(prompts),
+                exc_info=True,
+            )
             return [_alone(encoder, prompt) for prompt in prompts]
 
     def _loaded(self) -> Encoder | None:
-        if self._encoder is not None or (self._failed_at is not None and self._clock() - self._failed_at < TRY_AGAIN_AFTER):
+        if self._encoder is not None or (
+            self._failed_at is not None and self._clock() - self._failed_at < TRY_AGAIN_AFTER
+        ):
             return self._encoder
         started = time.monotonic()
         try:
             self._encoder = self._load(self._settings)
-        except Exception as error:  # whatever is missing or wrong: a context, which needs no encoder, can still be routed
+        # whatever is missing or wrong: a context, which needs no encoder, can still be routed
+        except Exception as error:
             self._failed_at = self._clock()
             self.trouble = f"the encoder can't be loaded ({type(error).__name__}: {error})"
             log.error(
-                "%s: prompts are refused as encoder_unavailable; look at PB_ENCODER_BACKEND and PB_ENCODER_PATH", self.trouble
+                "%s: prompts are refused as encoder_unavailable; look at PB_ENCODER_BACKEND and "
+                "PB_ENCODER_PATH",
+                self.trouble,
             )
             return None
         self.trouble = None
@@ -88,7 +107,9 @@ class PromptEncoder:
 def _encoded(encoder: Encoder, prompts: list[str]) -> Matrix:
     contexts = encoder.encode(prompts)
     if contexts.shape[0] != len(prompts) or not np.isfinite(contexts).all():
-        raise ValueError(f"{contexts.shape} numbers for {len(prompts)} prompts, or not all of them finite")
+        raise ValueError(
+            f"{contexts.shape} numbers for {len(prompts)} prompts, or not all of them finite"
+        )
     return contexts
 
 

@@ -1,4 +1,6 @@
-"""Show the routers one by one on /metrics, if asked for (`PB_METRICS_ROUTERS`), and never more than so many."""
+"""Show the routers one by one on /metrics, if asked for (`PB_METRICS_ROUTERS`), and never more than
+so many.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from agents.boundary import Headers, Produce
 
 GAUGES = {
     "lambda_t": ("pb_router_lambda_t", "Dual variable of the budget, 0 while it does not bind"),
-    "budget_usd_per_request": ("pb_router_budget_usd_per_request", "Budget; routers without one are left out"),
+    "budget_usd_per_request": (
+        "pb_router_budget_usd_per_request",
+        "Budget; routers without one are left out",
+    ),
     "committed_usd": ("pb_router_committed_usd", "Expected cost of the requests in flight"),
     "in_flight": ("pb_router_in_flight", "Decided requests whose bill is awaited"),
     # Gauges, as a revised bill may lower them.
@@ -30,7 +35,9 @@ COUNTERS = {
 
 @dataclass(slots=True)
 class Router:
-    """What was last said of one router, and the rewards that its decisions were expected to earn since this worker has it."""
+    """What was last said of one router, and the rewards that its decisions were expected to earn
+    since this worker has it.
+    """
 
     partition: int
     shown: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +61,11 @@ class RouterMetrics(Collector):
         """Return a `send` that looks at what goes to these two topics."""
 
         async def watched(
-            topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Headers | None = None
+            topic: str,
+            value: bytes | None,
+            key: bytes | None,
+            partition: int | None = None,
+            headers: Headers | None = None,
         ) -> Awaitable[Any]:
             delivery = await send(topic, value, key, partition, headers)
             if topic == pacing and key is not None:
@@ -67,11 +78,17 @@ class RouterMetrics(Collector):
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget the routers of partitions that went to others."""
-        self._routers = {name: router for name, router in self._routers.items() if router.partition not in partitions}
+        self._routers = {
+            name: router
+            for name, router in self._routers.items()
+            if router.partition not in partitions
+        }
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics, at each scrape."""
-        ranked = sorted(self._routers.items(), key=lambda item: (-item[1].shown.get("decided", 0), item[0]))
+        ranked = sorted(
+            self._routers.items(), key=lambda item: (-item[1].shown.get("decided", 0), item[0])
+        )
         shown = ranked[: self._limit]
         for families, kind in ((GAUGES, GaugeMetricFamily), (COUNTERS, CounterMetricFamily)):
             for name, (metric, meaning) in families.items():
@@ -82,13 +99,21 @@ class RouterMetrics(Collector):
                 yield family
         yield from self._quality(shown)
         yield GaugeMetricFamily("pb_routers", "Routers of this worker", value=len(ranked))
-        yield GaugeMetricFamily("pb_routers_not_shown", "Routers beyond PB_METRICS_ROUTERS", value=len(ranked) - len(shown))
+        yield GaugeMetricFamily(
+            "pb_routers_not_shown",
+            "Routers beyond PB_METRICS_ROUTERS",
+            value=len(ranked) - len(shown),
+        )
 
     def _quality(self, shown: list[tuple[str, Router]]) -> Iterator[Metric]:
         expected = CounterMetricFamily(
-            "pb_router_expected_reward", "Sum of the rewards that decisions were expected to earn", labels=["router_id"]
+            "pb_router_expected_reward",
+            "Sum of the rewards that decisions were expected to earn",
+            labels=["router_id"],
         )
-        decisions = CounterMetricFamily("pb_router_expected_reward_decisions", "Decisions in that sum", labels=["router_id"])
+        decisions = CounterMetricFamily(
+            "pb_router_expected_reward_decisions", "Decisions in that sum", labels=["router_id"]
+        )
         for router_id, router in shown:
             expected.add_metric([router_id], router.expected_reward)
             decisions.add_metric([router_id], router.decisions)

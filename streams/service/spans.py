@@ -1,7 +1,9 @@
-"""Spans of what a worker does with each batch and each traced event, if asked for (`PB_TRACES=otlp`, extra `tracing`).
+"""Spans of what a worker does with each batch and each traced event, if asked for
+(`PB_TRACES=otlp`, extra `tracing`).
 
-A batch has a span of its own with its phases: decode, encode, decide, commit, publish. An event that carries a trace gets a span
-in that trace, linked to its batch; a bill or a label without one belongs to the trace of its request, while that is remembered.
+A batch has a span of its own with its phases: decode, encode, decide, commit, publish. An event
+that carries a trace gets a span in that trace, linked to its batch; a bill or a label without one
+belongs to the trace of its request, while that is remembered.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ REMEMBERED = 100_000
 
 @dataclass(slots=True)
 class Batch:
-    """What is being done with one batch: its phases so far, as (name, from), nanoseconds since the epoch."""
+    """What is being done with one batch: its phases so far, as (name, from), nanoseconds since the
+    epoch.
+    """
 
     topic: str
     messages: list[Any]
@@ -53,7 +57,9 @@ class Spans:
         self._requests: OrderedDict[tuple[bytes, str], dict[str, str]] = OrderedDict()
 
     def traced(self, ports: Ports) -> Ports:
-        """Return what agents are given with its encoder, table, commits and outboxes as phases of their batches."""
+        """Return what agents are given with its encoder, table, commits and outboxes as phases of
+        their batches.
+        """
 
         def publishing() -> Outbox:
             self.begin("publish")
@@ -68,7 +74,9 @@ class Spans:
         )
 
     def begin(self, phase: str | None) -> str | None:
-        """Note that the current batch goes on to another phase, and return the one before; outside of a batch nothing happens."""
+        """Note that the current batch goes on to another phase, and return the one before; outside
+        of a batch nothing happens.
+        """
         batch = self._batch.get()
         if batch is None:
             return None
@@ -94,9 +102,13 @@ class Spans:
         ended = time.time_ns()
         attributes = {"messaging.system": "kafka", "messaging.destination.name": batch.topic}
         attributes["messaging.batch.message_count"] = len(batch.messages)  # type: ignore[assignment]
-        span = self._tracer.start_span(f"{batch.topic} batch", start_time=batch.began, attributes=attributes)
+        span = self._tracer.start_span(
+            f"{batch.topic} batch", start_time=batch.began, attributes=attributes
+        )
         inside = trace.set_span_in_context(span)
-        for (phase, start), (_, end) in zip(batch.phases, [*batch.phases[1:], (None, ended)], strict=True):
+        for (phase, start), (_, end) in zip(
+            batch.phases, [*batch.phases[1:], (None, ended)], strict=True
+        ):
             if phase is not None:
                 self._tracer.start_span(phase, context=inside, start_time=start).end(end)
         for message in batch.messages:
@@ -117,12 +129,22 @@ class Spans:
         if request_id is not None:
             attributes["pb.request_id"] = request_id
         parent = TraceContextTextMapPropagator().extract(carrier)
-        options: dict[str, Any] = {"kind": SpanKind.CONSUMER, "links": [link], "attributes": attributes}
-        self._tracer.start_span(f"{batch.topic} process", context=parent, start_time=batch.began, **options).end(ended)
+        options: dict[str, Any] = {
+            "kind": SpanKind.CONSUMER,
+            "links": [link],
+            "attributes": attributes,
+        }
+        self._tracer.start_span(
+            f"{batch.topic} process", context=parent, start_time=batch.began, **options
+        ).end(ended)
 
     def _trace_of(self, message: Any, topic: str) -> tuple[dict[str, str], str | None]:
-        """Return the trace that an event belongs to, empty for none, and its request's id where it can be read."""
-        carrier = {name: value.decode(errors="replace") for name, value in trace_of(headers_of(message))}
+        """Return the trace that an event belongs to, empty for none, and its request's id where it
+        can be read.
+        """
+        carrier = {
+            name: value.decode(errors="replace") for name, value in trace_of(headers_of(message))
+        }
         if not carrier and not self._requests:
             return {}, None
         request_id = _request_id(message.value)
@@ -167,8 +189,12 @@ class TracedStates:
             yield states
 
 
-def traced(call: Callable[..., Awaitable[Any]], phase: str, spans: Spans, *, resume: bool = False) -> Callable[..., Awaitable[Any]]:
-    """Return a call that is a phase of its batch; with `resume` the phase before goes on afterwards."""
+def traced(
+    call: Callable[..., Awaitable[Any]], phase: str, spans: Spans, *, resume: bool = False
+) -> Callable[..., Awaitable[Any]]:
+    """Return a call that is a phase of its batch; with `resume` the phase before goes on
+    afterwards.
+    """
 
     async def in_phase(*arguments: Any) -> Any:
         before = spans.begin(phase)

@@ -49,7 +49,10 @@ class Web:
         try:
             await web.TCPSite(self._runner, self._bind, self._port).start()
         except OSError as error:
-            hint = f"cannot listen on {self._bind}:{self._port}: {error.strerror}; set PB_WEB_PORT (0 takes a free port)"
+            hint = (
+                f"cannot listen on {self._bind}:{self._port}: {error.strerror}; set PB_WEB_PORT "
+                "(0 takes a free port)"
+            )
             raise OSError(error.errno, hint) from error
 
     async def stop(self) -> None:
@@ -62,8 +65,12 @@ class Web:
 
     async def _readyz(self, request: web.Request) -> web.Response:
         reason = self._not_ready()
-        return web.Response(text=f"{reason}\n", status=503) if reason else web.Response(text="ready\n")
+        return (
+            web.Response(text=f"{reason}\n", status=503) if reason else web.Response(text="ready\n")
+        )
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._before_scrape()
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(
+            body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )

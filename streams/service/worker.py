@@ -51,7 +51,9 @@ LOOK_AT_REDIS_EVERY = 2.0
 
 
 def now() -> float:
-    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets the very same number."""
+    """Return seconds since the epoch in whole microseconds, as times are on the wire: a replay gets
+    the very same number.
+    """
     return round(time.time(), 6)
 
 
@@ -79,7 +81,9 @@ def spans_of(settings: Settings) -> Spans | None:
     try:
         from streams.service.spans import otlp_spans
     except ImportError:
-        raise BadSettings("PB_TRACES=otlp needs the extra `tracing`: pip install 'paretobandit-streams[tracing]'") from None
+        raise BadSettings(
+            "PB_TRACES=otlp needs the extra `tracing`: pip install 'paretobandit-streams[tracing]'"
+        ) from None
     return otlp_spans(settings.app_id, settings.instance_id)
 
 
@@ -93,7 +97,9 @@ def build_ports(app: App) -> Ports:
         states=app.states,
         commit=app.commit_states,
         outbox=app.outbox,
-        dead_letters={name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()},
+        dead_letters={
+            name: app.dead_letters(name, stage=agent.__name__) for name, agent in SOURCES.items()
+        },
         log=SourceTopics(app),
         encode=encode and measured(encode, app.metrics),
         dimensions=0 if encode is None else encode.dimensions,
@@ -148,8 +154,12 @@ class SourceTopics:
         self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
         self._held: frozenset[TP] = frozenset()
 
-    async def read_again(self, partition: int, offsets: Iterable[int]) -> Mapping[int, bytes | None]:
-        """Return the values of requests by offset; those that are gone from the log are left out."""
+    async def read_again(
+        self, partition: int, offsets: Iterable[int]
+    ) -> Mapping[int, bytes | None]:
+        """Return the values of requests by offset; those that are gone from the log are left
+        out.
+        """
         return await self._app.probe.values_at(TP(self._requests, partition), offsets)
 
     def requests_end(self, partition: int) -> int | None:
@@ -160,11 +170,13 @@ class SourceTopics:
     def hold(self, partitions: frozenset[int]) -> None:
         """Stop the bills and rewards of some partitions and let those of all others come.
 
-        It says of them what Faust says of a full buffer: nothing more is fetched, and what has been fetched is still delivered.
-        Pausing partitions would drop that.
+        It says of them what Faust says of a full buffer: nothing more is fetched, and what has been
+        fetched is still delivered. Pausing partitions would drop that.
         """
         app = self._app
-        if app.rebalancing or not app.tables.actives_ready:  # a recovery lets all partitions go on when it has ended
+        if (
+            app.rebalancing or not app.tables.actives_ready
+        ):  # a recovery lets all partitions go on when it has ended
             self._held = frozenset()
             return
         assigned = app.consumer.assignment()

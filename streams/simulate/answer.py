@@ -1,4 +1,6 @@
-"""What a study says, in sentences: who earned most, by how much, for which money, over which time."""
+"""What a study says, in sentences: who earned most, by how much, for which money, over
+which time.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ OVER = 1.05
 
 
 def doubt(track: Track, best: Track) -> float | None:
-    """Return half of the 95 % interval of the difference between two mean rewards, from the same stretches of the history."""
+    """Return half of the 95 % interval of the difference between two mean rewards, from the same
+    stretches of the history.
+    """
     stretches = _stretches(track, best)
     if len(stretches) < LEAST_STRETCHES:
         return None
@@ -25,11 +29,16 @@ def doubt(track: Track, best: Track) -> float | None:
 
 
 def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
-    """Return per stretch how much more reward one earned than the other, and over how many rewards."""
+    """Return per stretch how much more reward one earned than the other, and over how many
+    rewards.
+    """
     size = -(-len(track.buckets) // MOST_STRETCHES)
     pairs = list(zip(track.buckets, best.buckets, strict=False))
     parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
-    sums = [(sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part)) for part in parts]
+    sums = [
+        (sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part))
+        for part in parts
+    ]
     return [(difference, count) for difference, count in sums if count]
 
 
@@ -40,7 +49,10 @@ def answer(study: Study) -> list[str]:
 
 def _result(study: Study) -> Iterator[str]:
     earned = {name: run.track.total.mean_reward for name, run in study.runs.items()}
-    ranked = sorted((name for name, reward in earned.items() if reward is not None), key=lambda name: -(earned[name] or 0.0))
+    ranked = sorted(
+        (name for name, reward in earned.items() if reward is not None),
+        key=lambda name: -(earned[name] or 0.0),
+    )
     if not ranked:
         yield "No request of this history has a reward: nothing can be said of quality."
         return
@@ -74,18 +86,30 @@ def _money(study: Study, name: str) -> str:
     if total.mean_cost_usd is None:
         return ""
     ratio = total.cost_over_budget
-    return f", at ${total.mean_cost_usd:.3g} a request" + ("" if ratio is None else f", {ratio:.2f} of the budget")
+    return f", at ${total.mean_cost_usd:.3g} a request" + (
+        "" if ratio is None else f", {ratio:.2f} of the budget"
+    )
 
 
 def _over(study: Study) -> str:
     survey = study.survey
-    when = "" if survey.first is None or survey.last is None else f", {_day(survey.first)} to {_day(survey.last)} UTC"
+    when = (
+        ""
+        if survey.first is None or survey.last is None
+        else f", {_day(survey.first)} to {_day(survey.last)} UTC"
+    )
     guessed = (
-        f" What models that were not called would have earned is modelled for {survey.without_outcomes:,} of them."
+        (
+            " What models that were not called would have earned is modelled for "
+            f"{survey.without_outcomes:,} of them."
+        )
         if survey.without_outcomes
         else ""
     )
-    made = f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval over stretches of the history."
+    made = (
+        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval over "
+        "stretches of the history."
+    )
     return f"Over {survey.requests:,} requests{when}.{guessed}{made}"
 
 

@@ -1,4 +1,6 @@
-"""Cases kept on disk while they are first read, so that every further pass costs no decoding and no memory."""
+"""Cases kept on disk while they are first read, so that every further pass costs no decoding and no
+memory.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ class CaseFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._file.close()
 
     def keep(self, cases: Iterable[Case | Declared]) -> Iterator[Case | Declared]:

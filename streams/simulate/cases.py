@@ -1,4 +1,6 @@
-"""One request with everything that history says of it: decision, bill and reward joined, and how late they came."""
+"""One request with everything that history says of it: decision, bill and reward joined, and how
+late they came.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ class Case(Struct, gc=False):
 
     Attributes:
         index: its place among the decided requests, from 0.
-        outcomes: {model: (reward, cost_usd)} where the data says what other models would have earned, else empty.
-        model, propensity: as decided in history, and how likely that was.
+        outcomes: {model: (reward, cost_usd)} where the data says what other models would have
+        earned, else empty. model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
     """
 
@@ -100,14 +102,19 @@ class Cases:
 
     def _declare(self, event: Declared) -> None:
         if event.router is not None:
-            self._prices = {n: Price(m.input_price_per_m, m.output_price_per_m) for n, m in event.router.models.items()}
+            self._prices = {
+                n: Price(m.input_price_per_m, m.output_price_per_m)
+                for n, m in event.router.models.items()
+            }
         self._open.append(event)
 
     def _add(self, event: Decided) -> None:
         request, decision = event.request, event.decision
         at = event.at
         if at < self._clock:
-            self._account.skip("clock jumps back; taken as standing still", f"decision {decision.seq}")
+            self._account.skip(
+                "clock jumps back; taken as standing still", f"decision {decision.seq}"
+            )
             at = self._clock
         self._clock = at
         case = Case(
@@ -129,7 +136,10 @@ class Cases:
         is_bill = type(event) is Billed
         feedback = event.bill if is_bill else event.reward
         case = self._by_id.get(feedback.request_id)
-        if case is None or feedback.model not in (None, case.model):  # of a fallback, not of what was decided
+        if case is None or feedback.model not in (
+            None,
+            case.model,
+        ):  # of a fallback, not of what was decided
             return
         lag = self.decided - 1 - case.index
         if is_bill:
@@ -138,7 +148,9 @@ class Cases:
             case.cost_usd = event.bill.cost_usd
             if case.cost_usd is None and case.model in self._prices:
                 into, out = event.bill.tokens or (0, 0)
-                case.cost_usd = self._prices[case.model].cost_usd(input_tokens=into, output_tokens=out)
+                case.cost_usd = self._prices[case.model].cost_usd(
+                    input_tokens=into, output_tokens=out
+                )
         else:
             if case.reward is None:
                 case.reward_lag = lag
@@ -146,7 +158,9 @@ class Cases:
 
 
 def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
-    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is left out."""
+    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
+    left out.
+    """
     if not isinstance(found, dict):
         return {}
     outcomes = {}

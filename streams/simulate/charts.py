@@ -24,7 +24,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A vertical rule with a label, and the number by which the text speaks of it; or an alert's tick at the bottom."""
+    """A vertical rule with a label, and the number by which the text speaks of it; or an alert's
+    tick at the bottom.
+    """
 
     x: float
     label: str
@@ -60,25 +62,35 @@ def chart(
 
     Args:
         level: draws a dashed horizontal line there.
-        y_max: where the scale ends; None: where the values do, outliers above 6 times the median left aside.
+        y_max: where the scale ends; None: where the values do, outliers above 6 times the median
+        left aside.
     """
-    values = sorted(y for line in lines for _, y in line.points if y is not None and math.isfinite(y))
+    values = sorted(
+        y for line in lines for _, y in line.points if y is not None and math.isfinite(y)
+    )
     highest = _highest(values) if y_max is None else y_max
     axes = Axes(x_max=x_max, y_max=max(highest, level or 0.0))
     parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title, quote=True)}">',
+        (
+            f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+            f'aria-label="{escape(title, quote=True)}">'
+        ),
         f'<text x="{LEFT}" y="15" class="title">{escape(title)}</text>',
         *_grid(axes),
         *(_rule(axes, rule) for rule in rules),
     ]
     if level is not None:
         y = axes.y(level)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="level"/>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="level"/>'
+        )
     parts += [_path(axes, line) for line in lines]
     cut = [value for value in values if value > axes.y_max * (1.0 + 1e-9)]
     if cut:
         said = f"{len(cut)} point{'s' if len(cut) > 1 else ''} above the scale, up to {cut[-1]:.3g}"
-        parts.append(f'<text x="{WIDTH - RIGHT}" y="15" class="cut" text-anchor="end">{said}</text>')
+        parts.append(
+            f'<text x="{WIDTH - RIGHT}" y="15" class="cut" text-anchor="end">{said}</text>'
+        )
     return "".join([*parts, "</svg>"])
 
 
@@ -90,16 +102,24 @@ def _path(axes: Axes, line: Line) -> str:
             continue
         commands.append(f"{pen}{axes.x(x):.1f} {axes.y(y):.1f}")
         pen = "L"
-    drawn = f'<path d="{"".join(commands)}" fill="none" style="stroke:{line.colour}" stroke-width="1.8">'
+    drawn = (
+        f'<path d="{"".join(commands)}" fill="none" style="stroke:{line.colour}" '
+        'stroke-width="1.8">'
+    )
     return f"{drawn}<title>{escape(line.name)}</title></path>"
 
 
 def _rule(axes: Axes, rule: Rule) -> str:
     x, top = axes.x(rule.x), HEIGHT - BOTTOM - 8 if rule.tick else TOP
     kind = "alert" if rule.tick else "mark"
-    named = "" if rule.number is None else f'<text x="{x + 4:.1f}" y="{TOP + 12}" class="number">{rule.number}</text>'
+    named = (
+        ""
+        if rule.number is None
+        else f'<text x="{x + 4:.1f}" y="{TOP + 12}" class="number">{rule.number}</text>'
+    )
     return (
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{HEIGHT - BOTTOM}" class="{kind}" style="stroke:{rule.colour}">'
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{HEIGHT - BOTTOM}" class="{kind}" '
+        f'style="stroke:{rule.colour}">'
         f"<title>{escape(rule.label)}</title></line>{named}"
     )
 
@@ -110,12 +130,20 @@ def _grid(axes: Axes) -> list[str]:
     for i in range(steps + 1):
         value = i * axes.y_step
         y = axes.y(value)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="tick" text-anchor="end">{value:.4g}</text>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
+        )
+        parts.append(
+            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="tick" '
+            f'text-anchor="end">{value:.4g}</text>'
+        )
     step, _ = _nice(axes.x_max)
     value = 0.0
     while value <= axes.x_max:
-        parts.append(f'<text x="{axes.x(value):.1f}" y="{HEIGHT - 8}" class="tick" text-anchor="middle">{value:,.0f}</text>')
+        parts.append(
+            f'<text x="{axes.x(value):.1f}" y="{HEIGHT - 8}" class="tick" '
+            f'text-anchor="middle">{value:,.0f}</text>'
+        )
         value += step
     return parts
 

@@ -1,4 +1,6 @@
-"""Policies compared on a history that knows only the called models: what each chose, beside what came of history's choice."""
+"""Policies compared on a history that knows only the called models: what each chose, beside what
+came of history's choice.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def learn(cases: Sequence[Case], rewards: DirectModel, costs: DirectModel) -> No
 
 
 class Comparison:
-    """Move the off-policy estimates of several policies on, by blocks of cases, small ones at first.
+    """Move the off-policy estimates of several policies on, by blocks of cases, small ones at
+    first.
 
     What is expected of a block was fitted on earlier blocks only.
 
@@ -49,9 +52,16 @@ class Comparison:
             return
         models, X = _called(self._cases)
         propensities = np.array([case.propensity for case in self._cases])
-        outcomes = (_rewards(self._cases), self._rewards.predict_all(X)), (_costs(self._cases), self._costs.predict_all(X))
-        for estimates, choices in zip(self._estimates, zip(*self._choices, strict=True), strict=True):
-            agrees = np.array([a == b for a, b in zip(choices, models, strict=True)], dtype=np.float64)
+        outcomes = (
+            (_rewards(self._cases), self._rewards.predict_all(X)),
+            (_costs(self._cases), self._costs.predict_all(X)),
+        )
+        for estimates, choices in zip(
+            self._estimates, zip(*self._choices, strict=True), strict=True
+        ):
+            agrees = np.array(
+                [a == b for a, b in zip(choices, models, strict=True)], dtype=np.float64
+            )
             made = np.array([choice is not None for choice in choices])
             for estimate, (values, expected) in zip(estimates, outcomes, strict=True):
                 columns = agrees, propensities, values, expected.of(choices), expected.of(models)

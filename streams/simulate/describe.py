@@ -24,7 +24,11 @@ def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
             return f"{short(model)}: price × {factor:.3g}{'' if announced else ', silently'}"
         case Quality(model=model, to=to, shift=shift, factor=factor):
             return f"{short(model)}: quality " + (
-                f"to {to:g}" if to is not None else f"{shift:+g}" if shift is not None else f"× {factor:g}"
+                f"to {to:g}"
+                if to is not None
+                else f"{shift:+g}"
+                if shift is not None
+                else f"× {factor:g}"
             )
         case Outage(model=model):
             return f"{short(model)}: outage"
@@ -35,7 +39,9 @@ def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
         case Traffic(factor=factor):
             return f"traffic × {factor:g}"
         case Delay(what=what, by=by, to=to):
-            return f"{what}: " + (f"{to} requests late" if to is not None else f"{by} requests later")
+            return f"{what}: " + (
+                f"{to} requests late" if to is not None else f"{by} requests later"
+            )
         case Loss(what=what, share=share):
             return f"{what}: {share:.0%} lost"
         case Duplication(what=what, share=share):

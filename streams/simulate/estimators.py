@@ -1,9 +1,10 @@
 """What another policy would have earned, from rewards of the models that were called.
 
-Three estimates of the mean outcome of a policy that chooses π(x) where history chose a with probability p:
-direct, the mean of q(x, π(x)); inverse propensity, the mean of w·r with w = 1{π(x) = a}/p; doubly robust, the mean of
-q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601). q is a ridge regression per model, fitted on earlier requests
-only, so that the doubly robust terms are a martingale around the truth and their spread gives an honest interval.
+Three estimates of the mean outcome of a policy that chooses π(x) where history chose a with
+probability p: direct, the mean of q(x, π(x)); inverse propensity, the mean of w·r with w = 1{π(x) =
+a}/p; doubly robust, the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601).
+q is a ridge regression per model, fitted on earlier requests only, so that the doubly robust terms
+are a martingale around the truth and their spread gives an honest interval.
 """
 
 from __future__ import annotations
@@ -47,19 +48,25 @@ class Ridge:
 
 
 class Expectations(NamedTuple):
-    """What every model is expected to bring for n contexts, shape (n, K + 1); the last column is for models that are not known."""
+    """What every model is expected to bring for n contexts, shape (n, K + 1); the last column is
+    for models that are not known.
+    """
 
     column: Mapping[str | None, int]
     table: Matrix
 
     def of(self, models: Sequence[str | None]) -> Vector:
         """Return what these models, one per context, are expected to bring, shape (n,)."""
-        found: Vector = self.table[np.arange(len(models)), [self.column.get(model, -1) for model in models]]
+        found: Vector = self.table[
+            np.arange(len(models)), [self.column.get(model, -1) for model in models]
+        ]
         return found
 
 
 class DirectModel:
-    """An outcome by context, a ridge regression per model; a model of which nothing is known gets the mean over all."""
+    """An outcome by context, a ridge regression per model; a model of which nothing is known gets
+    the mean over all.
+    """
 
     def __init__(self) -> None:
         self._models: dict[str, Ridge] = {}
@@ -67,7 +74,9 @@ class DirectModel:
         self._count = 0
 
     def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
-        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is known of it."""
+        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is
+        known of it.
+        """
         rows: dict[str, list[int]] = {}
         for at in np.flatnonzero(np.isfinite(values)).tolist():
             rows.setdefault(models[at], []).append(at)
@@ -125,13 +134,19 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean outcome and half of its 95 % interval; the direct estimate has none that covers its bias."""
+    """A mean outcome and half of its 95 % interval; the direct estimate has none that covers its
+    bias.
+    """
 
     value: float
     half_width: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.4g}" if self.half_width is None else f"{self.value:.4g} ± {self.half_width:.2g}"
+        return (
+            f"{self.value:.4g}"
+            if self.half_width is None
+            else f"{self.value:.4g} ± {self.half_width:.2g}"
+        )
 
 
 @dataclass(slots=True)
@@ -150,7 +165,14 @@ class OffPolicy:
     agreed: int = 0
     possible: int = 0
 
-    def observe(self, agrees: Vector, propensities: Vector, outcomes: Vector, q_policy: Vector, q_logged: Vector) -> None:
+    def observe(
+        self,
+        agrees: Vector,
+        propensities: Vector,
+        outcomes: Vector,
+        q_policy: Vector,
+        q_logged: Vector,
+    ) -> None:
         """Take n cases in, every argument of shape (n,).
 
         Args:
@@ -159,7 +181,9 @@ class OffPolicy:
             outcomes: of history's models.
             q_policy, q_logged: what was expected of the policy's models and of history's.
         """
-        weights = np.divide(agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0)
+        weights = np.divide(
+            agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0
+        )
         self.agreed += int(agrees.sum())
         self.possible += int(np.count_nonzero((agrees > 0.0) | (propensities < 1.0)))
         self.direct.add(q_policy)
@@ -179,7 +203,9 @@ class OffPolicy:
 
     @property
     def balanced(self) -> bool:
-        """Tell whether the weights average 1, as they do if history gave every choice of the policy its logged chance."""
+        """Tell whether the weights average 1, as they do if history gave every choice of the policy
+        its logged chance.
+        """
         return abs(self.weight.mean - 1.0) <= OUT_OF_BALANCE * max(self.weight.half_width, ROUNDING)
 
     @property
@@ -201,13 +227,16 @@ class OffPolicy:
             return f"supported: effective sample size {self.effective:,.0f} of {self.weight.n:,}"
         if self.support < SUPPORTED:
             return (
-                f"not supported: for {1 - self.support:.0%} of the requests history gave this policy's choice no chance "
-                "(its routing was deterministic there); only the direct model speaks, and its bias is unknown. "
+                f"not supported: for {1 - self.support:.0%} of the requests history gave this "
+                "policy's choice no chance "
+                "(its routing was deterministic there); only the direct model speaks, and its "
+                "bias is unknown. "
                 "Declare an epsilon, so that the next history can answer"
             )
         if self.effective < ENOUGH:
             return f"not supported: the effective sample size is {self.effective:,.0f}"
         return (
-            f"not supported: the weights average {self.weight.mean:.2f} instead of 1, so history gave part of this policy's "
+            f"not supported: the weights average {self.weight.mean:.2f} instead of 1, so history "
+            "gave part of this policy's "
             "choices another chance than it says, or none"
         )

@@ -21,7 +21,9 @@ def numbers_of(bucket: Bucket) -> dict[str, Any]:
         "cost_over_budget": _rounded(bucket.cost_over_budget),
         "lambda_t": _rounded(bucket.lambda_t / requests),
         "modelled": _rounded(bucket.modelled / requests),
-        "shares": {model: _rounded(calls / requests) for model, calls in sorted(bucket.calls.items())},
+        "shares": {
+            model: _rounded(calls / requests) for model, calls in sorted(bucket.calls.items())
+        },
     }
 
 
@@ -62,14 +64,23 @@ def figures(study: Study) -> dict[str, Any]:
 
 def models_of(study: Study) -> list[str]:
     """Return the models that any policy called."""
-    return sorted({model for run in study.runs.values() for bucket in run.track.phases for model in bucket.calls})
+    return sorted(
+        {
+            model
+            for run in study.runs.values()
+            for bucket in run.track.phases
+            for model in bucket.calls
+        }
+    )
 
 
 def phase_labels(study: Study) -> list[str]:
     """Return what each phase begins with."""
     labels: dict[int, str] = {}
     for mark in study.world.marks:
-        labels[mark.index] = f"{labels[mark.index]}; {mark.label}" if mark.index in labels else mark.label
+        labels[mark.index] = (
+            f"{labels[mark.index]}; {mark.label}" if mark.index in labels else mark.label
+        )
     boundaries = next(iter(study.runs.values())).track.boundaries
     return [labels.get(0, "start"), *(labels[index] for index in boundaries)]
 
@@ -86,14 +97,28 @@ def series_csv(study: Study) -> str:
 
 def _csv(study: Study, part: str) -> str:
     models = models_of(study)
-    plain = ["requests", "reward", "cost_usd_per_request", "cost_over_budget", "lambda_t", "modelled"]
+    plain = [
+        "requests",
+        "reward",
+        "cost_usd_per_request",
+        "cost_over_budget",
+        "lambda_t",
+        "modelled",
+    ]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["policy", "from", *plain, *(f"share:{model}" for model in models)])
     for name, policy in figures(study)["policies"].items():
         for row in policy[part]:
             shares = [row["shares"].get(model, 0) for model in models]
-            writer.writerow([name, row["from"], *("" if row[key] is None else row[key] for key in plain), *shares])
+            writer.writerow(
+                [
+                    name,
+                    row["from"],
+                    *("" if row[key] is None else row[key] for key in plain),
+                    *shares,
+                ]
+            )
     return out.getvalue()
 
 
@@ -104,7 +129,10 @@ def _estimates(run: Any) -> dict[str, Any]:
             found[what] = {
                 "supported": off.supported,
                 "effective_sample_size": _rounded(off.effective),
-                **{name: {"value": e.value, "half_width": e.half_width} for name, e in off.estimates().items()},
+                **{
+                    name: {"value": e.value, "half_width": e.half_width}
+                    for name, e in off.estimates().items()
+                },
             }
     return found
 

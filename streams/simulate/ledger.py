@@ -12,7 +12,9 @@ from streams.simulate.world import World
 
 
 class Due(NamedTuple):
-    """A bill or a reward to be sent once so many requests are decided; `topic` is `costs` or `rewards`."""
+    """A bill or a reward to be sent once so many requests are decided; `topic` is `costs` or
+    `rewards`.
+    """
 
     decided: int
     order: int
@@ -22,7 +24,9 @@ class Due(NamedTuple):
 
 
 class Sent:
-    """What stands in the target's topics already, by id; an id goes as often as the player comes to it."""
+    """What stands in the target's topics already, by id; an id goes as often as the player comes to
+    it.
+    """
 
     def __init__(self) -> None:
         self._times: dict[str, dict[str, int]] = {"requests": {}, "costs": {}, "rewards": {}}
@@ -48,7 +52,8 @@ class Sent:
 class Ledger:
     """The books of one player.
 
-    Decisions of requests that an earlier player sent may be read before this one comes to them: they are kept until then.
+    Decisions of requests that an earlier player sent may be read before this one comes to them:
+    they are kept until then.
 
     Args:
         sent: what an earlier player has sent.
@@ -80,7 +85,9 @@ class Ledger:
         return False
 
     def answer(self, request_id: str, model: str | None) -> None:
-        """Take a decision in, None where the request was refused; answers that were given before change nothing."""
+        """Take a decision in, None where the request was refused; answers that were given before
+        change nothing.
+        """
         waiting = self._undecided.pop(request_id, None)
         if waiting is None:
             if self._sent.has_request(request_id):
@@ -99,13 +106,19 @@ class Ledger:
             self._later("rewards", case, copy, request_id, reward_here, case.reward_lag)
 
     def due(self, *, everything: bool = False) -> Iterator[Due]:
-        """Take off what is due now, or all there is; what an earlier player has sent is left out."""
+        """Take off what is due now, or all there is; what an earlier player has sent is left
+        out.
+        """
         while self._due and (everything or self._due[0].decided <= self.decided):
             found = heapq.heappop(self._due)
             if not self._sent.take(found.topic, found.request_id):
                 yield found
 
-    def _later(self, topic: str, case: Case, copy: int, request_id: str, value: float, lag: int) -> None:
+    def _later(
+        self, topic: str, case: Case, copy: int, request_id: str, value: float, lag: int
+    ) -> None:
         for late in self._world.lags(case.index, copy, topic, lag):
             self._order += 1
-            heapq.heappush(self._due, Due(self.decided + late, self._order, topic, request_id, value))
+            heapq.heappush(
+                self._due, Due(self.decided + late, self._order, topic, request_id, value)
+            )

@@ -1,4 +1,6 @@
-"""What a router's history says of its models: every case's reward and bill, and what its metadata says of the others."""
+"""What a router's history says of its models: every case's reward and bill, and what its metadata
+says of the others.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
     for case in cases:
         if isinstance(case, Declared):
             models = {} if case.router is None else case.router.models
-            prices |= {name: Price(model.input_price_per_m, model.output_price_per_m) for name, model in models.items()}
+            prices |= {
+                name: Price(model.input_price_per_m, model.output_price_per_m)
+                for name, model in models.items()
+            }
         elif case.outcomes or case.reward is not None or case.cost_usd is not None:
             kept.append((case, {name: price.per_1k for name, price in prices.items()}))
     if not kept:
@@ -45,10 +50,16 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
 def _table(kept: list[tuple[Case, dict[str, float]]], latest: dict[str, float]) -> Observations:
     names = tuple(sorted({name for case, _ in kept for name in (case.model, *case.outcomes)}))
     column = {name: k for k, name in enumerate(names)}
-    rewards, costs = np.full((len(kept), len(names)), np.nan), np.full((len(kept), len(names)), np.nan)
+    rewards, costs = (
+        np.full((len(kept), len(names)), np.nan),
+        np.full((len(kept), len(names)), np.nan),
+    )
     for row, (case, prices) in enumerate(kept):
         for name, (reward, cost_usd) in case.outcomes.items():
-            rewards[row, column[name]], costs[row, column[name]] = reward, cost_usd * _since(name, prices, latest)
+            rewards[row, column[name]], costs[row, column[name]] = (
+                reward,
+                cost_usd * _since(name, prices, latest),
+            )
         k = column[case.model]
         if case.reward is not None:
             rewards[row, k] = case.reward

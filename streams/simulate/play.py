@@ -1,7 +1,8 @@
-"""Play a history, changed by a scenario or not, into topics of another prefix, where workers decide it anew.
+"""Play a history, changed by a scenario or not, into topics of another prefix, where workers decide
+it anew.
 
-What was already sent is read back from those topics, so that a player which was stopped or killed goes on where it was: a request,
-bill or reward that stands there is not sent again.
+What was already sent is read back from those topics, so that a player which was stopped or killed
+goes on where it was: a request, bill or reward that stands there is not sent again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class SamePrefix(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """How far a player is: `already` counts requests that stood in the target's topics when it came to them."""
+    """How far a player is: `already` counts requests that stood in the target's topics when it came
+    to them.
+    """
 
     requests: int = 0
     already: int = 0
@@ -51,9 +54,9 @@ class Player:
     """Send requests at their pace, and for each decision its bill and reward when they are due.
 
     Args:
-        source: the service's settings; target: those of the topics to play into, on the same Kafka or another.
-        speed: times the recorded pace; 0: as fast as workers decide.
-        progress: called now and then.
+        source: the service's settings; target: those of the topics to play into, on the same Kafka
+        or another. speed: times the recorded pace; 0: as fast as workers decide. progress: called
+        now and then.
 
     Raises:
         SamePrefix: the target is the source.
@@ -71,7 +74,9 @@ class Player:
         progress: Callable[[Progress], None],
     ) -> None:
         if (source.bootstrap, source.prefix) == (target.bootstrap, target.prefix):
-            raise SamePrefix(f"the topics of {target.prefix} are the history; choose another prefix")
+            raise SamePrefix(
+                f"the topics of {target.prefix} are the history; choose another prefix"
+            )
         self._world = world
         self._outcomes = outcomes
         self._target = Target(target, router_id)
@@ -121,7 +126,9 @@ class Player:
             await self._drain(MAX_UNDECIDED // 2)
 
     async def _wait_for_turn(self, at: float) -> None:
-        """Wait until a request of this time is due; time begins with the first request that is sent."""
+        """Wait until a request of this time is due; time begins with the first request that is
+        sent.
+        """
         if self._speed == 0.0:
             return
         if self._started is None:
@@ -131,7 +138,9 @@ class Player:
             await self._listen(min(left, 0.1))
 
     async def _declare(self, case: Case, base: RouterDeclared) -> None:
-        """Declare the router as it is at this case, if that is not what was declared last; the requests before it come first."""
+        """Declare the router as it is at this case, if that is not what was declared last; the
+        requests before it come first.
+        """
         era = self._world.era(case.index), self._declared
         if era == self._era:
             return
@@ -161,7 +170,8 @@ class Player:
             if time.monotonic() - since > QUIET:
                 settings = self._target.settings
                 raise NoWorker(
-                    f"no decision in {QUIET:g} s: does a worker serve the prefix {settings.prefix}? "
+                    f"no decision in {QUIET:g} s: does a worker serve the prefix "
+                    f"{settings.prefix}? "
                     f"PB_PREFIX={settings.prefix} PB_APP_ID={settings.app_id} pbstream worker"
                 )
 
@@ -177,7 +187,9 @@ class Player:
                 await self._target.send("costs", due.request_id, {"cost_usd": due.value})
                 self.state.bills += 1
             else:
-                await self._target.send("rewards", due.request_id, {"reward": due.value, "source": "judge"})
+                await self._target.send(
+                    "rewards", due.request_id, {"reward": due.value, "source": "judge"}
+                )
                 self.state.rewards += 1
         self.state.decided, self.state.refused = self._ledger.decided, self._ledger.refused
         self._progress(self.state)

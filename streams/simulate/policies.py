@@ -1,4 +1,6 @@
-"""Who decides in a simulation: the engine that ships under some settings, one model always, chance, or history itself."""
+"""Who decides in a simulation: the engine that ships under some settings, one model always, chance,
+or history itself.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,14 @@ class Finished(Remembered):
     """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
 
     def trim(self, engine: Engine) -> None:
-        """Forget the oldest that have their bill and reward; one that waits forever is kept until its commitment expired."""
+        """Forget the oldest that have their bill and reward; one that waits forever is kept until
+        its commitment expired.
+        """
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
-            if request_id in engine.state.open_commitments or (oldest.label is None and len(self) <= 10 * self._keep):
+            if request_id in engine.state.open_commitments or (
+                oldest.label is None and len(self) <= 10 * self._keep
+            ):
                 return
             del self[request_id]
 
@@ -92,7 +98,11 @@ class EngineDecider:
             engine.expire(now=at)
             self._records.trim(engine)
         record = engine.decide(
-            request_id, case.x, now=at, allowed_models=case.allowed_models, max_price_per_1k=case.max_price_per_1k
+            request_id,
+            case.x,
+            now=at,
+            allowed_models=case.allowed_models,
+            max_price_per_1k=case.max_price_per_1k,
         )
         return record.model, record.lambda_t
 
@@ -118,7 +128,9 @@ class NoModel(RouterStateError):
 
 
 class StaticDecider:
-    """A policy that learns nothing: `choose` maps the request, its case and the models in force to a model or None."""
+    """A policy that learns nothing: `choose` maps the request, its case and the models in force to
+    a model or None.
+    """
 
     def __init__(self, choose: Callable[[str, Case, list[str]], str | None]) -> None:
         self._choose = choose

@@ -1,4 +1,6 @@
-"""What would have happened if: a YAML file of events and policies, checked before anything runs."""
+"""What would have happened if: a YAML file of events and policies, checked before anything
+runs.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,17 @@ from router_state.config import Knobs
 
 CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-Model = Annotated[str, Field(min_length=1, max_length=200, description="Name of a model of the router")]
+Model = Annotated[
+    str, Field(min_length=1, max_length=200, description="Name of a model of the router")
+]
 Index = Annotated[int, Field(ge=0, description="Index of a request, from 0")]
-Percent = Annotated[str, Field(pattern=r"^\d{1,3}(\.\d+)?%$", description='Share of the history, as "33%"')]
-Point = Annotated[Index | Percent | datetime, Field(description='When: index of a request, share ("33%") or RFC 3339 time')]
+Percent = Annotated[
+    str, Field(pattern=r"^\d{1,3}(\.\d+)?%$", description='Share of the history, as "33%"')
+]
+Point = Annotated[
+    Index | Percent | datetime,
+    Field(description='When: index of a request, share ("33%") or RFC 3339 time'),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 Kind = Literal["costs", "rewards", "both"]
 
@@ -35,26 +44,40 @@ class Happening(BaseModel):
 
     at: Point = 0
     until: Point | None = None
-    label: str | None = Field(default=None, max_length=80, description="What the report writes at the mark")
+    label: str | None = Field(
+        default=None, max_length=80, description="What the report writes at the mark"
+    )
 
     @field_validator("at", "until", mode="after")
     @classmethod
     def _utc(cls, value: Any) -> Any:
-        return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+        return (
+            value.replace(tzinfo=UTC)
+            if isinstance(value, datetime) and value.tzinfo is None
+            else value
+        )
 
 
 class Price(Happening):
-    """A model's price changes: bills by `factor` and, if announced, its list prices too; `over` requests make it a ramp."""
+    """A model's price changes: bills by `factor` and, if announced, its list prices too; `over`
+    requests make it a ramp.
+    """
 
     kind: Literal["price"]
     model: Model
     factor: Annotated[float, Field(gt=0, le=1e6)]
-    announced: bool = Field(default=True, description="False: bills change, the declaration does not")
-    over: Annotated[int, Field(ge=0)] = Field(default=0, description="Requests over which the price moves, in 20 steps")
+    announced: bool = Field(
+        default=True, description="False: bills change, the declaration does not"
+    )
+    over: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Requests over which the price moves, in 20 steps"
+    )
 
 
 class Quality(Happening):
-    """What a model's answers are worth changes: every reward becomes `to`, or is moved by `shift`, or multiplied by `factor`."""
+    """What a model's answers are worth changes: every reward becomes `to`, or is moved by `shift`,
+    or multiplied by `factor`.
+    """
 
     kind: Literal["quality"]
     model: Model
@@ -71,7 +94,9 @@ class Quality(Happening):
 
 
 class Outage(Happening):
-    """Calls of a model fail: reward 0, no bill. Announced: its operator takes it out of the declaration meanwhile."""
+    """Calls of a model fail: reward 0, no bill. Announced: its operator takes it out of the
+    declaration meanwhile.
+    """
 
     kind: Literal["outage"]
     model: Model
@@ -79,7 +104,9 @@ class Outage(Happening):
 
 
 class Added(Happening):
-    """A model joins; until then it is not declared. Its prices are the history's unless they are given."""
+    """A model joins; until then it is not declared. Its prices are the history's unless they are
+    given.
+    """
 
     kind: Literal["add"]
     model: Model
@@ -96,14 +123,18 @@ class Removed(Happening):
 
 
 class Traffic(Happening):
-    """So many times as many requests in the same time: requests are repeated, or left out, evenly."""
+    """So many times as many requests in the same time: requests are repeated, or left out,
+    evenly.
+    """
 
     kind: Literal["traffic"]
     factor: Annotated[float, Field(gt=0, le=1000)]
 
 
 class Delay(Happening):
-    """Bills or rewards come so many requests later than recorded or, with `to`, exactly so many after their decision."""
+    """Bills or rewards come so many requests later than recorded or, with `to`, exactly so many
+    after their decision.
+    """
 
     kind: Literal["delay"]
     what: Kind = "both"
@@ -141,12 +172,15 @@ class Budget(Happening):
 
 
 ScenarioEvent = Annotated[
-    Price | Quality | Outage | Added | Removed | Traffic | Delay | Loss | Duplication | Budget, Field(discriminator="kind")
+    Price | Quality | Outage | Added | Removed | Traffic | Delay | Loss | Duplication | Budget,
+    Field(discriminator="kind"),
 ]
 
 
 class Policy(BaseModel):
-    """Who decides: a profile of the engine with any knob or switch set otherwise; always one model; chance; or history itself."""
+    """Who decides: a profile of the engine with any knob or switch set otherwise; always one model;
+    chance; or history itself.
+    """
 
     model_config = CLOSED
 
@@ -155,14 +189,18 @@ class Policy(BaseModel):
     model: Model | None = None
     random: bool = False
     recorded: bool = False
-    knobs: dict[str, bool | int | float] = Field(default_factory=dict, description="Any field of the engine's knobs")
+    knobs: dict[str, bool | int | float] = Field(
+        default_factory=dict, description="Any field of the engine's knobs"
+    )
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
         if sum((self.profile is not None, self.model is not None, self.random, self.recorded)) != 1:
             raise ValueError("say one of profile, model, random, recorded")
         if unknown := sorted(self.knobs.keys() - set(Knobs.__slots__)):
-            raise ValueError(f"unknown knobs {', '.join(unknown)}; there are {', '.join(Knobs.__slots__)}")
+            raise ValueError(
+                f"unknown knobs {', '.join(unknown)}; there are {', '.join(Knobs.__slots__)}"
+            )
         if self.knobs and self.profile is None:
             raise ValueError("knobs need a profile")
         return self
@@ -178,13 +216,17 @@ SHORT = {
 
 
 class Scenario(BaseModel):
-    """Events, and policies: `paper`, `live`, `declared` (as the router says), `recorded`, `random`, a model's name, an object."""
+    """Events, and policies: `paper`, `live`, `declared` (as the router says), `recorded`, `random`,
+    a model's name, an object.
+    """
 
     model_config = CLOSED
 
     name: Annotated[str, Field(min_length=1, max_length=120)] = "as recorded"
     seed: Annotated[int, Field(ge=0)] = 0
-    policies: tuple[Policy, ...] = Field(default=(Policy(name="declared", profile="declared"),), min_length=1, max_length=12)
+    policies: tuple[Policy, ...] = Field(
+        default=(Policy(name="declared", profile="declared"),), min_length=1, max_length=12
+    )
     events: tuple[ScenarioEvent, ...] = Field(default=(), max_length=200)
 
     @field_validator("policies", mode="before")
@@ -192,7 +234,10 @@ class Scenario(BaseModel):
     def _by_name(cls, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             return value
-        return [SHORT.get(one, {"name": one, "model": one}) if isinstance(one, str) else one for one in value]
+        return [
+            SHORT.get(one, {"name": one, "model": one}) if isinstance(one, str) else one
+            for one in value
+        ]
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -220,4 +265,10 @@ def load_scenario(path: Path) -> Scenario:
 
 def _lines(path: Path, error: ValidationError) -> list[str]:
     problems = error.errors(include_url=False, include_context=False)
-    return [f"{path}: {'.'.join(map(str, p['loc'])) or 'scenario'}: {p['msg'].removeprefix('Value error, ')}" for p in problems]
+    return [
+        (
+            f"{path}: {'.'.join(map(str, p['loc'])) or 'scenario'}: "
+            f"{p['msg'].removeprefix('Value error, ')}"
+        )
+        for p in problems
+    ]

@@ -1,4 +1,6 @@
-"""Run policies over cases in a world: decisions now, bills and rewards when so many more requests have been decided."""
+"""Run policies over cases in a world: decisions now, bills and rewards when so many more requests
+have been decided.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from streams.simulate.world import World
 
 
 class Outcomes:
-    """What any model earns and costs on a case: as observed, as the data says, else as the direct model of the history expects."""
+    """What any model earns and costs on a case: as observed, as the data says, else as the direct
+    model of the history expects.
+    """
 
     def __init__(self) -> None:
         self.rewards = DirectModel()
@@ -37,19 +41,24 @@ class Outcomes:
         self._waiting.clear()
 
     def of(self, case: Case, model: str) -> tuple[float | None, float | None, bool]:
-        """Return reward and cost of a call, None where nobody reported one, and whether they are a guess."""
+        """Return reward and cost of a call, None where nobody reported one, and whether they are a
+        guess.
+        """
         if model in case.outcomes:
             return *case.outcomes[model], False
         if model == case.model:
             return case.reward, case.cost_usd, False
-        reward = None if case.reward is None else min(1.0, max(0.0, self.rewards.predict(model, case.x)))
+        reward = (
+            None if case.reward is None else min(1.0, max(0.0, self.rewards.predict(model, case.x)))
+        )
         cost = None if case.cost_usd is None else max(0.0, self.costs.predict(model, case.x))
         return reward, cost, True
 
 
 @dataclass(slots=True)
 class Run:
-    """One policy under way: its decider, what is due to it, what it did, and what history says it would have earned.
+    """One policy under way: its decider, what is due to it, what it did, and what history says it
+    would have earned.
 
     `due` holds feedback by the number of decisions after which it comes.
     """
@@ -98,11 +107,15 @@ class Simulation:
         compare: also estimate from the logged propensities what each policy would have earned.
     """
 
-    def __init__(self, world: World, outcomes: Outcomes, runs: dict[str, Run], *, compare: bool) -> None:
+    def __init__(
+        self, world: World, outcomes: Outcomes, runs: dict[str, Run], *, compare: bool
+    ) -> None:
         self.world = world
         self.runs = runs
         self._outcomes = outcomes
-        self._comparison = Comparison([(run.reward, run.cost) for run in runs.values()]) if compare else None
+        self._comparison = (
+            Comparison([(run.reward, run.cost) for run in runs.values()]) if compare else None
+        )
         self._base: RouterDeclared | None = None
         self._declared = 0
 
@@ -155,11 +168,20 @@ class Simulation:
         cost_lags, reward_lags = [case.cost_lag], [case.reward_lag]
         if world.placed:
             reward_here, cost_here = world.outcome(index, model, reward or 0.0, cost or 0.0)
-            reward, cost = None if reward is None else reward_here, None if cost is None else cost_here
+            reward, cost = (
+                None if reward is None else reward_here,
+                None if cost is None else cost_here,
+            )
             cost_lags = world.lags(index, copy, "costs", case.cost_lag)
             reward_lags = world.lags(index, copy, "rewards", case.reward_lag)
         track.observe(
-            index, model=model, reward=reward, cost_usd=cost, budget_usd=run.budget_usd, lambda_t=lambda_t, modelled=modelled
+            index,
+            model=model,
+            reward=reward,
+            cost_usd=cost,
+            budget_usd=run.budget_usd,
+            lambda_t=lambda_t,
+            modelled=modelled,
         )
         if cost is not None:
             run.later(cost_lags, request_id, cost, is_bill=True)

@@ -1,4 +1,6 @@
-"""A scenario played over a history by several policies: what was run, and all that a report needs of it."""
+"""A scenario played over a history by several policies: what was run, and all that a report needs
+of it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class NoRequest(Exception):
 
 @dataclass(slots=True)
 class Survey:
-    """What a first reading of a history finds; `first` and `last` decision in seconds since the epoch."""
+    """What a first reading of a history finds; `first` and `last` decision in seconds since the
+    epoch.
+    """
 
     requests: int = 0
     without_outcomes: int = 0
@@ -43,7 +47,9 @@ class Survey:
 
 @dataclass(slots=True)
 class Study:
-    """A finished study. `seconds` is the processor's time, from the first record to the last decision."""
+    """A finished study. `seconds` is the processor's time, from the first record to the last
+    decision.
+    """
 
     scenario: Scenario
     survey: Survey
@@ -54,9 +60,13 @@ class Study:
 
 
 def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
-    """Read a history once: count it, place the scenario's times, fit what is needed for models that were not called."""
+    """Read a history once: count it, place the scenario's times, fit what is needed for models that
+    were not called.
+    """
     found = Survey()
-    times = sorted({t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)})
+    times = sorted(
+        {t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)}
+    )
     for case in cases:
         if isinstance(case, Declared):
             found.declared.update(() if case.router is None else case.router.models)
@@ -86,7 +96,13 @@ def world_of(scenario: Scenario, found: Survey) -> World:
     """
     if not found.requests:
         raise NoRequest
-    return World(scenario, requests=found.requests, index_of=found.index_of, models=found.models, declared=found.declared)
+    return World(
+        scenario,
+        requests=found.requests,
+        index_of=found.index_of,
+        models=found.models,
+        declared=found.declared,
+    )
 
 
 def study(
@@ -105,8 +121,8 @@ def study(
 
     Args:
         happened: the history, read once.
-        compare: estimate from logged propensities what policies would have earned; None: where outcomes are missing.
-        account: takes what is left out, and is part of the study.
+        compare: estimate from logged propensities what policies would have earned; None: where
+        outcomes are missing. account: takes what is left out, and is part of the study.
 
     Raises:
         BadScenario: it does not fit the history.
@@ -114,14 +130,21 @@ def study(
     """
     account, started = Account() if account is None else account, time.process_time()
     with CaseFile() as kept:
-        cases = Cases(happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets)
+        cases = Cases(
+            happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets
+        )
         found = survey(kept.keep(cases), scenario)
         done = run(kept, found, scenario, read_prior=read_prior, compare=compare)
     return replace(done, account=account, seconds=time.process_time() - started)
 
 
 def run(
-    cases: Iterable[Case | Declared], found: Survey, scenario: Scenario, *, read_prior: ReadPrior, compare: bool | None = None
+    cases: Iterable[Case | Declared],
+    found: Survey,
+    scenario: Scenario,
+    *,
+    read_prior: ReadPrior,
+    compare: bool | None = None,
 ) -> Study:
     """Play a scenario over cases that were surveyed.
 
@@ -133,9 +156,17 @@ def run(
     world = world_of(scenario, found)
     boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
     runs = {
-        policy.name: Run(decider_of(policy, seed=scenario.seed, read_prior=read_prior), Track(policy.name, boundaries))
+        policy.name: Run(
+            decider_of(policy, seed=scenario.seed, read_prior=read_prior),
+            Track(policy.name, boundaries),
+        )
         for policy in scenario.policies
     }
-    simulation = Simulation(world, found.outcomes, runs, compare=found.without_outcomes > 0 if compare is None else compare)
+    simulation = Simulation(
+        world,
+        found.outcomes,
+        runs,
+        compare=found.without_outcomes > 0 if compare is None else compare,
+    )
     simulation.play(cases)
     return Study(scenario, found, world, runs, Account(), time.process_time() - started)

@@ -35,7 +35,8 @@ class Target:
         settings: of the workers that decide.
 
     Attributes:
-        config_offset: the last declaration that a worker has put in force since this was opened; −1: none yet.
+        config_offset: the last declaration that a worker has put in force since this was opened;
+        −1: none yet.
     """
 
     def __init__(self, settings: Settings, router_id: str) -> None:
@@ -47,7 +48,9 @@ class Target:
         self.config_offset = -1
 
     async def __aenter__(self) -> Self:
-        self._producer = AIOKafkaProducer(**self.settings.kafka_auth(), acks="all", linger_ms=2, max_request_size=16 * 2**20)
+        self._producer = AIOKafkaProducer(
+            **self.settings.kafka_auth(), acks="all", linger_ms=2, max_request_size=16 * 2**20
+        )
         self._answers = consumer_of(self.settings)
         await self._producer.start()
         await self._answers.start()
@@ -57,7 +60,12 @@ class Target:
         await self._answers.seek_to_end(self._place("lambda"))
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self._answers.stop()
         await self._producer.stop()
 
@@ -82,9 +90,13 @@ class Target:
         return bool(orjson.loads(self._value(router)) == self._router)
 
     async def declare(self, router: RouterDeclared) -> int:
-        """Write a declaration; return its offset, which `config_offset` shows once it is in force."""
+        """Write a declaration; return its offset, which `config_offset` shows once it is in
+        force.
+        """
         value = self._value(router)
-        written = await self._producer.send_and_wait(self.settings.topic("routers"), value, key=self._key)
+        written = await self._producer.send_and_wait(
+            self.settings.topic("routers"), value, key=self._key
+        )
         self._router = orjson.loads(value)
         return int(written.offset)
 
@@ -100,13 +112,20 @@ class Target:
     async def answers(self, seconds: float) -> list[Answer]:
         """Return the router's next answers, waiting for the first one at most so long."""
         found = await self._answers.getmany(timeout_ms=int(seconds * 1000), max_records=MAX_ANSWERS)
-        return [answer for records in found.values() for record in records for answer in self._answer(record)]
+        return [
+            answer
+            for records in found.values()
+            for record in records
+            for answer in self._answer(record)
+        ]
 
     def _answer(self, record: Any) -> Iterator[Answer]:
         if record.key != self._key or record.value is None:
             return
         if record.topic == self.settings.topic("lambda"):
-            self.config_offset = max(self.config_offset, orjson.loads(record.value)["config_offset"])
+            self.config_offset = max(
+                self.config_offset, orjson.loads(record.value)["config_offset"]
+            )
         elif record.topic == self.settings.topic("routes"):
             decision = orjson.loads(record.value)
             yield Answer(decision["request_id"], decision["model"])

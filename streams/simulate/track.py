@@ -9,7 +9,9 @@ BUCKETS = 400
 
 @dataclass(slots=True)
 class Bucket:
-    """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of guessed outcome."""
+    """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of
+    guessed outcome.
+    """
 
     requests: int = 0
     rewarded: int = 0
@@ -24,7 +26,17 @@ class Bucket:
 
     def merge(self, other: Bucket) -> None:
         """Add another bucket's sums."""
-        for name in ("requests", "rewarded", "billed", "modelled", "reward", "cost_usd", "budget_usd", "budgeted", "lambda_t"):
+        for name in (
+            "requests",
+            "rewarded",
+            "billed",
+            "modelled",
+            "reward",
+            "cost_usd",
+            "budget_usd",
+            "budgeted",
+            "lambda_t",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for model, calls in other.calls.items():
             self.calls[model] = self.calls.get(model, 0) + calls
@@ -47,7 +59,8 @@ class Bucket:
 
 @dataclass(slots=True)
 class Track:
-    """A policy's history: buckets of equal width, which doubles whenever there are too many, and one bucket per phase.
+    """A policy's history: buckets of equal width, which doubles whenever there are too many, and
+    one bucket per phase.
 
     What is observed counts in both once `finish` is called.
     """
@@ -106,7 +119,9 @@ class Track:
             self._open = Bucket()
 
     def _move_to(self, index: int) -> None:
-        """End the open bucket; the next one lasts until its place in the series or its phase ends."""
+        """End the open bucket; the next one lasts until its place in the series or its phase
+        ends.
+        """
         self.finish()
         while self._phase < len(self.boundaries) and index >= self.boundaries[self._phase]:
             self._phase += 1

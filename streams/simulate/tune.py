@@ -1,7 +1,9 @@
-"""Choose α and γ for a router from its own history: reward as it was against reward when the most called model fails.
+"""Choose α and γ for a router from its own history: reward as it was against reward when the most
+called model fails.
 
-Every pair is simulated twice: over the history as it was, and with its most called model worth `FAILED` in the last half. Of the
-pairs that nothing beats in both, the knee is the one farthest from the line between the two ends, both scaled to [0, 1].
+Every pair is simulated twice: over the history as it was, and with its most called model worth
+`FAILED` in the last half. Of the pairs that nothing beats in both, the knee is the one farthest
+from the line between the two ends, both scaled to [0, 1].
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 class Setting:
     """One pair of knobs and what it earned; `n_eff` is what `t_adapt` makes of it.
 
-    `doubt`: half of the 95 % interval of what `reward` is below the best one, over stretches of the history in pairs; None where
-    there are too few stretches, or it is the best.
+    `doubt`: half of the 95 % interval of what `reward` is below the best one, over stretches of the
+    history in pairs; None where there are too few stretches, or it is the best.
     """
 
     alpha: float
@@ -63,9 +65,13 @@ def tune(
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
     found_ones: list[tuple[Setting, Track]] = []
     for at in range(0, len(pairs), AT_ONCE):
-        found_ones += _search(kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior)
+        found_ones += _search(
+            kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior
+        )
     best, of_best = max(found_ones, key=lambda one: one[0].reward)
-    return mark([s if s is best else replace(s, doubt=doubt(track, of_best)) for s, track in found_ones])
+    return mark(
+        [s if s is best else replace(s, doubt=doubt(track, of_best)) for s, track in found_ones]
+    )
 
 
 def _search(
@@ -76,16 +82,26 @@ def _search(
     profile: str,
     read_prior: ReadPrior,
 ) -> list[tuple[Setting, Track]]:
-    """Simulate some pairs of α and γ, each with its n_eff, on the history as it was and with a failure."""
+    """Simulate some pairs of α and γ, each with its n_eff, on the history as it was and with a
+    failure.
+    """
     policies = [
-        {"name": f"{alpha:g}/{gamma:g}", "profile": profile, "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff}}
+        {
+            "name": f"{alpha:g}/{gamma:g}",
+            "profile": profile,
+            "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff},
+        }
         for alpha, gamma, n_eff in pairs
     ]
     plain = Scenario.model_validate({"policies": [*policies, "recorded"]})
     as_was = run(kept, found, plain, read_prior=read_prior, compare=False)
     calls = as_was.runs["recorded"].track.total.calls
-    fails = Quality(kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%")
-    failing = plain.model_copy(update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)})
+    fails = Quality(
+        kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%"
+    )
+    failing = plain.model_copy(
+        update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)}
+    )
     failed = run(kept, found, failing, read_prior=read_prior, compare=False)
     found_ones = []
     for (alpha, gamma, n_eff), policy in zip(pairs, failing.policies, strict=True):
@@ -99,7 +115,8 @@ def _search(
 def mark(settings: Sequence[Setting]) -> list[Setting]:
     """Mark the settings that no other beats in both rewards, and of these the knee."""
     front = sorted(
-        (s for s in settings if not any(_beats(other, s) for other in settings)), key=lambda s: (s.reward, s.reward_in_failure)
+        (s for s in settings if not any(_beats(other, s) for other in settings)),
+        key=lambda s: (s.reward, s.reward_in_failure),
     )
     knee = max(front, key=lambda s: _distance(s, front[0], front[-1]))
     return [_marked(s, on_front=s in front, knee=s is knee) for s in settings]
@@ -115,7 +132,11 @@ def _beats(a: Setting, b: Setting) -> bool:
 
 
 def _distance(s: Setting, first: Setting, last: Setting) -> float:
-    """Return how far a setting lies above the line between the ends of the front, in units of its two ranges."""
+    """Return how far a setting lies above the line between the ends of the front, in units of its
+    two ranges.
+    """
     width = (last.reward - first.reward) or 1.0
     height = (first.reward_in_failure - last.reward_in_failure) or 1.0
-    return (s.reward - first.reward) / width + (s.reward_in_failure - last.reward_in_failure) / height
+    return (s.reward - first.reward) / width + (
+        s.reward_in_failure - last.reward_in_failure
+    ) / height

@@ -1,7 +1,8 @@
-"""How much a prior should count: reward with the router's priors, with the priors of other models in their place, and without.
+"""How much a prior should count: reward with the router's priors, with the priors of other models
+in their place, and without.
 
-A prior that counts for much helps from the first request and harms for long where it is wrong; `t_adapt` says after how many
-requests new evidence outweighs it.
+A prior that counts for much helps from the first request and harms for long where it is wrong;
+`t_adapt` says after how many requests new evidence outweighs it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class NoPriors(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One `t_adapt` and the mean rewards that it brought; `early` is over the first fifth of the history."""
+    """One `t_adapt` and the mean rewards that it brought; `early` is over the first fifth of the
+    history.
+    """
 
     t_adapt: float
     n_eff: float
@@ -49,7 +52,8 @@ def tune_priors(
     read_prior: ReadPrior,
     t_adapts: Sequence[float] = T_ADAPTS,
 ) -> tuple[list[Weight], float]:
-    """Simulate every `t_adapt` with the declared priors and with mismatched ones; return them and the reward without priors.
+    """Simulate every `t_adapt` with the declared priors and with mismatched ones; return them and
+    the reward without priors.
 
     Args:
         kept: cases, to be read as often as needed; found: their survey.
@@ -59,11 +63,18 @@ def tune_priors(
     Raises:
         NoPriors: the router has fewer than two models with priors of their own.
     """
-    if not any(isinstance(case, Declared) and case.router is not None and len(with_priors(case.router)) > 1 for case in kept):
-        raise NoPriors("fewer than two models of this router have a prior of their own, so there is nothing to mismatch")
+    if not any(
+        isinstance(case, Declared) and case.router is not None and len(with_priors(case.router)) > 1
+        for case in kept
+    ):
+        raise NoPriors(
+            "fewer than two models of this router have a prior of their own, so there is nothing "
+            "to mismatch"
+        )
     n_effs = {t_adapt: n_eff_of(t_adapt, gamma=gamma) for t_adapt in t_adapts}
     policies = [
-        {"name": f"{t_adapt:g}", "profile": profile, "knobs": {"gamma": gamma, "n_eff": n_eff}} for t_adapt, n_eff in n_effs.items()
+        {"name": f"{t_adapt:g}", "profile": profile, "knobs": {"gamma": gamma, "n_eff": n_eff}}
+        for t_adapt, n_eff in n_effs.items()
     ]
     mark = {"kind": "traffic", "factor": 1, "at": EARLY}  # changes nothing, and parts the history
     scenario = Scenario.model_validate({"policies": policies, "events": [mark]})
@@ -83,7 +94,9 @@ def tune_priors(
 
 
 def rotated(kept: Iterable[Case | Declared], *, shift: int | None) -> Iterator[Case | Declared]:
-    """Hand cases on, every model's prior replaced by that of the model `shift` places further, or by none."""
+    """Hand cases on, every model's prior replaced by that of the model `shift` places further, or
+    by none.
+    """
     for case in kept:
         if isinstance(case, Declared) and case.router is not None:
             yield replace(case, router=shifted(case.router, shift=shift))
@@ -92,7 +105,9 @@ def rotated(kept: Iterable[Case | Declared], *, shift: int | None) -> Iterator[C
 
 
 def shifted(router: RouterDeclared, *, shift: int | None) -> RouterDeclared:
-    """Return a router with its models' priors rotated, or without them; how much they count is left to the knobs."""
+    """Return a router with its models' priors rotated, or without them; how much they count is left
+    to the knobs.
+    """
     names, models = with_priors(router), dict(router.models)
     for place, name in enumerate(names):
         prior = None
@@ -111,4 +126,8 @@ def models_prior(router: RouterDeclared, name: str) -> InlinePrior | ReferencedP
 
 def with_priors(router: RouterDeclared) -> list[str]:
     """Return the models with a prior of their own."""
-    return [name for name, model in router.models.items() if isinstance(model.prior, InlinePrior | ReferencedPrior)]
+    return [
+        name
+        for name, model in router.models.items()
+        if isinstance(model.prior, InlinePrior | ReferencedPrior)
+    ]

@@ -76,11 +76,18 @@ class World:
         models: names that history or its data know.
 
     Raises:
-        BadScenario: an event or a policy names an unknown model, or a model that joins has no price.
+        BadScenario: an event or a policy names an unknown model, or a model that joins has no
+        price.
     """
 
     def __init__(
-        self, scenario: Scenario, *, requests: int, index_of: Mapping[datetime, int], models: set[str], declared: set[str]
+        self,
+        scenario: Scenario,
+        *,
+        requests: int,
+        index_of: Mapping[datetime, int],
+        models: set[str],
+        declared: set[str],
     ) -> None:
         self.scenario = scenario
         self.requests = requests
@@ -92,18 +99,41 @@ class World:
                 return index_of[point]
             return point if isinstance(point, int) else int(float(point[:-1]) / 100.0 * requests)
 
-        self.placed = [Placed(event, place(event.at, 0), place(event.until, _MASK)) for event in scenario.events]
-        known = models | {e.model for e in scenario.events if isinstance(e, Added) and e.input_price_per_m is not None}
-        problems = [problem for event in scenario.events if (problem := _problem(event, known, declared)) is not None]
+        self.placed = [
+            Placed(event, place(event.at, 0), place(event.until, _MASK))
+            for event in scenario.events
+        ]
+        known = models | {
+            e.model
+            for e in scenario.events
+            if isinstance(e, Added) and e.input_price_per_m is not None
+        }
+        problems = [
+            problem
+            for event in scenario.events
+            if (problem := _problem(event, known, declared)) is not None
+        ]
         problems += [
             f"policy {policy.name!r}: model {policy.model!r} is unknown"
             for policy in scenario.policies
             if policy.model is not None and policy.model not in known
         ]
         if problems:
-            count = f"{len(problems)} of {len(scenario.events) + len(scenario.policies)} events and policies can't be played"
-            raise BadScenario("\n".join([*problems, f"{count}, so nothing was; known models: {', '.join(sorted(known))}"]))
-        self._changes = sorted({index for placed in self.placed for index in _change_points(placed)})
+            count = (
+                f"{len(problems)} of {len(scenario.events) + len(scenario.policies)} events and "
+                "policies can't be played"
+            )
+            raise BadScenario(
+                "\n".join(
+                    [
+                        *problems,
+                        f"{count}, so nothing was; known models: {', '.join(sorted(known))}",
+                    ]
+                )
+            )
+        self._changes = sorted(
+            {index for placed in self.placed for index in _change_points(placed)}
+        )
         self._prices = [p for p in self.placed if isinstance(p.event, Price)]
         self._qualities = [p for p in self.placed if isinstance(p.event, Quality)]
         self._outages = [p for p in self.placed if isinstance(p.event, Outage)]
@@ -150,13 +180,23 @@ class World:
         if not active:
             return
         given = event.input_price_per_m, event.output_price_per_m
-        prices = given if None not in given else (declared.input_price_per_m, declared.output_price_per_m) if declared else None
+        prices = (
+            given
+            if None not in given
+            else (declared.input_price_per_m, declared.output_price_per_m)
+            if declared
+            else None
+        )
         assert prices is not None
         models[event.model] = ModelDeclared(
-            input_price_per_m=prices[0] or 0.0, output_price_per_m=prices[1] or 0.0, onboarding_pulls=event.onboarding_pulls
+            input_price_per_m=prices[0] or 0.0,
+            output_price_per_m=prices[1] or 0.0,
+            onboarding_pulls=event.onboarding_pulls,
         )
 
-    def outcome(self, index: int, model: str, reward: float, cost_usd: float) -> tuple[float, float]:
+    def outcome(
+        self, index: int, model: str, reward: float, cost_usd: float
+    ) -> tuple[float, float]:
         """Return what a call of this model earns and costs here."""
         for placed in self._outages:
             if placed.event.model == model and placed.start <= index < placed.end:  # type: ignore[union-attr]
@@ -188,7 +228,9 @@ class World:
         return factor
 
     def lags(self, index: int, copy: int, what: str, lag: int) -> list[int]:
-        """Return after how many decisions the feedback comes: empty if it is lost, two if it comes twice."""
+        """Return after how many decisions the feedback comes: empty if it is lost, two if it comes
+        twice.
+        """
         lag = round(lag * self.traffic(index)) if self._traffic else lag
         times, number = [lag], 0 if what == "costs" else 1
         for order, placed in enumerate(self._feedback):
@@ -208,20 +250,32 @@ def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str |
     model = getattr(event, "model", None)
     if model is not None and model not in known:
         return f"{event.kind}: model {model!r} is unknown"
-    if isinstance(event, Added) and None in (event.input_price_per_m, event.output_price_per_m) and model not in declared:
-        return f"add: {model!r} was never declared, so input_price_per_m and output_price_per_m are needed"
+    if (
+        isinstance(event, Added)
+        and None in (event.input_price_per_m, event.output_price_per_m)
+        and model not in declared
+    ):
+        return (
+            f"add: {model!r} was never declared, so input_price_per_m and output_price_per_m are "
+            "needed"
+        )
     return None
 
 
 def _change_points(placed: Placed) -> list[int]:
     points = [placed.start, placed.end]
     if isinstance(placed.event, Price) and placed.event.over:
-        points += [placed.start + -(-step * placed.event.over // RAMP_STEPS) for step in range(RAMP_STEPS)]
+        points += [
+            placed.start + -(-step * placed.event.over // RAMP_STEPS) for step in range(RAMP_STEPS)
+        ]
     return points
 
 
 def _repriced(model: ModelDeclared, factor: float) -> ModelDeclared:
-    prices = {"input_price_per_m": model.input_price_per_m * factor, "output_price_per_m": model.output_price_per_m * factor}
+    prices = {
+        "input_price_per_m": model.input_price_per_m * factor,
+        "output_price_per_m": model.output_price_per_m * factor,
+    }
     return model.model_copy(update=prices)
 
 

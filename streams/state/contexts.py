@@ -1,4 +1,6 @@
-"""Contexts in Redis: out of the worker's memory until their rewards come. A cache: the changelog has them all."""
+"""Contexts in Redis: out of the worker's memory until their rewards come. A cache: the changelog
+has them all.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,11 @@ class ReadBack(Protocol):
 
 
 class RedisContexts:
-    """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a batch in one round trip.
+    """Keep contexts as `{prefix}context:{router_id}:{request_id}` with a time to live, all of a
+    batch in one round trip.
 
-    A Redis that is away or full stops nothing: that is said and counted, and what it lacks is read back from the changelog.
+    A Redis that is away or full stops nothing: that is said and counted, and what it lacks is read
+    back from the changelog.
 
     Args:
         client: opens its connections when first used.
@@ -94,8 +98,12 @@ class RedisContexts:
         asked = [ref for ref in refs if ref not in found]
         if asked:
             values = await self._ask(self._mget, asked) or [None] * len(asked)
-            found |= {ref: value for ref, value in zip(asked, values, strict=True) if value is not None}
-        lost = {ref: at for ref in asked if ref not in found and (at := decided_at(ref)) is not None}
+            found |= {
+                ref: value for ref, value in zip(asked, values, strict=True) if value is not None
+            }
+        lost = {
+            ref: at for ref in asked if ref not in found and (at := decided_at(ref)) is not None
+        }
         if lost:
             found |= await self._find(lost)
         return [np.frombuffer(found[ref], "<f8") if ref in found else None for ref in refs]
@@ -131,7 +139,11 @@ class RedisContexts:
         async with self._client.pipeline(transaction=False) as pipe:
             for ref, value in contexts.items():
                 pipe.set(key_of(self._prefix, ref), value, px=self._ttl_ms)
-            refused = [outcome for outcome in await pipe.execute(raise_on_error=False) if isinstance(outcome, Exception)]
+            refused = [
+                outcome
+                for outcome in await pipe.execute(raise_on_error=False)
+                if isinstance(outcome, Exception)
+            ]
         if refused:
             raise refused[0]
         self._full.answered()

@@ -1,4 +1,6 @@
-"""A router's learned state out of the changelog, and the declaration with which another router goes on from it."""
+"""A router's learned state out of the changelog, and the declaration with which another router goes
+on from it.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +28,34 @@ STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:
-    """Return a router's state as its next owner would recover it, without its requests; None if it is not declared.
+    """Return a router's state as its next owner would recover it, without its requests; None if it
+    is not declared.
 
-    Reads one partition of the changelog, in no group; the service may run. A batch of a worker is on the log whole or not at all.
+    Reads one partition of the changelog, in no group; the service may run. A batch of a worker is
+    on the log whole or not at all.
     """
     own = tuple(keys.key(kind, router_id) for kind in STATE)
-    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
-        shard = await _read_shard(settings, consumer, partition_of(router_id, settings.partitions), own)
+    async with log_consumer(
+        settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
+    ) as consumer:
+        shard = await _read_shard(
+            settings, consumer, partition_of(router_id, settings.partitions), own
+        )
     engine = shard.engine(router_id)
     if router_id in shard.unreadable:
-        raise CorruptSnapshot(f"the state of router {router_id} can't be read: {shard.unreadable[router_id]}")
+        raise CorruptSnapshot(
+            f"the state of router {router_id} can't be read: {shard.unreadable[router_id]}"
+        )
     return None if engine is None else engine.state
 
 
 async def read_states(settings: Settings) -> AsyncIterator[tuple[str, RouterState]]:
-    """Yield every router with its state, as `read_state` does; no more than one partition is in memory."""
-    async with log_consumer(settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20) as consumer:
+    """Yield every router with its state, as `read_state` does; no more than one partition is in
+    memory.
+    """
+    async with log_consumer(
+        settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
+    ) as consumer:
         for number in range(settings.partitions):
             shard = await _read_shard(settings, consumer, number, STATE)
             for router_id in sorted(shard):
@@ -50,11 +64,16 @@ async def read_states(settings: Settings) -> AsyncIterator[tuple[str, RouterStat
                     yield router_id, engine.state
 
 
-async def _read_shard(settings: Settings, consumer: AIOKafkaConsumer, number: int, own: tuple[bytes, ...]) -> Shard:
+async def _read_shard(
+    settings: Settings, consumer: AIOKafkaConsumer, number: int, own: tuple[bytes, ...]
+) -> Shard:
     """Read a partition of the changelog to its end, of it the keys that begin with one of `own`."""
     partition, place = Partition(number), TopicPartition(settings.changelog, number)
     consumer.assign([place])
-    begin, end = (await consumer.beginning_offsets([place]))[place], (await consumer.end_offsets([place]))[place]
+    begin, end = (
+        (await consumer.beginning_offsets([place]))[place],
+        (await consumer.end_offsets([place]))[place],
+    )
     consumer.seek(place, begin)
     while await consumer.position(place) < end:
         for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, ()):
@@ -69,9 +88,13 @@ async def _read_shard(settings: Settings, consumer: AIOKafkaConsumer, number: in
 def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
     """Return a state as a file that says where it comes from."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return export.pack(state, {"router_id": router_id, "service": settings.app_id, "exported_at": now})
+    return export.pack(
+        state, {"router_id": router_id, "service": settings.app_id, "exported_at": now}
+    )
 
 
 def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> dict[str, Any]:
-    """Return the declaration of a router that goes on from a snapshot, declared as the exported one was."""
+    """Return the declaration of a router that goes on from a snapshot, declared as the exported one
+    was.
+    """
     return {**declaration_of(config, router_id), "snapshot": base64.b64encode(data).decode()}

@@ -1,4 +1,6 @@
-"""Notice that the changelog is gone: an empty one would be taken for a service that has just begun."""
+"""Notice that the changelog is gone: an empty one would be taken for a service that has
+just begun.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ class StateLost(Exception):
 
 
 async def require_state(settings: Settings) -> None:
-    """Raise StateLost where a partition's declarations were read and its changelog is missing or empty.
+    """Raise StateLost where a partition's declarations were read and its changelog is missing or
+    empty.
 
-    An owner writes to the changelog before it reads its first event, so that both can't be true of a service that is well.
+    An owner writes to the changelog before it reads its first event, so that both can't be true of
+    a service that is well.
     """
     routers, changelog = settings.topic("routers"), settings.changelog
     counts = await partition_counts(settings)
@@ -36,9 +40,13 @@ async def require_state(settings: Settings) -> None:
         lost = [tp.partition for tp in states if not ends.get(tp)]
     if lost:
         how, numbers = "empty" if changelog in counts else "gone", ", ".join(map(str, lost))
-        reset = f"--group {settings.app_id} --topic {routers} --reset-offsets --to-earliest --execute"
+        reset = (
+            f"--group {settings.app_id} --topic {routers} --reset-offsets --to-earliest --execute"
+        )
         raise StateLost(
-            f"the changelog {changelog} is {how} (partitions {numbers}), and with it what its routers had learned: restore it "
+            f"the changelog {changelog} is {how} (partitions {numbers}), and with it what its "
+            "routers had learned: restore it "
             f"from a copy, or begin anew on purpose: `pbstream topics create`, then "
-            f"`kafka-consumer-groups.sh --bootstrap-server {settings.bootstrap} {reset}`: every router starts from its declaration"
+            f"`kafka-consumer-groups.sh --bootstrap-server {settings.bootstrap} {reset}`: every "
+            "router starts from its declaration"
         )

@@ -1,4 +1,6 @@
-"""Notice that a group, or its changelog, is another service's: two prefixes under one group would mix their state."""
+"""Notice that a group, or its changelog, is another service's: two prefixes under one group would
+mix their state.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,17 @@ from agents.shard import ForeignState
 from streams.settings import USUAL_PREFIX, Settings, group_of
 
 COORDINATOR_TRIES = 20
-"""Looks at the coordinator of a group, which a new cluster needs some seconds to name."""
+"""Looks at the coordinator of a group, which a new cluster needs some seconds to name.
+"""
 SOURCES = ("routers", "requests", "costs", "rewards")
 
 
 async def require_own_group(settings: Settings) -> None:
-    """Raise ForeignState where the group has read topics of another prefix, or where another group has the state of this one.
+    """Raise ForeignState where the group has read topics of another prefix, or where another group
+    has the state of this one.
 
-    The second happens once, as all prefixes had the group `paretobandit` before their groups were derived from them.
+    The second happens once, as all prefixes had the group `paretobandit` before their groups were
+    derived from them.
     """
     own = {settings.topic(name) for name in SOURCES}
     usual = group_of(USUAL_PREFIX)
@@ -40,19 +45,26 @@ async def require_own_group(settings: Settings) -> None:
     require_own_topics(settings, read)
     if inherited:
         raise ForeignState(
-            f"the group {usual} has the state of prefix {settings.prefix}: set PB_APP_ID={usual} to go on with it, "
+            f"the group {usual} has the state of prefix {settings.prefix}: set PB_APP_ID={usual} "
+            "to go on with it, "
             "or another name to begin anew"
         )
 
 
 async def _read_by(admin: Any, group: str) -> set[str]:
-    """Return the topics of which a group has committed offsets; none where they may not be seen."""
+    """Return the topics of which a group has committed offsets; none where they may not be
+    seen.
+    """
     for _ in range(COORDINATOR_TRIES):
         try:
             return {tp.topic for tp in await admin.list_consumer_group_offsets(group)}
         except GroupAuthorizationFailedError:
             return set()
-        except (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError):
+        except (
+            GroupCoordinatorNotAvailableError,
+            GroupLoadInProgressError,
+            NotCoordinatorForGroupError,
+        ):
             await asyncio.sleep(0.5)
     return set()
 
@@ -60,12 +72,16 @@ async def _read_by(admin: Any, group: str) -> set[str]:
 def sentence(settings: Settings, foreign: Iterable[str]) -> str:
     """Say whose state it is, and what to set."""
     return (
-        f"the group {settings.app_id} reads {', '.join(sorted(foreign))}, which are not of prefix {settings.prefix}: "
-        f"another service owns its state. Set PB_APP_ID (by default {group_of(settings.prefix)} for this prefix), or PB_PREFIX"
+        f"the group {settings.app_id} reads {', '.join(sorted(foreign))}, which are not of "
+        f"prefix {settings.prefix}: "
+        f"another service owns its state. Set PB_APP_ID (by default {group_of(settings.prefix)} "
+        "for this prefix), or PB_PREFIX"
     )
 
 
 def require_own_topics(settings: Settings, read: Collection[str]) -> None:
-    """Raise ForeignState where the changelog contains events of topics that are not of this prefix."""
+    """Raise ForeignState where the changelog contains events of topics that are not of this
+    prefix.
+    """
     if foreign := set(read) - {settings.topic(name) for name in SOURCES}:
         raise ForeignState(sentence(settings, foreign))

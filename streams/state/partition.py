@@ -1,4 +1,6 @@
-"""Hold one partition of the durable table: its records as the log has them, and the changes of the batch being written."""
+"""Hold one partition of the durable table: its records as the log has them, and the changes of the
+batch being written.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,8 @@ FENCE = b"\x00"
 #: Header of each record: the epoch of the owner that wrote it, in decimal digits.
 EPOCH = "epoch"
 
-#: What a record takes in memory beside its key and value: two objects, its place in the table, and its share of an index.
+#: What a record takes in memory beside its key and value: two objects, its place in the table, and
+#: its share of an index.
 RECORD_BYTES = 200
 
 Changes = Mapping[bytes, bytes | None]
@@ -72,7 +75,9 @@ class Partition:
             self._keep(key, value)
 
     def delete(self, key: bytes) -> None:
-        """Remove a record, as a tombstone with the next commit; a key that is not there changes nothing."""
+        """Remove a record, as a tombstone with the next commit; a key that is not there changes
+        nothing.
+        """
         self._may_change(key)
         before = self.records.get(key)
         if self._drop(key) or key[:1] in self.log_only:
@@ -93,7 +98,9 @@ class Partition:
         self.settle()
 
     def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Return all records under a prefix; reads every key, so only for when a partition was recovered."""
+        """Return all records under a prefix; reads every key, so only for when a partition was
+        recovered.
+        """
         return [(key, value) for key, value in self.records.items() if key.startswith(prefix)]
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
@@ -101,7 +108,9 @@ class Partition:
         if offset <= self.offset:
             return
         self.offset = offset
-        if key[:1] in self.log_only:  # what is on the log only can't be written again from memory either
+        if (
+            key[:1] in self.log_only
+        ):  # what is on the log only can't be written again from memory either
             return
         if epoch < self.epoch:
             self.repairs.add(key)

@@ -1,4 +1,6 @@
-"""Read single contexts back from the changelog: each from about where it was written, in no group."""
+"""Read single contexts back from the changelog: each from about where it was written, in no
+group.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,18 @@ from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 FETCH_BYTES = 256 * 1024
-"""Of one fetch: some hundred records, of which one is wanted."""
+"""Of one fetch: some hundred records, of which one is wanted.
+"""
 EARLIER, LATER = 1.0, 60.0
-"""Seconds around a decision in which its context was written; where the clock has jumped, everything is read."""
+"""Seconds around a decision in which its context was written; where the clock has jumped,
+everything is read.
+"""
 
 
 class ChangelogContexts:
-    """Find contexts in the changelog by request, through a consumer of its own, made when first needed."""
+    """Find contexts in the changelog by request, through a consumer of its own, made when first
+    needed.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,7 +58,9 @@ class ChangelogContexts:
 
     async def _find(self, tp: TopicPartition, wanted: Mapping[Ref, float]) -> dict[Ref, bytes]:
         if self._consumer is None:
-            self._consumer = log_consumer(self._settings, max_partition_fetch_bytes=FETCH_BYTES, fetch_max_wait_ms=100)
+            self._consumer = log_consumer(
+                self._settings, max_partition_fetch_bytes=FETCH_BYTES, fetch_max_wait_ms=100
+            )
             await self._consumer.start()
         consumer = self._consumer
         consumer.assign([tp])
@@ -59,12 +68,16 @@ class ChangelogContexts:
         found: dict[Ref, bytes] = {}
         read_from = read_to = -1
         for ref, decided_at in sorted(wanted.items(), key=lambda item: item[1]):
-            place = (await consumer.offsets_for_times({tp: max(0, int((decided_at - EARLIER) * 1000))}))[tp]
+            place = (
+                await consumer.offsets_for_times({tp: max(0, int((decided_at - EARLIER) * 1000))})
+            )[tp]
             if ref in found or place is None:
                 continue
             if not read_from <= place.offset <= read_to:
                 read_from = read_to = place.offset
-            read_to = await self._read(tp, read_to, end, wanted, found, until=ref, before=decided_at + LATER)
+            read_to = await self._read(
+                tp, read_to, end, wanted, found, until=ref, before=decided_at + LATER
+            )
         if wanted.keys() - found.keys():
             begin = (await consumer.beginning_offsets([tp]))[tp]
             await self._read(tp, begin, end, wanted, found, until=None, before=float("inf"))
@@ -81,7 +94,9 @@ class ChangelogContexts:
         until: Ref | None,
         before: float,
     ) -> int:
-        """Read on from an offset, until one context is found or it was written later; return the offset after what was read."""
+        """Read on from an offset, until one context is found or it was written later; return the
+        offset after what was read.
+        """
         consumer = self._consumer
         consumer.seek(tp, begin)
         position = begin
@@ -95,7 +110,9 @@ class ChangelogContexts:
         return int(position)
 
 
-def _note(found: dict[Ref, bytes], wanted: Mapping[Ref, float], raw: bytes, value: bytes | None) -> None:
+def _note(
+    found: dict[Ref, bytes], wanted: Mapping[Ref, float], raw: bytes, value: bytes | None
+) -> None:
     if raw[:1] != keys.CONTEXT:
         return
     _, router_id, request_id = keys.split(raw)

@@ -14,13 +14,17 @@ COMMANDS = ("set", "mget")
 
 
 def acl(settings: Settings, user: str) -> str:
-    """Return the rule for a user, as `ACL SETUSER` and an ACL file take it, its password left to be filled in."""
+    """Return the rule for a user, as `ACL SETUSER` and an ACL file take it, its password left to be
+    filled in.
+    """
     commands = " ".join(f"+{name}" for name in COMMANDS)
     return f"{user} on >PASSWORD resetkeys ~{settings.prefix}context:* -@all {commands}"
 
 
 async def require_redis(settings: Settings) -> None:
-    """Raise MissingRights where Redis refuses the user of PB_REDIS_URL; a Redis that is away is waited for later."""
+    """Raise MissingRights where Redis refuses the user of PB_REDIS_URL; a Redis that is away is
+    waited for later.
+    """
     if settings.redis_url is None:
         return
     url = settings.redis_url.get_secret_value()
@@ -31,9 +35,13 @@ async def require_redis(settings: Settings) -> None:
         await client.set(key, b"", px=1000)
         await client.mget([key])
     except AuthenticationError:
-        raise MissingRights(f"Redis refuses user {user}: look at its name and password in PB_REDIS_URL") from None
+        raise MissingRights(
+            f"Redis refuses user {user}: look at its name and password in PB_REDIS_URL"
+        ) from None
     except NoPermissionError as error:
-        raise MissingRights(f"Redis: {error}; user {user} needs: `ACL SETUSER {acl(settings, user)}`") from None
+        raise MissingRights(
+            f"Redis: {error}; user {user} needs: `ACL SETUSER {acl(settings, user)}`"
+        ) from None
     except (RedisError, OSError):
         pass
     finally:

@@ -23,7 +23,9 @@ COUNTS = (
 
 
 def summary(exported: Exported, data: bytes) -> dict[str, Any]:
-    """Return a snapshot for people and programs; `evidence` is the bias entry of A: rewards weighed by age, and the ridge."""
+    """Return a snapshot for people and programs; `evidence` is the bias entry of A: rewards weighed
+    by age, and the ridge.
+    """
     state = exported.state
     terms = state.pacer.terms()
     return {
@@ -46,13 +48,18 @@ def summary(exported: Exported, data: bytes) -> dict[str, Any]:
 
 
 def difference(before: Exported, after: Exported) -> dict[str, Any]:
-    """Return what differs: {"models": {name: ...}, "router": {what: [before, after]}}; what is equal is left out.
+    """Return what differs: {"models": {name: ...}, "router": {what: [before, after]}}; what is
+    equal is left out.
 
-    Of a model: `change` joined, left or moved; `theta` the length of the difference of θ; `evidence` and `cost_ratio` differences;
-    `other` {what: [before, after]}.
+    Of a model: `change` joined, left or moved; `theta` the length of the difference of θ;
+    `evidence` and `cost_ratio` differences; `other` {what: [before, after]}.
     """
     old, new = summary(before, b""), summary(after, b"")
-    router = {name: [old[name], new[name]] for name in (*COUNTS, "profile", "dimensions") if old[name] != new[name]}
+    router = {
+        name: [old[name], new[name]]
+        for name in (*COUNTS, "profile", "dimensions")
+        if old[name] != new[name]
+    }
     models: dict[str, Any] = {}
     for name in {**old["models"], **new["models"]}:
         if name not in new["models"] or name not in old["models"]:
@@ -63,7 +70,13 @@ def difference(before: Exported, after: Exported) -> dict[str, Any]:
 
 
 def _model(arm: Arm) -> dict[str, Any]:
-    state = "retired" if arm.retired_at is not None else "suspect" if arm.suspicion is not None else "in traffic"
+    state = (
+        "retired"
+        if arm.retired_at is not None
+        else "suspect"
+        if arm.suspicion is not None
+        else "in traffic"
+    )
     if arm.pulls_left:
         state = f"onboarding, {arm.pulls_left} to go"
     return {
@@ -76,7 +89,9 @@ def _model(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _moved(before: Exported, after: Exported, name: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
+def _moved(
+    before: Exported, after: Exported, name: str, old: dict[str, Any], new: dict[str, Any]
+) -> dict[str, Any] | None:
     theta = [exported.state.arms[name].belief.theta for exported in (before, after)]
     if theta[0].shape == theta[1].shape and (theta[0] == theta[1]).all() and old == new:
         return None

@@ -1,8 +1,10 @@
-"""Hold everything durable: records per partition, changed one batch at a time, each batch one record batch on the log.
+"""Hold everything durable: records per partition, changed one batch at a time, each batch one
+record batch on the log.
 
-The log decides who owns a partition. An owner knows the offset at which its next batch must land; another offset means
-that someone else wrote, and that this process must not act on its state any more. Each record carries its owner's
-epoch, so that a recovery drops what a stale owner still managed to write, and writes the true records again.
+The log decides who owns a partition. An owner knows the offset at which its next batch must land;
+another offset means that someone else wrote, and that this process must not act on its state any
+more. Each record carries its owner's epoch, so that a recovery drops what a stale owner still
+managed to write, and writes the true records again.
 """
 
 import asyncio
@@ -44,8 +46,9 @@ class States:
     """The durable table `router_states` of this worker: its partitions, one writer at a time.
 
     Args:
-        publish: write changes of a partition under an epoch as one record batch; returns its first record's offset.
-        log_only: first bytes of keys that are written to the log and not kept in memory.
+        publish: write changes of a partition under an epoch as one record batch; returns its first
+        record's offset. log_only: first bytes of keys that are written to the log and not kept in
+        memory.
     """
 
     def __init__(self, publish: Publish, log_only: bytes = b"") -> None:
@@ -78,21 +81,29 @@ class States:
             raise PartitionLost(f"partition {number} is not owned by this worker") from None
 
     def on_recovered(self, callback: Callback) -> Callback:
-        """Call with all owned partitions after every recovery, before any event flows; may be a coroutine function."""
+        """Call with all owned partitions after every recovery, before any event flows; may be a
+        coroutine function.
+        """
         self._on_recovered.append(callback)
         return callback
 
     def on_lost(self, callback: Callback) -> Callback:
-        """Call with partitions of which everything derived must be forgotten: lost, or written by another owner."""
+        """Call with partitions of which everything derived must be forgotten: lost, or written by
+        another owner.
+        """
         self._on_lost.append(callback)
         return callback
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator["States"]:
-        """Be the only writer; every change must be committed before the end, any error makes the table unusable."""
+        """Be the only writer; every change must be committed before the end, any error makes the
+        table unusable.
+        """
         async with self._writing:
             if self._broken is not None:
-                raise NotWriting("an earlier batch failed between its changes and the log") from self._broken
+                raise NotWriting(
+                    "an earlier batch failed between its changes and the log"
+                ) from self._broken
             self._open(True)
             try:
                 yield self
@@ -100,7 +111,9 @@ class States:
                     raise NotWriting("changes were left without a commit")
             except BaseException as error:
                 # What was rolled back left nothing behind; whoever may try again.
-                if not isinstance(error, InternalError) or any(partition.dirty for partition in self):
+                if not isinstance(error, InternalError) or any(
+                    partition.dirty for partition in self
+                ):
                     self._broken = error
                 raise
             finally:
@@ -119,15 +132,23 @@ class States:
             PartitionLost: a changed partition was lost meanwhile.
         """
         changed = [partition for partition in self if partition.dirty]
-        size = sum(len(key) + len(value or b"") for partition in changed for key, value in partition.dirty.items())
-        await asyncio.gather(*(self._write(partition, partition.dirty, partition.epoch) for partition in changed))
+        size = sum(
+            len(key) + len(value or b"")
+            for partition in changed
+            for key, value in partition.dirty.items()
+        )
+        await asyncio.gather(
+            *(self._write(partition, partition.dirty, partition.epoch) for partition in changed)
+        )
         records = sum(len(partition.dirty) for partition in changed)
         for partition in changed:
             partition.settle()
         return Committed(len(changed), records, size)
 
     def recovers_from(self, number: int) -> int:
-        """Return the last offset already contained, -1 for a partition to be read from its start."""
+        """Return the last offset already contained, -1 for a partition to be read from its
+        start.
+        """
         found = self._partitions.get(number)
         return -1 if found is None else found.offset
 
@@ -139,7 +160,9 @@ class States:
             partition = self._partitions.pop(number)
             partition.owned = False
             if partition.dirty:
-                self._broken = PartitionLost(f"partition {number} was lost in the middle of a batch")
+                self._broken = PartitionLost(
+                    f"partition {number} was lost in the middle of a batch"
+                )
                 raise self._broken
         for number in assigned - self.owned:
             self._partitions[number] = Partition(number, log_only=self._log_only)
@@ -157,8 +180,15 @@ class States:
         """
         for partition in self:
             if partition.offset + 1 != ends[partition.number]:
-                raise NotRecovered(f"partition {partition.number}: read to {partition.offset}, {ends[partition.number]} is its end")
-        anew = [partition for partition in self if not (partition.fenced and partition.end == ends[partition.number])]
+                raise NotRecovered(
+                    f"partition {partition.number}: read to {partition.offset}, "
+                    f"{ends[partition.number]} is its end"
+                )
+        anew = [
+            partition
+            for partition in self
+            if not (partition.fenced and partition.end == ends[partition.number])
+        ]
         rewritten = frozenset(partition.number for partition in anew if partition.fenced)
         if rewritten:
             await _call(self._on_lost, rewritten)
@@ -169,11 +199,13 @@ class States:
         await _call(self._on_recovered, self.owned)
 
     async def _fence(self, partition: Partition) -> None:
-        # The epoch is this owner's only once it is on the log: a recovery that goes on after a fence that was broken off still
-        # has records of the epoch before it to read.
+        # The epoch is this owner's only once it is on the log: a recovery that goes on after a
+        # fence that was broken off still has records of the epoch before it to read.
         epoch = partition.epoch + 1
         changes: dict[bytes, bytes | None] = {FENCE: b"%d" % epoch}
-        changes |= {key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE}
+        changes |= {
+            key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE
+        }
         await self._write(partition, changes, epoch)
         partition.epoch = epoch
         partition.fenced = True
@@ -182,7 +214,9 @@ class States:
     async def _write(self, partition: Partition, changes: Changes, epoch: int) -> None:
         first = await self._publish(partition.number, changes, epoch)
         if first != partition.end:
-            raise ForeignWrite(f"partition {partition.number}: batch landed at {first}, not at {partition.end}")
+            raise ForeignWrite(
+                f"partition {partition.number}: batch landed at {first}, not at {partition.end}"
+            )
         if not partition.owned:
             raise PartitionLost(f"partition {partition.number} was lost during a commit")
         partition.end += len(changes)

@@ -1,4 +1,6 @@
-"""Which encoder serves one's own prompts best: each fits the same judgements, and is asked about prompts held out."""
+"""Which encoder serves one's own prompts best: each fits the same judgements, and is asked about
+prompts held out.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ class EncoderWorth:
 
     Attributes:
         ms_per_prompt: what encoding took, on all CPU threads.
-        reward_error: root mean square error of the predicted rewards, the mean over the models; None: no rewards.
-        cost_error: the same of the logarithm of bills, as a factor; None: no bills.
-        routed: reward of routing, the mean over budgets from the cheapest model's cost to the dearest one's; `mix` is the best
+        reward_error: root mean square error of the predicted rewards, the mean over the models;
+        None: no rewards. cost_error: the same of the logarithm of bills, as a factor; None: no
+        bills. routed: reward of routing, the mean over budgets from the cheapest model's cost to
+        the dearest one's; `mix` is the best
             fixed mix of models at them. None: not every model has rewards and bills.
         problem: why the encoder could not be asked; all else is None then.
     """
@@ -78,7 +81,9 @@ def compare_encoders(
 
 
 def within_chance(worths: Sequence[EncoderWorth], prompts: int) -> float | None:
-    """Return by how much reward encoders may differ by chance: two standard errors of choices with nothing in common."""
+    """Return by how much reward encoders may differ by chance: two standard errors of choices with
+    nothing in common.
+    """
     errors = [worth.reward_error for worth in worths if worth.reward_error is not None]
     return 2.0 * math.sqrt(2.0) * fmean(errors) / math.sqrt(prompts) if errors else None
 

@@ -1,4 +1,6 @@
-"""Fit a projection and warm-up priors of rewards and costs from prompts that were judged or billed before."""
+"""Fit a projection and warm-up priors of rewards and costs from prompts that were judged or billed
+before.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from streams.warm_start.priors import CostPriors, Priors
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """What was fitted: how many prompts, per model rewards and bills with their means, the variance that the projection keeps.
+    """What was fitted: how many prompts, per model rewards and bills with their means, the variance
+    that the projection keeps.
 
     `kept_variance` is None where no projection was fitted.
     """
@@ -47,7 +50,8 @@ def fit(
     """Write a projection and priors for every model of a JSONL file into `out_dir`.
 
     Args:
-        judgements: lines `{"prompt": …, "rewards": {model: r}, "costs": {model: usd}}`, one of the two at least, or
+        judgements: lines `{"prompt": …, "rewards": {model: r}, "costs": {model: usd}}`, one of the
+        two at least, or
             `{"prompt": …, "arms": {model: {"reward": r, "cost": usd}}}`.
         sentences: the sentence encoder that the workers run.
         components: k; the contexts have d = k + 1 entries.
@@ -57,23 +61,33 @@ def fit(
     Raises:
         UnusableJudgements: bad lines, or fewer prompts than `components` + 1.
     """
-    observed, projection, kept = observe(read_judgements(judgements), sentences, components=components, console=console)
-    summary = fit_observed(observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept)
+    observed, projection, kept = observe(
+        read_judgements(judgements), sentences, components=components, console=console
+    )
+    summary = fit_observed(
+        observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept
+    )
     projection.save(out_dir)
     return summary
 
 
 def observe(
-    judged: Sequence[JudgedPrompt], sentences: SentenceEncoder, *, components: int, console: Console | None = None
+    judged: Sequence[JudgedPrompt],
+    sentences: SentenceEncoder,
+    *,
+    components: int,
+    console: Console | None = None,
 ) -> tuple[Observations, Projection, float]:
-    """Encode prompts and fit a projection to them; return what is known in its coordinates, it, and the variance that it keeps.
+    """Encode prompts and fit a projection to them; return what is known in its coordinates, it, and
+    the variance that it keeps.
 
     Raises:
         UnusableJudgements: there are fewer prompts than `components` + 1.
     """
     if not 1 <= components < min(len(judged), sentences.width):
         raise UnusableJudgements(
-            f"{components} components need more than {components} prompts (there are {len(judged)}) "
+            f"{components} components need more than {components} prompts (there are "
+            f"{len(judged)}) "
             f"and fewer components than the embedding's width ({sentences.width})"
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
@@ -82,7 +96,12 @@ def observe(
 
 
 def fit_observed(
-    observed: Observations, out_dir: Path, *, projection: str, ridge: float = 1.0, kept: float | None = None
+    observed: Observations,
+    out_dir: Path,
+    *,
+    projection: str,
+    ridge: float = 1.0,
+    kept: float | None = None,
 ) -> FitSummary:
     """Write priors for every model that was observed into `out_dir`.
 
@@ -97,14 +116,17 @@ def fit_observed(
     priors = fit_priors(observed, projection=projection, ridge=ridge)
     priors.save(out_dir)
     rewards, costs = (
-        {m: v[np.isfinite(v)] for m, v in zip(observed.models, of.T, strict=True)} for of in (observed.rewards, observed.costs)
+        {m: v[np.isfinite(v)] for m, v in zip(observed.models, of.T, strict=True)}
+        for of in (observed.rewards, observed.costs)
     )
     return FitSummary(
         prompts=len(observed),
         rewards={model: len(rewards[model]) for model in priors.models},
         mean_reward={model: float(rewards[model].mean()) for model in priors.models},
         costs={model: len(values) for model, values in costs.items() if len(values)},
-        mean_cost_usd={model: float(values.mean()) for model, values in costs.items() if len(values)},
+        mean_cost_usd={
+            model: float(values.mean()) for model, values in costs.items() if len(values)
+        },
         dimensions=priors.dimensions,
         kept_variance=kept,
         observed=observed,
@@ -112,7 +134,8 @@ def fit_observed(
 
 
 def fit_priors(observed: Observations, *, projection: str, ridge: float) -> Priors:
-    """Return A = ridge·I + Σ xxᵀ and b = Σ reward·x over the prompts that each model answered, and the same sums of its bills.
+    """Return A = ridge·I + Σ xxᵀ and b = Σ reward·x over the prompts that each model answered, and
+    the same sums of its bills.
 
     Raises:
         UnusableJudgements: there is neither a reward nor a bill.
@@ -143,7 +166,9 @@ def fit_costs(observed: Observations) -> CostPriors | None:
         A.append(X[some].T @ X[some])
         b.append(np.log(bills[some]) @ X[some])
         means.append(bills[np.isfinite(bills)].mean())
-    return CostPriors(tuple(observed.models[k] for k in billed), np.stack(A), np.stack(b), np.array(means))
+    return CostPriors(
+        tuple(observed.models[k] for k in billed), np.stack(A), np.stack(b), np.array(means)
+    )
 
 
 def _observations(judged: Sequence[JudgedPrompt], contexts: Array) -> Observations:
@@ -159,7 +184,12 @@ def _observations(judged: Sequence[JudgedPrompt], contexts: Array) -> Observatio
 
 
 def _embed(prompts: Sequence[str], sentences: SentenceEncoder, console: Console) -> Array:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("Encoding prompts", total=len(prompts))
         return sentences.embed(prompts, progress=lambda done: progress.advance(task, done))

@@ -23,7 +23,9 @@ class UnusableJudgements(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JudgedPrompt:
-    """One prompt, the reward in [0, 1] and the cost in dollars of each model's answer, as far as they are known."""
+    """One prompt, the reward in [0, 1] and the cost in dollars of each model's answer, as far as
+    they are known.
+    """
 
     prompt: str
     rewards: Mapping[str, float]
@@ -34,7 +36,8 @@ def read_judgements(path: Path) -> list[JudgedPrompt]:
     """Read judged prompts, one a line; blank lines are passed over.
 
     Raises:
-        UnusableJudgements: no file, no prompts, or bad lines: the first ten are named with their number and what is wrong.
+        UnusableJudgements: no file, no prompts, or bad lines: the first ten are named with their
+        number and what is wrong.
     """
     judged: list[JudgedPrompt] = []
     errors: list[str] = []
@@ -45,7 +48,9 @@ def read_judgements(path: Path) -> list[JudgedPrompt]:
             errors.append(f"{path}, line {number}: {wrong}")
     if errors:
         more = len(errors) - _SHOWN_ERRORS
-        raise UnusableJudgements("\n".join(errors[:_SHOWN_ERRORS] + ([f"… and {more} more"] if more > 0 else [])))
+        raise UnusableJudgements(
+            "\n".join(errors[:_SHOWN_ERRORS] + ([f"… and {more} more"] if more > 0 else []))
+        )
     if not judged:
         raise UnusableJudgements(f"{path} holds no prompts")
     return judged
@@ -68,19 +73,37 @@ def _parse(line: bytes) -> JudgedPrompt:
         raise UnusableJudgements("is not UTF-8") from wrong
     except (ValueError, RecursionError) as wrong:
         raise UnusableJudgements(f"is not JSON ({wrong})") from wrong
-    if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
+    if (
+        not isinstance(row, dict)
+        or not isinstance(row.get("prompt"), str)
+        or not row["prompt"].strip()
+    ):
         raise UnusableJudgements('needs "prompt", a text that is not blank')
-    arms = {model: arm if isinstance(arm, dict) else {"reward": arm} for model, arm in _by_model(row, "arms").items()}
-    rewards = _by_model(row, "rewards") | {model: arm["reward"] for model, arm in arms.items() if "reward" in arm}
-    costs = _by_model(row, "costs") | {model: arm[name] for model, arm in arms.items() for name in _COSTS if name in arm}
+    arms = {
+        model: arm if isinstance(arm, dict) else {"reward": arm}
+        for model, arm in _by_model(row, "arms").items()
+    }
+    rewards = _by_model(row, "rewards") | {
+        model: arm["reward"] for model, arm in arms.items() if "reward" in arm
+    }
+    costs = _by_model(row, "costs") | {
+        model: arm[name] for model, arm in arms.items() for name in _COSTS if name in arm
+    }
     if not rewards and not costs:
         raise UnusableJudgements(
-            'needs "rewards" or "costs", as {"model": 0.9}, or "arms", as {"model": {"reward": 0.9, "cost": 0.0004}}'
+            'needs "rewards" or "costs", as {"model": 0.9}, or "arms", as {"model": {"reward": '
+            '0.9, "cost": 0.0004}}'
         )
     return JudgedPrompt(
         row["prompt"],
-        {model: _number(f"the reward of {model!r}", value, 1.0) for model, value in rewards.items()},
-        {model: _number(f"the cost of {model!r}", value, _MOST_USD) for model, value in costs.items()},
+        {
+            model: _number(f"the reward of {model!r}", value, 1.0)
+            for model, value in rewards.items()
+        },
+        {
+            model: _number(f"the cost of {model!r}", value, _MOST_USD)
+            for model, value in costs.items()
+        },
     )
 
 
@@ -92,6 +115,11 @@ def _by_model(row: dict[str, Any], field: str) -> dict[str, Any]:
 
 
 def _number(what: str, value: Any, most: float) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or not 0.0 <= value <= most:
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not math.isfinite(value)
+        or not 0.0 <= value <= most
+    ):
         raise UnusableJudgements(f"{what} must be a number from 0 to {most:g}, not {value!r}")
     return float(value)

@@ -1,4 +1,6 @@
-"""What a linear model makes of prompts it has not seen, and what a budget buys with it: choices, and the best fixed mix."""
+"""What a linear model makes of prompts it has not seen, and what a budget buys with it: choices,
+and the best fixed mix.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ FEW = 2 * FOLDS  # outcomes of which nothing but their mean is learned
 
 
 def held_out(contexts: Array, outcomes: Array) -> Array:
-    """Return linear predictions, shape (n, m), each from the four fifths of what is known that it is not in.
+    """Return linear predictions, shape (n, m), each from the four fifths of what is known that it
+    is not in.
 
-    The ridge is, for each outcome, the one with the least held-out error. Where an outcome is not known, it is predicted from all.
+    The ridge is, for each outcome, the one with the least held-out error. Where an outcome is not
+    known, it is predicted from all.
 
     Args:
         contexts: shape (n, d), last entry 1.0; it is not penalised.
@@ -30,13 +34,17 @@ def held_out(contexts: Array, outcomes: Array) -> Array:
     for columns in map(np.array, alike.values()):
         rows = known[:, columns[0]]
         if rows.sum() <= FEW:
-            found[:, columns] = np.nanmean(outcomes[rows][:, columns], axis=0) if rows.any() else 0.0
+            found[:, columns] = (
+                np.nanmean(outcomes[rows][:, columns], axis=0) if rows.any() else 0.0
+            )
             continue
         inside = outcomes[np.ix_(rows, columns)]
         cross, ridges = _cross_fitted(contexts[rows], inside)
         found[np.ix_(rows, columns)] = cross
         if not rows.all():
-            found[np.ix_(~rows, columns)] = _best(_regress(contexts[rows], inside, contexts[~rows]), ridges)
+            found[np.ix_(~rows, columns)] = _best(
+                _regress(contexts[rows], inside, contexts[~rows]), ridges
+            )
     return found
 
 
@@ -58,16 +66,23 @@ def _best(found: Array, ridges: npt.NDArray[np.intp]) -> Array:
 
 
 def _regress(contexts: Array, outcomes: Array, asked: Array) -> Array:
-    """Return what every ridge, shape (R, len(asked), m), predicts for contexts, from others with their outcomes."""
+    """Return what every ridge, shape (R, len(asked), m), predicts for contexts, from others with
+    their outcomes.
+    """
     centre, mean = contexts[:, :-1].mean(0), outcomes.mean(0)
     X, Y = contexts[:, :-1] - centre, outcomes - mean
     values, vectors = np.linalg.eigh(X.T @ X)
     target, Z = vectors.T @ (X.T @ Y), (asked[:, :-1] - centre) @ vectors
-    return np.stack([mean + Z @ (target / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in RIDGES])
+    return np.stack(
+        [mean + Z @ (target / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in RIDGES]
+    )
 
 
-def within_budget(scores: Array, expected: Array, costs: Array, budget: float) -> npt.NDArray[np.intp]:
-    """Return the choices, shape (n,), of scores less expected costs, at the price of a dollar that meets the budget in hindsight.
+def within_budget(
+    scores: Array, expected: Array, costs: Array, budget: float
+) -> npt.NDArray[np.intp]:
+    """Return the choices, shape (n,), of scores less expected costs, at the price of a dollar that
+    meets the budget in hindsight.
 
     Args:
         scores, expected, costs: shape (n, K): rewards and costs as predicted, costs as billed.
@@ -91,13 +106,18 @@ def within_budget(scores: Array, expected: Array, costs: Array, budget: float) -
 
 
 def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, float]:
-    """Return cost ÷ budget and reward of the best mixture of models within the budget: what a coin can reach.
+    """Return cost ÷ budget and reward of the best mixture of models within the budget: what a coin
+    can reach.
 
     Args:
         rewards, costs: shape (n, K); only their means matter.
     """
     points = sorted(zip(costs.mean(0).tolist(), rewards.mean(0).tolist(), strict=True))
-    best = points[0] if points[0][0] > budget else max((p for p in points if p[0] <= budget), key=lambda p: p[1])
+    best = (
+        points[0]
+        if points[0][0] > budget
+        else max((p for p in points if p[0] <= budget), key=lambda p: p[1])
+    )
     for low in points:
         for high in points:
             if low[0] <= budget < high[0]:

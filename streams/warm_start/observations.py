@@ -1,4 +1,6 @@
-"""What is known of models on prompts, whether it was judged offline or comes from a router's history."""
+"""What is known of models on prompts, whether it was judged offline or comes from a router's
+history.
+"""
 
 from __future__ import annotations
 

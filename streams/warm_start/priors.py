@@ -1,4 +1,6 @@
-"""Warm-up priors: what is known of each model's rewards and costs beforehand, as design matrices and responses."""
+"""Warm-up priors: what is known of each model's rewards and costs beforehand, as design matrices
+and responses.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streams.files.array_folder import Array, UnusableArrays, checksum_arrays, read_arrays, write_arrays
+from streams.files.array_folder import (
+    Array,
+    UnusableArrays,
+    checksum_arrays,
+    read_arrays,
+    write_arrays,
+)
 
 _NAME = "priors"
 
@@ -29,8 +37,15 @@ class CostPriors:
 
     def __post_init__(self) -> None:
         count, d = len(self.models), self.b.shape[-1]
-        if self.A.shape != (count, d, d) or self.b.shape != (count, d) or self.means.shape != (count,):
-            raise UnusableArrays(f"costs of {count} models, but A {self.A.shape}, b {self.b.shape}, means {self.means.shape}")
+        if (
+            self.A.shape != (count, d, d)
+            or self.b.shape != (count, d)
+            or self.means.shape != (count,)
+        ):
+            raise UnusableArrays(
+                f"costs of {count} models, but A {self.A.shape}, b {self.b.shape}, means "
+                f"{self.means.shape}"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +72,9 @@ class Priors:
         if self.A.shape != (count, d, d) or self.b.shape != (count, d):
             raise UnusableArrays(f"{count} models, but A {self.A.shape} and b {self.b.shape}")
         if self.costs is not None and self.costs.b.shape[-1] != d:
-            raise UnusableArrays(f"rewards of {d} dimensions, but costs of {self.costs.b.shape[-1]}")
+            raise UnusableArrays(
+                f"rewards of {d} dimensions, but costs of {self.costs.b.shape[-1]}"
+            )
 
     @property
     def dimensions(self) -> int:
@@ -74,7 +91,11 @@ class Priors:
         return write_arrays(folder, _NAME, self._arrays(), self._details())
 
     def _arrays(self) -> dict[str, Array]:
-        of_costs = {} if self.costs is None else {"cost_A": self.costs.A, "cost_b": self.costs.b, "cost_means": self.costs.means}
+        of_costs = (
+            {}
+            if self.costs is None
+            else {"cost_A": self.costs.A, "cost_b": self.costs.b, "cost_means": self.costs.means}
+        )
         return {"A": self.A, "b": self.b, **of_costs}
 
     def _details(self) -> dict[str, Any]:
@@ -92,8 +113,15 @@ def load_priors(folder: Path) -> Priors:
     try:
         details, arrays, costs = stored.details, stored.arrays, None
         if "cost_models" in details:
-            costs = CostPriors(tuple(details["cost_models"]), arrays["cost_A"], arrays["cost_b"], arrays["cost_means"])
-        return Priors(tuple(details["models"]), arrays["A"], arrays["b"], str(details["projection"]), costs)
+            costs = CostPriors(
+                tuple(details["cost_models"]),
+                arrays["cost_A"],
+                arrays["cost_b"],
+                arrays["cost_means"],
+            )
+        return Priors(
+            tuple(details["models"]), arrays["A"], arrays["b"], str(details["projection"]), costs
+        )
     except KeyError as absent:
         raise UnusableArrays(f"{folder}/{_NAME} lacks {absent}") from absent
 
@@ -102,25 +130,34 @@ def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) ->
     """Return one model's prior as the JSON-able `prior` field of a declared router.
 
     Args:
-        n_eff: how many observations the prior shall count for, > 0; None leaves it to the router's `t_adapt`.
+        n_eff: how many observations the prior shall count for, > 0; None leaves it to the router's
+        `t_adapt`.
 
     Raises:
         UnusableArrays: there is no prior for the model.
     """
     if model not in priors.models:
-        raise UnusableArrays(f"no prior for {model!r}; there are priors for {', '.join(priors.models) or 'no model'}")
+        raise UnusableArrays(
+            f"no prior for {model!r}; there are priors for {', '.join(priors.models) or 'no model'}"
+        )
     index = priors.models.index(model)
     prior = {"A": priors.A[index].tolist(), "b": priors.b[index].tolist()}
     return prior if n_eff is None else {**prior, "n_eff": n_eff}
 
 
 def cost_prior_for_wire(priors: Priors, model: str) -> dict[str, Any] | None:
-    """Return one model's `cost_prior` field of a declared router, or None where its bills are not known."""
+    """Return one model's `cost_prior` field of a declared router, or None where its bills are not
+    known.
+    """
     costs = priors.costs
     if costs is None or model not in costs.models:
         return None
     index = costs.models.index(model)
-    return {"A": costs.A[index].tolist(), "b": costs.b[index].tolist(), "mean_usd": float(costs.means[index])}
+    return {
+        "A": costs.A[index].tolist(),
+        "b": costs.b[index].tolist(),
+        "mean_usd": float(costs.means[index]),
+    }
 
 
 def fields_for_wire(priors: Priors, model: str) -> dict[str, Any]:

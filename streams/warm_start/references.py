@@ -14,7 +14,8 @@ from streams.warm_start.priors import Priors, load_priors
 
 
 def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[Prior]]:
-    """Return the function that reads a referenced prior, `NAME#MODEL`, from a folder that `pbstream fit` wrote.
+    """Return the function that reads a referenced prior, `NAME#MODEL`, from a folder that `pbstream
+    fit` wrote.
 
     Args:
         folder: holds those folders by NAME; None refuses all references.
@@ -23,7 +24,9 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
     async def read_prior(reference: ReferencedPrior) -> Prior:
         name, _, model = reference.ref.partition("#")
         if folder is None or Path(name).name != name:
-            raise WrongPrior("references need PB_PRIORS_PATH, and the form NAME#MODEL of a folder in it")
+            raise WrongPrior(
+                "references need PB_PRIORS_PATH, and the form NAME#MODEL of a folder in it"
+            )
         try:
             priors = await asyncio.to_thread(load_priors, folder / name)
         except UnusableArrays as error:

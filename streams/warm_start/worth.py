@@ -1,17 +1,23 @@
-"""What priors are worth: how well they predict prompts they have not seen, who differs on which, and what a budget buys."""
+"""What priors are worth: how well they predict prompts they have not seen, who differs on which,
+and what a budget buys.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streams.files.array_folder import Array
 from streams.warm_start.lines import best_fixed_mix, held_out, within_budget
 from streams.warm_start.observations import Observations
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 POINTS = 15
 LEAST_SHARE = 0.05  # of a model's mean cost that any prompt is expected to cost
@@ -21,13 +27,14 @@ NEVER_BEST = -1e9  # of a model without rewards
 
 @dataclass(frozen=True, slots=True)
 class ModelWorth:
-    """How well one model is predicted on prompts that were held out, and where it is expected to be the best.
+    """How well one model is predicted on prompts that were held out, and where it is expected to be
+    the best.
 
     Attributes:
-        reward_error, reward_spread: root mean square error of the prediction, and of the model's mean alone; None: no rewards.
-        cost_error, cost_spread: the same of the logarithm of bills above zero, as factors; None: no bills.
-        best_on: share of the prompts on which nobody is expected to earn more.
-        examples: the prompts on which it is expected to lead by most.
+        reward_error, reward_spread: root mean square error of the prediction, and of the model's
+        mean alone; None: no rewards. cost_error, cost_spread: the same of the logarithm of bills
+        above zero, as factors; None: no bills. best_on: share of the prompts on which nobody is
+        expected to earn more. examples: the prompts on which it is expected to lead by most.
     """
 
     model: str
@@ -43,7 +50,8 @@ class ModelWorth:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models: the first earns more on average; `spread` is the deviation of the expected difference from prompt to prompt.
+    """Two models: the first earns more on average; `spread` is the deviation of the expected
+    difference from prompt to prompt.
 
     `other_better` is the share of prompts on which the second is expected to earn more.
     """
@@ -57,7 +65,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """What a budget in dollars per request buys: the best fixed mix of models, and routing by these priors."""
+    """What a budget in dollars per request buys: the best fixed mix of models, and routing by these
+    priors.
+    """
 
     budget_usd: float
     mix: float
@@ -67,7 +77,9 @@ class Bought:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """All of it. `frontier` is empty where rewards or costs are missing; `complete`: nothing in it is a prediction of itself."""
+    """All of it. `frontier` is empty where rewards or costs are missing; `complete`: nothing in it
+    is a prediction of itself.
+    """
 
     models: tuple[ModelWorth, ...]
     pairs: tuple[Pair, ...]
@@ -87,11 +99,16 @@ def worth_of(observed: Observations) -> Worth:
         logs = np.where(observed.costs > 0.0, np.log(observed.costs), np.nan)
     models = _models(observed, scores, logs, held_out(observed.contexts, logs))
     rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]
-    pairs = sorted((_pair(observed, scores, i, j) for i, j in combinations(rewarded, 2)), key=lambda pair: -pair.other_better)
+    pairs = sorted(
+        (_pair(observed, scores, i, j) for i, j in combinations(rewarded, 2)),
+        key=lambda pair: -pair.other_better,
+    )
     return Worth(tuple(models), tuple(pairs), tuple(_frontier(observed, scores)), observed.complete)
 
 
-def _models(observed: Observations, scores: Array, logs: Array, expected: Array) -> list[ModelWorth]:
+def _models(
+    observed: Observations, scores: Array, logs: Array, expected: Array
+) -> list[ModelWorth]:
     found = []
     known = np.isfinite(observed.rewards).any(0)
     ranked = np.where(known, scores, NEVER_BEST)
@@ -134,12 +151,25 @@ def _pair(observed: Observations, scores: Array, i: int, j: int) -> Pair:
     if scores[:, i].mean() < scores[:, j].mean():
         i, j = j, i
     lead = scores[:, i] - scores[:, j]
-    return Pair(observed.models[i], observed.models[j], float(lead.mean()), float(lead.std()), float((lead < 0.0).mean()))
+    return Pair(
+        observed.models[i],
+        observed.models[j],
+        float(lead.mean()),
+        float(lead.std()),
+        float((lead < 0.0).mean()),
+    )
 
 
 def _frontier(observed: Observations, scores: Array) -> list[Bought]:
-    """Return what budgets from the cheapest model's cost to the dearest one's buy, where every model has rewards and bills."""
-    if not (np.isfinite(observed.rewards).any(0).all() and np.isfinite(observed.costs).any(0).all()) or len(observed.models) < 2:
+    """Return what budgets from the cheapest model's cost to the dearest one's buy, where every
+    model has rewards and bills.
+    """
+    if (
+        not (
+            np.isfinite(observed.rewards).any(0).all() and np.isfinite(observed.costs).any(0).all()
+        )
+        or len(observed.models) < 2
+    ):
         return []
     scale = np.maximum(np.nanmean(observed.costs, axis=0), 1e-12)
     expected = np.maximum(held_out(observed.contexts, observed.costs / scale), LEAST_SHARE) * scale
@@ -154,7 +184,9 @@ def _frontier(observed: Observations, scores: Array) -> list[Bought]:
     for budget in np.geomspace(low, float(means.max()), POINTS).tolist():
         won = within_budget(scores, expected, costs, budget)
         mix = best_fixed_mix(rewards, costs, budget)[1]
-        found.append(Bought(budget, mix, float(rewards[at, won].mean()), float(costs[at, won].mean())))
+        found.append(
+            Bought(budget, mix, float(rewards[at, won].mean()), float(costs[at, won].mean()))
+        )
     return found
 
 
@@ -164,8 +196,15 @@ def sentence(worth: Worth) -> str:
     if most is None:
         return "What a budget buys needs rewards and costs of every model."
     if most.routed - most.mix < 0.002:
-        return "At no budget is routing by these priors expected to earn more than the best fixed mix of models."
-    guessed = "" if worth.complete else " (rewards and costs of models that were not called are predicted)"
+        return (
+            "At no budget is routing by these priors expected to earn more than the best fixed "
+            "mix of models."
+        )
+    guessed = (
+        ""
+        if worth.complete
+        else " (rewards and costs of models that were not called are predicted)"
+    )
     return (
         f"Routing gains most at ${most.budget_usd:.2g} per request: {most.routed:.3f}, "
         f"where the best fixed mix of models earns {most.mix:.3f}{guessed}."
@@ -175,7 +214,14 @@ def sentence(worth: Worth) -> str:
 def as_json(worth: Worth) -> dict[str, Sequence[object] | bool]:
     """Return it as it is written for programs."""
 
-    def rows(values: Sequence[object]) -> list[dict[str, object]]:
-        return [{name: getattr(value, name) for name in type(value).__dataclass_fields__} for value in values]  # type: ignore[attr-defined]
+    def rows(values: Sequence[DataclassInstance]) -> list[dict[str, object]]:
+        return [
+            {field.name: getattr(value, field.name) for field in fields(value)} for value in values
+        ]
 
-    return {"models": rows(worth.models), "pairs": rows(worth.pairs), "frontier": rows(worth.frontier), "complete": worth.complete}
+    return {
+        "models": rows(worth.models),
+        "pairs": rows(worth.pairs),
+        "frontier": rows(worth.frontier),
+        "complete": worth.complete,
+    }

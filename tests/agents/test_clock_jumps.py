@@ -1,4 +1,6 @@
-"""A clock that jumps: nothing is lost or counted twice, and the audit of what was done finds no promise broken."""
+"""A clock that jumps: nothing is lost or counted twice, and the audit of what was done finds no
+promise broken.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ async def traffic(world: World, first: int, count: int, *, finish: bool = True) 
     """Send requests of one router and, if they are to be finished, their bills and rewards."""
     for number in range(first, first + count):
         event = {"router_id": HOME, "request_id": f"late-{number}"}
-        await world.send("requests", {**event, "context": [((number * k) % 7) / 7 for k in range(1, 5)] + [1.0]})
+        await world.send(
+            "requests", {**event, "context": [((number * k) % 7) / 7 for k in range(1, 5)] + [1.0]}
+        )
         if finish:
             await settle(world, number)
 
@@ -40,7 +44,12 @@ def state(world: World) -> Any:
 
 def reasons(world: World) -> list[str]:
     """Return the reasons of all dead letters since the world began."""
-    return [record.headers["pb.reason"] for (topic, _), log in world.records.items() if topic == "dlq" for record in log]
+    return [
+        record.headers["pb.reason"]
+        for (topic, _), log in world.records.items()
+        if topic == "dlq"
+        for record in log
+    ]
 
 
 @pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 3 * DAY, 400 * DAY])
@@ -89,7 +98,9 @@ async def test_a_jump_forward_ends_waits_and_counts_what_comes_late_once() -> No
     assert audit(world.topics(), SETTINGS).clean
 
 
-async def test_events_of_a_client_whose_clock_is_ahead_are_refused_only_beyond_the_tolerance() -> None:
+async def test_events_of_a_client_whose_clock_is_ahead_are_refused_only_beyond_the_tolerance() -> (
+    None
+):
     world = await busy_world(SETTINGS, requests=20)
     await traffic(world, 0, 2, finish=False)
     ahead = {"router_id": HOME, "request_id": "late-0", "reward": 0.5, "source": "judge"}

@@ -1,4 +1,6 @@
-"""A worker that dies between making a batch durable and answering it: the next one says what was left to say, once."""
+"""A worker that dies between making a batch durable and answering it: the next one says what was
+left to say, once.
+"""
 
 import asyncio
 import json
@@ -50,7 +52,13 @@ class Log:
         """Write one event, and return it as it is read."""
         offset = self.offsets[topic] = self.offsets.get(topic, -1) + 1
         value = None if event is None else json.dumps({"router_id": HOME, **event}).encode()
-        message = {"topic": f"pb.{topic}", "partition": 0, "offset": offset, "key": HOME.encode(), "value": value}
+        message = {
+            "topic": f"pb.{topic}",
+            "partition": 0,
+            "offset": offset,
+            "key": HOME.encode(),
+            "value": value,
+        }
         return SimpleNamespace(**{**message, "headers": [], "timestamp": 0.0, **record})
 
 
@@ -62,8 +70,12 @@ async def started() -> tuple[MemoryWorker, Log]:
     return worker, log
 
 
-async def crash_and_read_again(worker: MemoryWorker, topic: str, messages: list[Any]) -> MemoryWorker:
-    """Let a worker die before its answers are delivered; the next one reads the same events again."""
+async def crash_and_read_again(
+    worker: MemoryWorker, topic: str, messages: list[Any]
+) -> MemoryWorker:
+    """Let a worker die before its answers are delivered; the next one reads the same events
+    again.
+    """
     worker.mute = True
     with pytest.raises(Left):
         await worker.take(topic, messages)
@@ -77,24 +89,38 @@ async def crash_and_read_again(worker: MemoryWorker, topic: str, messages: list[
 
 def reasons(worker: MemoryWorker) -> list[str]:
     """Return the reasons of the dead letters that were sent."""
-    return [dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"]
+    return [
+        dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"
+    ]
 
 
 def routes(worker: MemoryWorker) -> list[dict[str, Any]]:
     """Return the decisions that were sent."""
-    return [json.loads(value or b"null") for topic, _, value, _ in worker.said if topic == "pb.routes"]
+    return [
+        json.loads(value or b"null") for topic, _, value, _ in worker.said if topic == "pb.routes"
+    ]
 
 
 async def test_decision_is_said_after_a_crash() -> None:
     worker, log = await started()
-    after = await crash_and_read_again(worker, "requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
+    after = await crash_and_read_again(
+        worker, "requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})]
+    )
     assert [(route["seq"], route["repeat"]) for route in routes(after)] == [(1, False)]
     assert reasons(after) == []
 
 
 REFUSED = [
-    ("requests", {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]}, "no_allowed_model"),
-    ("rewards", {"request_id": "r", "reward": 1, "source": "judge", "observed_at": "2027-01-15T08:30:00Z"}, "from_the_future"),
+    (
+        "requests",
+        {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]},
+        "no_allowed_model",
+    ),
+    (
+        "rewards",
+        {"request_id": "r", "reward": 1, "source": "judge", "observed_at": "2027-01-15T08:30:00Z"},
+        "from_the_future",
+    ),
     ("routers", {"models": {}, "dimensions": 7}, "invalid_config"),
 ]
 
@@ -117,9 +143,13 @@ async def test_stale_declaration_is_refused_once_after_a_crash() -> None:
     assert reasons(after) == ["stale_config"]
 
 
-async def test_request_refused_before_its_id_was_decided_is_not_answered_again_after_a_crash() -> None:
+async def test_request_refused_before_its_id_was_decided_is_not_answered_again_after_a_crash() -> (
+    None
+):
     worker, log = await started()
-    refused = log.event("requests", {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]})
+    refused = log.event(
+        "requests", {"request_id": "r", "context": CONTEXT, "allowed_models": ["none"]}
+    )
     decided = log.event("requests", {"request_id": "r", "context": CONTEXT})
     await worker.take("requests", [refused, decided])
     assert (len(routes(worker)), reasons(worker)) == (1, ["no_allowed_model"])
@@ -129,10 +159,13 @@ async def test_request_refused_before_its_id_was_decided_is_not_answered_again_a
     assert [(route["request_id"], route["repeat"]) for route in routes(after)] == [("r", False)]
 
 
-async def test_request_that_waits_is_answered_after_a_crash_though_the_changelog_has_no_word_of_it() -> None:
+async def test_waiting_request_outlives_a_crash_that_the_changelog_does_not_know_of() -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
-    await worker.take("requests", [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in ("r", "s")])
+    await worker.take(
+        "requests",
+        [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in ("r", "s")],
+    )
     assert not any(b"context" in (value or b"") for _, _, value, _, _ in worker.changelog)
     after = MemoryWorker(SETTINGS, [0])
     await after.start(worker)
@@ -143,7 +176,9 @@ async def test_request_that_waits_is_answered_after_a_crash_though_the_changelog
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-async def test_dead_letter_after_a_crash_has_the_bytes_of_its_request_if_they_are_still_on_the_log(is_gone: bool) -> None:
+async def test_dead_letter_after_a_crash_has_the_bytes_of_its_request_if_they_are_still_on_the_log(
+    is_gone: bool,
+) -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
     asked = log.event("requests", {"request_id": "r", "context": CONTEXT})
@@ -155,10 +190,14 @@ async def test_dead_letter_after_a_crash_has_the_bytes_of_its_request_if_they_ar
     await after.start(worker)
     await after.pass_time()
     assert reasons(after) == ["unknown_router"]
-    assert [value for topic, _, value, _ in after.said if topic == "pb.dlq"] == [None if is_gone else asked.value]
+    assert [value for topic, _, value, _ in after.said if topic == "pb.dlq"] == [
+        None if is_gone else asked.value
+    ]
 
 
-async def test_request_that_waits_and_is_gone_from_the_log_is_refused_though_its_router_comes() -> None:
+async def test_request_that_waits_and_is_gone_from_the_log_is_refused_though_its_router_comes() -> (
+    None
+):
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
     await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
@@ -203,7 +242,9 @@ async def test_a_prompt_whose_router_is_declared_while_others_are_encoded_is_ans
 
     worker.service.ports = replace(worker.service.ports, encode=encode, dimensions=len(CONTEXT))
     asked = [
-        log.event("requests", {"router_id": "other", "request_id": "a", "prompt": "first"}, key=b"other"),
+        log.event(
+            "requests", {"router_id": "other", "request_id": "a", "prompt": "first"}, key=b"other"
+        ),
         log.event("requests", {"request_id": "b", "prompt": "second"}),
     ]
     await worker.take("requests", asked)

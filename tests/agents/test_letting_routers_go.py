@@ -1,4 +1,6 @@
-"""A router with a hundred thousand remembered requests goes in portions; a crash in the middle is gone on from."""
+"""A router with a hundred thousand remembered requests goes in portions; a crash in the middle is
+gone on from.
+"""
 
 from collections.abc import Mapping
 
@@ -53,8 +55,12 @@ async def crowded(requests: int, settings: Settings = SMALL) -> tuple[Dying, Log
     for start in range(0, requests, 20_000):
         async with worker.states.writing():
             for number in range(start, min(start + 20_000, requests)):
-                worker.states.partition(0).put(keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record)
-                worker.states.partition(0).put(keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context)
+                worker.states.partition(0).put(
+                    keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record
+                )
+                worker.states.partition(0).put(
+                    keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context
+                )
             await worker.states.commit()
     after = Dying(settings)
     await after.start(worker)
@@ -110,7 +116,9 @@ async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> No
     await after.start(worker)
     await after.take("routers", [gone, again])
     await after.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
-    assert [(route["request_id"], route["seq"], route["repeat"]) for route in routes(after)] == [("r", 1, False)]
+    assert [(route["request_id"], route["seq"], route["repeat"]) for route in routes(after)] == [
+        ("r", 1, False)
+    ]
     engine = after.service.shards[0].engine(HOME)
     assert engine is not None and list(engine.records) == ["r"]
     invariants.check(engine.state, engine.records)
@@ -121,7 +129,11 @@ async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> No
 
 def paced(worker: MemoryWorker) -> list[bytes | None]:
     """Return what was said of the router on `pb.lambda`."""
-    return [value for topic, key, value, _ in worker.said if topic == "pb.lambda" and key == HOME.encode()]
+    return [
+        value
+        for topic, key, value, _ in worker.said
+        if topic == "pb.lambda" and key == HOME.encode()
+    ]
 
 
 async def test_a_tombstone_says_that_a_router_is_gone_and_its_next_life_is_said_after_it() -> None:

@@ -1,4 +1,6 @@
-"""An event on which the worker fails: it has three lives, is refused then, and all others go on as if it had never been."""
+"""An event on which the worker fails: it has three lives, is refused then, and all others go on as
+if it had never been.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ class Defect(ArithmeticError):
 
 
 def defect(
-    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, strikes: Callable[..., bool], *, times: int = 10**9
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    strikes: Callable[..., bool],
+    *,
+    times: int = 10**9,
 ) -> list[int]:
     """Let a function of the core fail after it has done its work; return how often it has."""
     true, failed = getattr(module, name), []
@@ -44,7 +51,9 @@ async def started() -> tuple[MemoryWorker, Log]:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
     await worker.take("routers", [log.event("routers", router(HOME))])
-    await worker.take("requests", [log.event("requests", {"request_id": "first", "context": CONTEXT})])
+    await worker.take(
+        "requests", [log.event("requests", {"request_id": "first", "context": CONTEXT})]
+    )
     return worker, log
 
 
@@ -60,9 +69,18 @@ async def test_a_request_that_always_fails_is_refused_after_three_lives_and_the_
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker, log = await started()
-    failed = defect(monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "b")
-    await worker.take("requests", [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "abc"])
-    assert [(route["request_id"], route["seq"]) for route in routes(worker)] == [("first", 1), ("a", 2), ("c", 3)]
+    failed = defect(
+        monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "b"
+    )
+    await worker.take(
+        "requests",
+        [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "abc"],
+    )
+    assert [(route["request_id"], route["seq"]) for route in routes(worker)] == [
+        ("first", 1),
+        ("a", 2),
+        ("c", 3),
+    ]
     assert reasons(worker) == ["internal_error"]
     assert len(failed) == 1 + poison.LIVES  # with the others, then alone
     assert "Defect" in caplog.text and "pb.requests-0@2" in caplog.text
@@ -74,8 +92,17 @@ async def test_a_request_that_always_fails_is_refused_after_three_lives_and_the_
 
 async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, log = await started()
-    defect(monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "b", times=poison.LIVES)
-    await worker.take("requests", [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"])
+    defect(
+        monkeypatch,
+        deciding,
+        "decide",
+        lambda state, request_id, *_: request_id == "b",
+        times=poison.LIVES,
+    )
+    await worker.take(
+        "requests",
+        [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"],
+    )
     assert [route["request_id"] for route in routes(worker)] == ["first", "a", "b"]
     assert reasons(worker) == []
 
@@ -84,7 +111,12 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
     ("topic", "module", "name", "event"),
     [
         ("costs", settling, "settle", {"request_id": "first", "cost_usd": 0.001}),
-        ("rewards", suspecting, "absorb", {"request_id": "first", "reward": 0.5, "source": "judge"}),
+        (
+            "rewards",
+            suspecting,
+            "absorb",
+            {"request_id": "first", "reward": 0.5, "source": "judge"},
+        ),
     ],
 )
 async def test_a_bill_or_reward_that_fails_leaves_no_trace_in_the_state(
@@ -95,11 +127,15 @@ async def test_a_bill_or_reward_that_fails_leaves_no_trace_in_the_state(
     defect(monkeypatch, module, name, lambda *_: True)
     await worker.take(topic, [log.event(topic, event)])
     assert reasons(worker) == ["internal_error"]
-    assert {key: value for key, value in worker.table(0).items() if key[:1] in (b"h", b"a", b"q")} == before
+    assert {
+        key: value for key, value in worker.table(0).items() if key[:1] in (b"h", b"a", b"q")
+    } == before
     check(worker)
 
 
-async def test_a_declaration_that_fails_is_refused_and_what_is_in_force_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_declaration_that_fails_is_refused_and_what_is_in_force_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worker, log = await started()
     defect(monkeypatch, engine.portfolio, "declare", lambda *_: True)
     await worker.take("routers", [log.event("routers", router(HOME, budget_usd_per_request=5.0))])
@@ -107,22 +143,44 @@ async def test_a_declaration_that_fails_is_refused_and_what_is_in_force_stays(mo
     assert check(worker).config.budget_usd_per_request != 5.0
 
 
-async def test_a_request_that_waited_for_its_router_and_fails_then_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_waited_for_its_router_and_fails_then_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
-    await worker.take("requests", [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"])
+    await worker.take(
+        "requests",
+        [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"],
+    )
     defect(monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "a")
     await worker.take("routers", [log.event("routers", router(HOME))])
-    assert ([route["request_id"] for route in routes(worker)], reasons(worker)) == (["b"], ["internal_error"])
+    assert ([route["request_id"] for route in routes(worker)], reasons(worker)) == (
+        ["b"],
+        ["internal_error"],
+    )
 
 
-async def test_a_router_on_which_the_sweep_fails_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_router_on_which_the_sweep_fails_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worker, log = await started()
     await worker.take("routers", [log.event("routers", router("other"), key=b"other")])
     await worker.take(
-        "requests", [log.event("requests", {"router_id": "other", "request_id": "r", "context": CONTEXT}, key=b"other")]
+        "requests",
+        [
+            log.event(
+                "requests",
+                {"router_id": "other", "request_id": "r", "context": CONTEXT},
+                key=b"other",
+            )
+        ],
     )
-    defect(monkeypatch, engine.sweeping, "expire", lambda state, *_: state.seq == 1 and "first" in state.open_commitments)
+    defect(
+        monkeypatch,
+        engine.sweeping,
+        "expire",
+        lambda state, *_: state.seq == 1 and "first" in state.open_commitments,
+    )
     worker.clock.now += 3600.0
     await worker.pass_time()
     other = worker.service.shards[0].engine("other")
@@ -133,7 +191,13 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
     world = World(SETTINGS)
     await world.start()
     await world.send("routers", router(HOME))
-    defect(monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id.endswith("3"), times=17)
+    defect(
+        monkeypatch,
+        deciding,
+        "decide",
+        lambda state, request_id, *_: request_id.endswith("3"),
+        times=17,
+    )
     for number in range(20):
         event = {"router_id": HOME, "request_id": f"r-{number}"}
         await world.send("requests", {**event, "context": CONTEXT})

@@ -19,7 +19,9 @@ async def recomputed(worker: MemoryWorker, sources: dict[str, list[Any]]) -> dic
         SimpleNamespace(key=key, value=value, headers=[(EPOCH, b"%d" % epoch)], timestamp=at * 1000)
         for _, key, value, epoch, at in worker.changelog
     ]
-    by_offset = {topic: {event.offset: event for event in events} for topic, events in sources.items()}
+    by_offset = {
+        topic: {event.offset: event for event in events} for topic, events in sources.items()
+    }
     return await Recomputation(SETTINGS, 0, by_offset).run(changelog)
 
 
@@ -40,7 +42,9 @@ async def test_the_event_that_was_decided_is_recomputed_though_an_earlier_one_of
     await worker.take("routers", [declared])
     await worker.take("requests", [overtaking])
     await worker.take("rewards", rewards)
-    expected = await recomputed(worker, {"requests": [waiting, overtaking], "routers": [declared], "rewards": rewards})
+    expected = await recomputed(
+        worker, {"requests": [waiting, overtaking], "routers": [declared], "rewards": rewards}
+    )
     assert not differences(worker.table(0), expected)
     worker.states.partition(0).records.popitem()
     assert differences(worker.table(0), expected)

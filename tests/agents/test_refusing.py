@@ -30,16 +30,22 @@ def alerts(world: World) -> list[str]:
 async def test_the_alert_of_a_hard_cap_is_published_while_all_that_happens_is_refused() -> None:
     world = await started(caps={"hour": {"usd": 1e-9, "mode": "hard"}})
     for number in range(3):
-        await world.send("requests", {"router_id": HOME, "request_id": f"r-{number}", "context": CONTEXT})
+        await world.send(
+            "requests", {"router_id": HOME, "request_id": f"r-{number}", "context": CONTEXT}
+        )
     await world.pass_time(0.5)
     assert alerts(world) == ["cap_reached"]
-    assert [record.headers["pb.reason"] for record in world.records["dlq", 0]] == ["cap_reached"] * 3
+    assert [record.headers["pb.reason"] for record in world.records["dlq", 0]] == [
+        "cap_reached"
+    ] * 3
     await world.pass_time(0.5)
     assert alerts(world) == ["cap_reached"]
 
 
 def said(world: World) -> tuple[list[tuple[str, int, bool]], list[str]]:
-    """Return what was answered (request_id, seq, repeat) and the reasons of what was refused, in order."""
+    """Return what was answered (request_id, seq, repeat) and the reasons of what was refused, in
+    order.
+    """
     routes = [json.loads(record.value or b"{}") for record in world.records["routes", 0]]
     return (
         [(route["request_id"], route["seq"], route["repeat"]) for route in routes],
@@ -60,7 +66,9 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-async def test_a_request_that_has_its_answer_gets_it_again_whatever_its_body(body: dict[str, Any]) -> None:
+async def test_a_request_that_has_its_answer_gets_it_again_whatever_its_body(
+    body: dict[str, Any],
+) -> None:
     world = await started()
     await world.send("requests", {"router_id": HOME, "request_id": "r", "context": CONTEXT})
     await world.send("requests", {"router_id": HOME, "request_id": "r", **body})
@@ -80,7 +88,10 @@ async def test_a_body_that_is_refused_leaves_its_id_free(body: dict[str, Any]) -
 
 async def test_a_sound_context_wins_over_a_prompt_that_is_too_long() -> None:
     world = await started()
-    await world.send("requests", {"router_id": HOME, "request_id": "r", "context": CONTEXT, "prompt": "x" * (2**20 + 1)})
+    await world.send(
+        "requests",
+        {"router_id": HOME, "request_id": "r", "context": CONTEXT, "prompt": "x" * (2**20 + 1)},
+    )
     assert said(world) == ([("r", 1, False)], [])
 
 

@@ -1,4 +1,6 @@
-"""`pb.lambda` says which events it contains, and which of them changed nothing: a writer learns what became of its own."""
+"""`pb.lambda` says which events it contains, and which of them changed nothing: a writer learns
+what became of its own.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,20 @@ def last(world: World, router_id: str = HOME) -> Any:
 
 
 async def bill(world: World, request_id: str = "r", **fields: Any) -> None:
-    await world.send("costs", {"router_id": HOME, "request_id": request_id, "cost_usd": 0.001, **fields})
+    await world.send(
+        "costs", {"router_id": HOME, "request_id": request_id, "cost_usd": 0.001, **fields}
+    )
     await world.pass_time(0.5)
 
 
 async def reward(world: World, request_id: str = "r", **fields: Any) -> None:
-    label = {"router_id": HOME, "request_id": request_id, "reward": 0.5, "source": "judge", **fields}
+    label = {
+        "router_id": HOME,
+        "request_id": request_id,
+        "reward": 0.5,
+        "source": "judge",
+        **fields,
+    }
     await world.send("rewards", label)
     await world.pass_time(0.5)
 
@@ -74,7 +84,10 @@ async def test_what_is_refused_never_passes_for_booked() -> None:
     await world.send("costs", b"{", key=HOME.encode())
     await reward(world, observed_at="2099-01-01T00:00:00Z")
     told = last(world)["unbooked"]
-    assert {(one["topic"], one["outcome"]) for one in told} == {("costs", "refused"), ("rewards", "refused")}
+    assert {(one["topic"], one["outcome"]) for one in told} == {
+        ("costs", "refused"),
+        ("rewards", "refused"),
+    }
 
 
 async def test_a_worker_that_took_over_does_not_know_what_came_before_it() -> None:
@@ -95,6 +108,8 @@ async def test_a_worker_that_took_over_does_not_know_what_came_before_it() -> No
 async def test_only_the_last_few_are_listed() -> None:
     world = await started()
     for number in range(70):
-        await world.send("costs", {"router_id": HOME, "request_id": f"none-{number}", "cost_usd": 0.1})
+        await world.send(
+            "costs", {"router_id": HOME, "request_id": f"none-{number}", "cost_usd": 0.1}
+        )
     await world.pass_time(0.5)
     assert [one["offset"] for one in last(world)["unbooked"]] == list(range(6, 70))

@@ -1,4 +1,6 @@
-"""A declaration with a snapshot: put in force whole, once, or refused; proved by the audit like any other."""
+"""A declaration with a snapshot: put in force whole, once, or refused; proved by the audit like any
+other.
+"""
 
 import base64
 import json
@@ -25,7 +27,13 @@ async def exported(world: World, router_id: str) -> dict[str, Any]:
 
 def refusals(world: World) -> list[str]:
     """Return the reasons of the dead letters about the copy."""
-    letters = [record for log in world.records.items() if log[0][0] == "dlq" for record in log[1] if record.key == COPY.encode()]
+    letters = [
+        record
+        for log in world.records.items()
+        if log[0][0] == "dlq"
+        for record in log[1]
+        if record.key == COPY.encode()
+    ]
     return [letter.headers[REASON] for letter in letters]
 
 
@@ -39,9 +47,15 @@ async def traffic(world: World, homes: list[str], count: int) -> dict[str, list[
             await world.send("costs", {**event, "cost_usd": 1e-4 * (1 + number % 5)})
             await world.send("rewards", {**event, "reward": (number % 10) / 10, "source": "judge"})
     routes = [
-        json.loads(record.value) for log in world.records.items() if log[0][0] == "routes" for record in log[1] if record.value
+        json.loads(record.value)
+        for log in world.records.items()
+        if log[0][0] == "routes"
+        for record in log[1]
+        if record.value
     ]
-    return {home: [route for route in routes if route["router_id"] == home][-count:] for home in homes}
+    return {
+        home: [route for route in routes if route["router_id"] == home][-count:] for home in homes
+    }
 
 
 @pytest.mark.parametrize("home", ["home-0", "home-1"])
@@ -50,7 +64,9 @@ async def test_a_copy_decides_as_its_original_and_both_pass_the_audit(home: str)
     await world.send("routers", await exported(world, home))
     made = await traffic(world, [home, COPY], 40)
     same = ("model", "reason", "propensity", "candidates", "lambda_t", "expected_cost_usd")
-    assert [[route[name] for name in same] for route in made[home]] == [[route[name] for name in same] for route in made[COPY]]
+    assert [[route[name] for name in same] for route in made[home]] == [
+        [route[name] for name in same] for route in made[COPY]
+    ]
     assert [route["seq"] for route in made[COPY]] == list(range(1, 41))
     await world.pass_time(1.0)
     findings = audit(world.topics(), SETTINGS)
@@ -67,7 +83,9 @@ async def test_a_copy_decides_as_its_original_and_both_pass_the_audit(home: str)
         (lambda text: "?" + text, "invalid_field"),
     ],
 )
-async def test_a_snapshot_that_cannot_be_read_is_refused_and_nothing_changes(spoil: Any, reason: str) -> None:
+async def test_a_snapshot_that_cannot_be_read_is_refused_and_nothing_changes(
+    spoil: Any, reason: str
+) -> None:
     world = await busy_world(SETTINGS, requests=40)
     declared = await exported(world, "home-1")
     await world.send("routers", {**declared, "snapshot": spoil(declared["snapshot"])})
@@ -98,7 +116,7 @@ async def test_a_router_that_is_there_keeps_what_it_has_learned() -> None:
     assert engine.state.seq == 20
 
 
-async def test_an_import_on_the_condition_that_there_is_no_such_router_is_refused_where_there_is_one() -> None:
+async def test_an_import_that_requires_a_new_router_is_refused_where_there_is_one() -> None:
     world = await busy_world(SETTINGS, requests=40)
     declared = await exported(world, "home-1")
     await world.send("routers", declared, headers=[("pb.based_on", b"-1")])

@@ -1,4 +1,6 @@
-"""A sweep is small in bytes and holds nobody up, however many requests expire at once and however many models there are."""
+"""A sweep is small in bytes and holds nobody up, however many requests expire at once and however
+many models there are.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from tests.audit_world import router
 
 SETTINGS = Settings(prefix="pb.", app_id="sweep", partitions=1, changelog_batch_bytes=2**20)
 MANY = 3_000
-MODELS = {f"model-{k:02}": {"input_price_per_m": 0.1 + k, "output_price_per_m": 0.2 + k, "onboarding_pulls": 0} for k in range(64)}
+MODELS = {
+    f"model-{k:02}": {
+        "input_price_per_m": 0.1 + k,
+        "output_price_per_m": 0.2 + k,
+        "onboarding_pulls": 0,
+    }
+    for k in range(64)
+}
 
 
 async def crowded(requests: int) -> Dying:
@@ -31,7 +40,9 @@ async def crowded(requests: int) -> Dying:
         async with worker.states.writing():
             for number in range(start, min(start + 100, requests)):
                 record.seq = number + 1
-                worker.states.partition(0).put(keys.key(keys.REQUEST, HOME, f"r-{number:05}"), snapshot.pack_record(record))
+                worker.states.partition(0).put(
+                    keys.key(keys.REQUEST, HOME, f"r-{number:05}"), snapshot.pack_record(record)
+                )
             await worker.states.commit()
     after = Dying(SETTINGS)
     await after.start(worker)
@@ -85,4 +96,8 @@ async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: boo
     await warming
     engine = shard.engine(HOME)
     assert engine is not None
-    assert (engine.state.in_flight, next(iter(engine.records)), len(engine.records)) == (MANY, "r", MANY)
+    assert (engine.state.in_flight, next(iter(engine.records)), len(engine.records)) == (
+        MANY,
+        "r",
+        MANY,
+    )

@@ -46,10 +46,16 @@ async def world() -> World:
 
 
 def passed(record: Any) -> dict[str, str]:
-    return {name: value for name, value in record.headers.items() if name in ("traceparent", "tracestate", "other")}
+    return {
+        name: value
+        for name, value in record.headers.items()
+        if name in ("traceparent", "tracestate", "other")
+    }
 
 
-async def test_decision_has_its_requests_trace_also_when_it_is_repeated_or_waited_for_its_router(world: World) -> None:
+async def test_decision_has_its_requests_trace_also_when_it_is_repeated_or_waited_for_its_router(
+    world: World,
+) -> None:
     await world.send("requests", request("early"), headers=HEADERS)
     await world.send("routers", router(HOME))
     await world.send("requests", request("late"), headers=HEADERS)
@@ -67,18 +73,28 @@ async def test_decision_has_its_requests_trace_also_when_it_is_repeated_or_waite
     }
 
 
-async def test_dead_letters_and_refusals_of_requests_bills_and_labels_have_their_trace(world: World) -> None:
+async def test_dead_letters_and_refusals_of_requests_bills_and_labels_have_their_trace(
+    world: World,
+) -> None:
     await world.send("routers", router(HOME))
     await world.send("requests", request("r-1", allowed_models=["nobody"]), headers=HEADERS)
-    await world.send("costs", {"router_id": HOME, "request_id": "r-1", "cost_usd": -1.0}, headers=HEADERS)
-    await world.send("rewards", {"router_id": HOME, "request_id": "never", "reward": 1.0, "source": "judge"}, headers=HEADERS)
+    await world.send(
+        "costs", {"router_id": HOME, "request_id": "r-1", "cost_usd": -1.0}, headers=HEADERS
+    )
+    await world.send(
+        "rewards",
+        {"router_id": HOME, "request_id": "never", "reward": 1.0, "source": "judge"},
+        headers=HEADERS,
+    )
     await world.pass_time(100.0)
     for topic in ("dlq", "refusals"):
         assert [passed(record) for record in world.records[topic, 0]] == [PASSED] * 3
 
 
 def test_parked_request_keeps_its_trace_over_a_crash_and_one_without_reads_as_ever() -> None:
-    message = SimpleNamespace(topic="pb.requests", partition=0, offset=7, key=b"k", value=b"{}", headers=HEADERS)
+    message = SimpleNamespace(
+        topic="pb.requests", partition=0, offset=7, key=b"k", value=b"{}", headers=HEADERS
+    )
     for headers in (HEADERS, []):
         message.headers = headers
         parked = Parked.of(message, KeyError("x"), router_id=HOME, private=True)
@@ -105,7 +121,9 @@ def test_unreadable_trace_is_no_trace(bad: bytes) -> None:
 
 
 def test_oversized_tracestate_is_left_out() -> None:
-    assert trace_of([("traceparent", PARENT), ("tracestate", b"a" * 513)]) == (("traceparent", PARENT),)
+    assert trace_of([("traceparent", PARENT), ("tracestate", b"a" * 513)]) == (
+        ("traceparent", PARENT),
+    )
 
 
 class Traced:
@@ -119,7 +137,12 @@ class Traced:
         self.worker = MemoryWorker(Settings(prefix="pb.", app_id="traced", partitions=1), [0])
         self.worker.service.ports = self.spans.traced(self.worker.service.ports)
 
-    async def take(self, topic: str, agent: Any, events: Sequence[tuple[dict[str, Any], Sequence[tuple[str, bytes]]]]) -> None:
+    async def take(
+        self,
+        topic: str,
+        agent: Any,
+        events: Sequence[tuple[dict[str, Any], Sequence[tuple[str, bytes]]]],
+    ) -> None:
         messages = [
             SimpleNamespace(
                 topic=f"pb.{topic}",
@@ -132,7 +155,10 @@ class Traced:
             )
             for at, (event, headers) in enumerate(events)
         ]
-        await agent(MeasuredSource(Source(messages, 64), topic=topic, metrics=Metrics(), spans=self.spans), self.worker.service)
+        await agent(
+            MeasuredSource(Source(messages, 64), topic=topic, metrics=Metrics(), spans=self.spans),
+            self.worker.service,
+        )
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.exporter.get_finished_spans() if span.name == name]
@@ -170,9 +196,13 @@ async def test_spans_of_a_batch_its_phases_and_its_traced_events() -> None:
     assert event.context.trace_id == int(TRACE, 16)
     assert event.attributes is not None
     assert event.attributes["pb.request_id"] == "r-1"
-    assert [link.context.span_id for link in event.links] == [batch.context.span_id if batch.context else None]
+    assert [link.context.span_id for link in event.links] == [
+        batch.context.span_id if batch.context else None
+    ]
     assert all(
-        span.end_time is not None and span.start_time is not None and span.end_time >= span.start_time
+        span.end_time is not None
+        and span.start_time is not None
+        and span.end_time >= span.start_time
         for span in traced.exporter.get_finished_spans()
     )
 
@@ -184,7 +214,12 @@ async def test_bill_without_a_trace_belongs_to_the_trace_of_its_request() -> Non
     await traced.worker.start()
     await traced.take("requests", route_requests, [(request("r-1"), HEADERS)])
     await traced.take(
-        "costs", pace_spend, [({"router_id": HOME, "request_id": name, "cost_usd": 0.1}, []) for name in ("r-1", "other")]
+        "costs",
+        pace_spend,
+        [
+            ({"router_id": HOME, "request_id": name, "cost_usd": 0.1}, [])
+            for name in ("r-1", "other")
+        ],
     )
     (bill,) = traced.named("costs process")
     assert bill.context is not None
@@ -206,7 +241,11 @@ async def test_what_is_said_is_a_cloud_event_that_the_library_reads() -> None:
     (_, value, key, _, headers), again, tombstone, letter = sent
     event = from_binary(KafkaMessage(headers=dict(headers), key=key, value=value))
     assert event["type"] == "paretobandit.routes.v1"
-    assert (event["source"], event["subject"], event.data) == ("urn:acme:router", HOME, {"router_id": HOME, "seq": 1})
+    assert (event["source"], event["subject"], event.data) == (
+        "urn:acme:router",
+        HOME,
+        {"router_id": HOME, "seq": 1},
+    )
     assert dict(headers)["ce_id"] == dict(again[4])["ce_id"]
     assert dict(headers)["traceparent"] == PARENT
     assert tombstone[4] is None
@@ -216,17 +255,24 @@ async def test_what_is_said_is_a_cloud_event_that_the_library_reads() -> None:
 async def test_cloud_event_of_the_library_is_read_as_a_request(world: World) -> None:
     await world.send("routers", router(HOME))
     made = to_binary(
-        CloudEvent({"type": "app.request", "source": "app", "datacontenttype": "application/json"}, request("r-1")),
+        CloudEvent(
+            {"type": "app.request", "source": "app", "datacontenttype": "application/json"},
+            request("r-1"),
+        ),
         key_mapper=lambda event: HOME,
     )
     await world.send("requests", made.value, key=HOME.encode(), headers=list(made.headers.items()))
-    assert [json.loads(record.value)["request_id"] for record in world.records["routes", 0]] == ["r-1"]
+    assert [json.loads(record.value)["request_id"] for record in world.records["routes", 0]] == [
+        "r-1"
+    ]
 
 
 def test_spans_remember_a_bounded_number_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.service.spans.REMEMBERED", 10)
     spans = Spans(TracerProvider())
     for number in np.arange(50):
-        message = SimpleNamespace(key=b"k", value=json.dumps({"request_id": f"r-{number}"}).encode(), headers=HEADERS)
+        message = SimpleNamespace(
+            key=b"k", value=json.dumps({"request_id": f"r-{number}"}).encode(), headers=HEADERS
+        )
         spans._trace_of(message, "requests")
     assert len(spans._requests) == 10

@@ -1,4 +1,6 @@
-"""One router that can't be read, because it is damaged or another version wrote it, is set aside; all others go on."""
+"""One router that can't be read, because it is damaged or another version wrote it, is set aside;
+all others go on.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,24 @@ async def settled() -> tuple[MemoryWorker, Log]:
 
 
 def ask(log: Log, name: str, request_id: str) -> Any:
-    return log.event("requests", {"router_id": name, "request_id": request_id, "context": CONTEXT}, key=name.encode())
+    return log.event(
+        "requests",
+        {"router_id": name, "request_id": request_id, "context": CONTEXT},
+        key=name.encode(),
+    )
 
 
 def bill(log: Log, name: str, request_id: str) -> Any:
-    return log.event("costs", {"router_id": name, "request_id": request_id, "cost_usd": 0.001}, key=name.encode())
+    return log.event(
+        "costs", {"router_id": name, "request_id": request_id, "cost_usd": 0.001}, key=name.encode()
+    )
 
 
 async def restarted(worker: MemoryWorker, spoil: dict[bytes, bytes]) -> MemoryWorker:
     """Return the next worker, on a changelog in which some records are others."""
     worker.changelog = [
-        (number, key, spoil.get(key, value) if value else value, epoch, at) for number, key, value, epoch, at in worker.changelog
+        (number, key, spoil.get(key, value) if value else value, epoch, at)
+        for number, key, value, epoch, at in worker.changelog
     ]
     after = MemoryWorker(SETTINGS, [0])
     after.clock.now = worker.clock.now
@@ -52,11 +61,17 @@ async def restarted(worker: MemoryWorker, spoil: dict[bytes, bytes]) -> MemoryWo
 
 
 def said(worker: MemoryWorker, topic: str, name: str) -> list[Any]:
-    return [value and json.loads(value) for at, key, value, _ in worker.said if at == f"pb.{topic}" and key == name.encode()]
+    return [
+        value and json.loads(value)
+        for at, key, value, _ in worker.said
+        if at == f"pb.{topic}" and key == name.encode()
+    ]
 
 
 def reasons(worker: MemoryWorker) -> list[str]:
-    return [dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"]
+    return [
+        dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"
+    ]
 
 
 SPOILT = {
@@ -68,17 +83,30 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("kind", [keys.HEAD, keys.CONFIG, keys.REQUEST], ids=["head", "config", "request"])
+@pytest.mark.parametrize(
+    "kind", [keys.HEAD, keys.CONFIG, keys.REQUEST], ids=["head", "config", "request"]
+)
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-async def test_events_of_an_unreadable_router_are_refused_and_all_others_go_on(spoil: Any, kind: bytes) -> None:
+async def test_events_of_an_unreadable_router_are_refused_and_all_others_go_on(
+    spoil: Any, kind: bytes
+) -> None:
     worker, log = await settled()
     at = keys.key(kind, HOME, f"{HOME}-1" if kind == keys.REQUEST else "")
     after = await restarted(worker, {at: spoil(worker.table(0)[at])})
     kept = {raw: value for raw, value in after.table(0).items() if HOME.encode() in raw}
     await after.pass_time()
-    await after.take("requests", [ask(log, HOME, f"{HOME}-1"), ask(log, HOME, f"{HOME}-2"), ask(log, OTHER, f"{OTHER}-2")])
-    await after.take("costs", [bill(log, HOME, f"{HOME}-1"), bill(log, HOME, "unknown"), bill(log, OTHER, f"{OTHER}-1")])
-    await after.take("routers", [log.event("routers", {**router(HOME, budget_usd_per_request=1.0)}, key=HOME.encode())])
+    await after.take(
+        "requests",
+        [ask(log, HOME, f"{HOME}-1"), ask(log, HOME, f"{HOME}-2"), ask(log, OTHER, f"{OTHER}-2")],
+    )
+    await after.take(
+        "costs",
+        [bill(log, HOME, f"{HOME}-1"), bill(log, HOME, "unknown"), bill(log, OTHER, f"{OTHER}-1")],
+    )
+    await after.take(
+        "routers",
+        [log.event("routers", {**router(HOME, budget_usd_per_request=1.0)}, key=HOME.encode())],
+    )
     after.clock.now += 3600.0
     await after.pass_time()
     assert reasons(after) == ["router_unreadable"] * 5
@@ -100,7 +128,10 @@ async def test_whoever_can_read_it_again_goes_on_with_it() -> None:
     between.changelog = worker.changelog + between.changelog
     after = await restarted(between, {at: right})
     await after.take("requests", [ask(log, HOME, f"{HOME}-1"), ask(log, HOME, f"{HOME}-3")])
-    assert [(route["seq"], route["repeat"]) for route in said(after, "routes", HOME)] == [(1, True), (2, False)]
+    assert [(route["seq"], route["repeat"]) for route in said(after, "routes", HOME)] == [
+        (1, True),
+        (2, False),
+    ]
 
 
 async def test_an_unreadable_router_can_be_let_go_and_begins_anew() -> None:
@@ -113,7 +144,9 @@ async def test_an_unreadable_router_can_be_let_go_and_begins_anew() -> None:
     assert said(after, "lambda", HOME) == [None]
     await after.take("routers", [log.event("routers", {**router(HOME)}, key=HOME.encode())])
     await after.take("requests", [ask(log, HOME, f"{HOME}-1")])
-    assert [(route["seq"], route["repeat"]) for route in said(after, "routes", HOME)] == [(1, False)]
+    assert [(route["seq"], route["repeat"]) for route in said(after, "routes", HOME)] == [
+        (1, False)
+    ]
 
 
 @pytest.mark.parametrize("spoil", [SPOILT["newer"], SPOILT["empty"]], ids=["newer", "empty"])
@@ -136,10 +169,14 @@ def test_a_reason_that_only_a_newer_worker_knows_is_said_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("profile", "knobs"), [("paper", PAPER), ("live", LIVE)])
-async def test_missing_knobs_are_those_of_the_profile_and_unknown_ones_are_left_out(profile: str, knobs: Knobs) -> None:
+async def test_missing_knobs_are_those_of_the_profile_and_unknown_ones_are_left_out(
+    profile: str, knobs: Knobs
+) -> None:
     worker, log = MemoryWorker(SETTINGS, [0]), Log()
     await worker.start()
-    await worker.take("routers", [log.event("routers", {**router(HOME, profile=profile)}, key=HOME.encode())])
+    await worker.take(
+        "routers", [log.event("routers", {**router(HOME, profile=profile)}, key=HOME.encode())]
+    )
     body = orjson.loads(body_of(worker.table(0)[keys.key(keys.CONFIG, HOME)]))
     body["knobs"] = {"alpha": 0.5, "of_a_newer_program": 1}
     config = snapshot.unpack_config(frame(orjson.dumps(body)))

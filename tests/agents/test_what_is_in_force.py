@@ -1,4 +1,6 @@
-"""What is in force of a router stays on `pb.routers` for as long as it lives, whatever was refused and compacted."""
+"""What is in force of a router stays on `pb.routers` for as long as it lives, whatever was refused
+and compacted.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from tests.memory_worker import MemoryWorker
 
 HOME = "home"
 SETTINGS = Settings(prefix="pb.", app_id="force", partitions=1)
-ODD = {**MODELS, "odd": {"input_price_per_m": 1.0, "output_price_per_m": 1.0, "prior": {"like": "nobody"}}}
+ODD = {
+    **MODELS,
+    "odd": {"input_price_per_m": 1.0, "output_price_per_m": 1.0, "prior": {"like": "nobody"}},
+}
 
 
 async def started() -> World:
@@ -55,10 +60,16 @@ def letters(world: World) -> list[str]:
         (b"{", [], "malformed_json"),
         (router(HOME, models={"x": {}}), [], "missing_field"),
         (router(HOME), [(REPEATED, b"1"), (BASED_ON, b"7")], None),
-        (router(HOME, budget_usd_per_request=9.0), [(REPEATED, b"1"), (BASED_ON, b"7")], "stale_config"),
+        (
+            router(HOME, budget_usd_per_request=9.0),
+            [(REPEATED, b"1"), (BASED_ON, b"7")],
+            "stale_config",
+        ),
     ],
 )
-async def test_a_refused_record_is_followed_by_the_one_in_force(event: Any, headers: Any, reason: str | None) -> None:
+async def test_a_refused_record_is_followed_by_the_one_in_force(
+    event: Any, headers: Any, reason: str | None
+) -> None:
     world = await started()
     await world.send("routers", event, key=HOME.encode(), headers=headers)
     await world.pass_time(0.5)
@@ -70,7 +81,10 @@ async def test_a_refused_record_is_followed_by_the_one_in_force(event: Any, head
 
 async def test_a_declaration_that_follows_the_refused_one_at_once_needs_no_repetition() -> None:
     world = await started()
-    bad, good = (json.dumps(router(HOME, **changed)).encode() for changed in ({"dimensions": 9}, {"budget_usd_per_request": 2.0}))
+    bad, good = (
+        json.dumps(router(HOME, **changed)).encode()
+        for changed in ({"dimensions": 9}, {"budget_usd_per_request": 2.0})
+    )
     await world.worker.take("routers", [message(1, bad), message(2, good)])
     assert [topic for topic, *_ in world.worker.said if topic == "pb.routers"] == []
 
@@ -78,13 +92,22 @@ async def test_a_declaration_that_follows_the_refused_one_at_once_needs_no_repet
 def message(offset: int, value: bytes, headers: Any = ()) -> Any:
     """Return a record of `pb.routers` as the worker reads it."""
     return SimpleNamespace(
-        topic="pb.routers", partition=0, offset=offset, key=HOME.encode(), value=value, headers=headers, timestamp=1e9
+        topic="pb.routers",
+        partition=0,
+        offset=offset,
+        key=HOME.encode(),
+        value=value,
+        headers=headers,
+        timestamp=1e9,
     )
 
 
 async def test_of_two_writers_that_raced_with_the_repetition_the_valid_one_wins() -> None:
     world = await started()
-    bad, good = (json.dumps(router(HOME, **changed)).encode() for changed in ({"dimensions": 9}, {"budget_usd_per_request": 2.0}))
+    bad, good = (
+        json.dumps(router(HOME, **changed)).encode()
+        for changed in ({"dimensions": 9}, {"budget_usd_per_request": 2.0})
+    )
     worker = world.worker
     await worker.take("routers", [message(1, bad)])
     (_, _, again, headers) = next(said for said in worker.said if said[0] == "pb.routers")
@@ -121,7 +144,9 @@ async def test_a_crash_before_the_repetition_is_gone_on_from() -> None:
 async def test_a_lock_that_an_older_worker_left_is_opened_by_the_next_one() -> None:
     before = MemoryWorker(SETTINGS, [0])
     await before.start()
-    event = router(HOME, caps={"day": {"usd": 2.0, "mode": "hard"}}, alpha=0.5, profile="paper", t_adapt=300.0)
+    event = router(
+        HOME, caps={"day": {"usd": 2.0, "mode": "hard"}}, alpha=0.5, profile="paper", t_adapt=300.0
+    )
     await before.take("routers", [message(0, json.dumps(event).encode())])
     before.changelog = [record for record in before.changelog if record[1][:1] != keys.DECLARED]
     after = await taken_over(before)
@@ -131,7 +156,12 @@ async def test_a_lock_that_an_older_worker_left_is_opened_by_the_next_one() -> N
     after.said.clear()
     await after.take("routers", [message(5, value or b"", headers)])
     await after.pass_time()
-    assert json.loads(next(said[2] for said in after.said if said[0] == "pb.lambda") or b"")["config_offset"] == 5
+    assert (
+        json.loads(next(said[2] for said in after.said if said[0] == "pb.lambda") or b"")[
+            "config_offset"
+        ]
+        == 5
+    )
     after.changelog = before.changelog + after.changelog
     assert [said for said in (await taken_over(after)).said if said[0] == "pb.routers"] == []
 
@@ -141,11 +171,16 @@ async def test_a_document_that_an_older_worker_has_overtaken_is_not_put_in_force
     await before.start()
     await before.take("routers", [message(0, json.dumps(router(HOME)).encode())])
     kept = [record for record in before.changelog if record[1][:1] == keys.DECLARED]
-    await before.take("routers", [message(1, json.dumps(router(HOME, budget_usd_per_request=0.5)).encode())])
+    await before.take(
+        "routers", [message(1, json.dumps(router(HOME, budget_usd_per_request=0.5)).encode())]
+    )
     before.changelog += kept
     after = await taken_over(before)
     (_, _, value, headers) = next(said for said in after.said if said[0] == "pb.routers")
-    assert (json.loads(value or b"")["budget_usd_per_request"], dict(headers)[BASED_ON]) == (0.5, b"1")
+    assert (json.loads(value or b"")["budget_usd_per_request"], dict(headers)[BASED_ON]) == (
+        0.5,
+        b"1",
+    )
 
 
 async def test_a_router_that_is_gone_leaves_no_document() -> None:

@@ -1,4 +1,5 @@
-"""How long requests wait when workers die, stop or are restarted in turn: three workers, one broker, nothing else broken.
+"""How long requests wait when workers die, stop or are restarted in turn: three workers, one
+broker, nothing else broken.
 
 python -m tests.chaos.failover                      # each fault three times, some minutes
 python -m tests.chaos.failover --times 1 --session 15
@@ -37,7 +38,12 @@ async def waits(service: WatchedService, stage: Stage, fault: str) -> Seconds:
     await FAULTS[fault][0](stage)
     undone = loop.time()
     await until(lambda: service.decides_everywhere(undone) and service.caught_up, SETTLES_WITHIN)
-    asked = (waited for partition in service.waited.values() for waited in partition.values() if waited[0] >= began)
+    asked = (
+        waited
+        for partition in service.waited.values()
+        for waited in partition.values()
+        if waited[0] >= began
+    )
     return np.array([(answered or loop.time()) - at for at, answered in asked])
 
 
@@ -55,14 +61,24 @@ async def measure(times: int, *, rate: float, session: float) -> None:
         await load.declare()
         tasks = [asyncio.create_task(load.run()), asyncio.create_task(_poll(service))]
         await until(lambda: len(service.arrivals) == settings.partitions, SETTLES_WITHIN)
-        print("| fault | p99, s | longest, s | said twice | load |\n| --- | --- | --- | --- | --- |", flush=True)
+        print(
+            "| fault | p99, s | longest, s | said twice | load |\n| --- | --- | --- | --- | --- |",
+            flush=True,
+        )
         for fault in ORDER:
             twice, rounds = service.duplicates, []
             for _ in range(times):
                 await stage.set_up(3)
                 rounds.append(await waits(service, stage, fault))
-            p99, longest = (" / ".join(f"{value:.2f}" for value in (of(one) for one in rounds)) for of in (_p99, np.max))
-            print(f"| {fault} | {p99} | {longest} | {service.duplicates - twice} | {os.getloadavg()[0]:.1f} |", flush=True)
+            p99, longest = (
+                " / ".join(f"{value:.2f}" for value in (of(one) for one in rounds))
+                for of in (_p99, np.max)
+            )
+            print(
+                f"| {fault} | {p99} | {longest} | {service.duplicates - twice} | "
+                f"{os.getloadavg()[0]:.1f} |",
+                flush=True,
+            )
         load.stop()
         await tasks[0]
         tasks[1].cancel()
@@ -79,7 +95,9 @@ async def _poll(service: WatchedService) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--rate", type=float, default=40.0, help="requests per second")
     parser.add_argument("--session", type=float, default=4.0, help="PB_SESSION_TIMEOUT")

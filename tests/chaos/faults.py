@@ -1,4 +1,6 @@
-"""What can break: workers, brokers, Redis. Each fault is done to a service under load and undone."""
+"""What can break: workers, brokers, Redis. Each fault is done to a service under load and
+undone.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Stage:
 
     async def set_up(self, workers: int) -> None:
         """Have so many workers."""
-        for name in [name for name in NAMES if name not in self.running][: max(0, workers - len(self.running))]:
+        for name in [name for name in NAMES if name not in self.running][
+            : max(0, workers - len(self.running))
+        ]:
             await self.start_worker(name)
         for name in list(self.running)[workers:]:
             await self.stop_worker(name)
@@ -71,7 +75,10 @@ class Stage:
 
     def leader(self) -> int:
         """Return the broker that leads a partition of the requests, chosen at random."""
-        place = TopicPartition(self.service.settings.topic("requests"), int(self.rng.integers(self.service.settings.partitions)))
+        place = TopicPartition(
+            self.service.settings.topic("requests"),
+            int(self.rng.integers(self.service.settings.partitions)),
+        )
         return int(self.service.producer.client.cluster.leader_for_partition(place))
 
     async def supervise(self) -> None:
@@ -102,7 +109,18 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it with nothing in it."""
-        options = ["--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
+        options = [
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self._port),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(self._folder),
+        ]
         self.process = spawn(["redis-server", *options], log=self._folder / "redis.log")
 
     def send(self, number: signal.Signals) -> None:
@@ -164,7 +182,9 @@ async def workers_scaled(stage: Stage) -> None:
 
 
 async def worker_frozen(stage: Stage) -> None:
-    """Freeze a worker for longer than its session while the other takes over, then let it go on: it must not act as the owner."""
+    """Freeze a worker for longer than its session while the other takes over, then let it go on: it
+    must not act as the owner.
+    """
     frozen = stage.running[stage.any_worker()]
     frozen.freeze()
     await asyncio.sleep(stage.session + 4.0)
@@ -173,7 +193,9 @@ async def worker_frozen(stage: Stage) -> None:
 
 
 async def fresh_machine(stage: Stage) -> None:
-    """Lose every worker and Redis at once; one on a machine that has seen nothing recovers from the topics alone."""
+    """Lose every worker and Redis at once; one on a machine that has seen nothing recovers from the
+    topics alone.
+    """
     stage.hit = stage.everything
     workers, stage.running = stage.running, {}
     for worker in workers.values():

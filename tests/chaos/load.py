@@ -1,4 +1,6 @@
-"""A steady load as clients make it: bills and labels later, some of everything twice, out of order, missing or malformed."""
+"""A steady load as clients make it: bills and labels later, some of everything twice, out of order,
+missing or malformed.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,19 @@ class Load:
 
     Attributes:
         asked: request ids by router; paid, judged: those that were sent a bill, a reward.
-        poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take an event.
+        poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take
+        an event.
     """
 
-    def __init__(self, service: WatchedService, *, routers: int, per_second: float, seed: int, name: str = "home") -> None:
+    def __init__(
+        self,
+        service: WatchedService,
+        *,
+        routers: int,
+        per_second: float,
+        seed: int,
+        name: str = "home",
+    ) -> None:
         self._service = service
         self._rng = np.random.default_rng(seed)
         self._pause = 1.0 / per_second
@@ -47,7 +58,9 @@ class Load:
             await self._service.send("routers", router(home, profile=("live", "paper")[number % 2]))
 
     async def run(self) -> None:
-        """Send at a steady pace; what could not be sent for a while, as a broker is away, is sent then."""
+        """Send at a steady pace; what could not be sent for a while, as a broker is away, is sent
+        then.
+        """
         started = time.monotonic()
         while not self._stopping:
             await self._one_more()
@@ -72,7 +85,9 @@ class Load:
             self._owe(BILLS_LATER, "costs", cost(home, request_id, float(rng.lognormal(-8, 1))))
             self.paid[home].add(request_id)
         if rng.random() >= MISSING:
-            self._owe(LABELS_LATER, "rewards", reward(home, request_id, round(float(rng.random()), 3)))
+            self._owe(
+                LABELS_LATER, "rewards", reward(home, request_id, round(float(rng.random()), 3))
+            )
             self.judged[home].add(request_id)
         if rng.random() < POISON:
             bad = self._poison[int(rng.integers(len(self._poison)))]
@@ -86,7 +101,13 @@ class Load:
 
     def _owe(self, later: int, topic: str, event: dict[str, Any]) -> None:
         early = self._rng.random() < OUT_OF_ORDER
-        self._later.append((self.number + (0 if early else int(self._rng.integers(later // 2, 2 * later))), topic, event))
+        self._later.append(
+            (
+                self.number + (0 if early else int(self._rng.integers(later // 2, 2 * later))),
+                topic,
+                event,
+            )
+        )
 
     async def _post(self, topic: str, event: dict[str, Any]) -> None:
         for _ in range(2 if self._rng.random() < DUPLICATES else 1):

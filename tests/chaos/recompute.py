@@ -1,7 +1,9 @@
-"""Compute a partition's state afresh from the source topics, in the order that the changelog tells, to compare bit by bit.
+"""Compute a partition's state afresh from the source topics, in the order that the changelog tells,
+to compare bit by bit.
 
-Every commit carries the offsets of the source topics which the state contains from then on. So the changelog says which events
-were applied between two commits, and a worker that never crashed, fed with them one by one, must arrive at the same bytes.
+Every commit carries the offsets of the source topics which the state contains from then on. So the
+changelog says which events were applied between two commits, and a worker that never crashed, fed
+with them one by one, must arrive at the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from tests.memory_worker import AGENTS, MemoryWorker
 
 @dataclass(slots=True)
 class Step:
-    """What one commit of the changelog did; `decided` holds when each request was, and which of its events."""
+    """What one commit of the changelog did; `decided` holds when each request was, and which of its
+    events.
+    """
 
     at: float
     reached: dict[str, int] = field(default_factory=dict)
@@ -36,10 +40,11 @@ class Step:
 
 
 def steps(changelog: Iterable[Any]) -> list[Step]:
-    """Cut a partition's changelog after each commit of source events, which ends with their offsets.
+    """Cut a partition's changelog after each commit of source events, which ends with their
+    offsets.
 
-    Commits that time alone made stand at the beginning of the next step. The records of a stale owner are left out, as a
-    recovery leaves them.
+    Commits that time alone made stand at the beginning of the next step. The records of a stale
+    owner are left out, as a recovery leaves them.
     """
     found = [Step(0.0)]
     epoch = 0
@@ -69,7 +74,9 @@ class Recomputation:
         sources: {short topic name: {offset: record}} of this partition.
     """
 
-    def __init__(self, settings: Settings, number: int, sources: Mapping[str, Mapping[int, Any]]) -> None:
+    def __init__(
+        self, settings: Settings, number: int, sources: Mapping[str, Mapping[int, Any]]
+    ) -> None:
         self._worker = MemoryWorker(settings, [number])
         self.service = self._worker.service
         self.clock = self._worker.clock
@@ -93,7 +100,9 @@ class Recomputation:
                 record = self._sources[short].get(at)
                 if record is not None:
                     self.clock.now = self._time_of(record, step)
-                    with self._hidden(lambda parked, short=short: short == "routers" and parked.request_id is None):
+                    with self._hidden(
+                        lambda parked, short=short: short == "routers" and parked.request_id is None
+                    ):
                         await self._worker.take(short, [record])
             self._reached[topic] = offset
 
@@ -110,14 +119,20 @@ class Recomputation:
             for parked in shard.parking.waiting_for(router_id, None):
                 request_id = orjson.loads(parked.value or b"{}").get("request_id")
                 at, offset = step.decided.get((router_id, request_id), (0.0, -1))
-                if parked.offset == offset:  # not a later one of the same id, which the worker took first
+                if (
+                    parked.offset == offset
+                ):  # not a later one of the same id, which the worker took first
                     self.clock.now = at
-                    with self._hidden(lambda other, own=parked: other.request_id is None and other is not own):
+                    with self._hidden(
+                        lambda other, own=parked: other.request_id is None and other is not own
+                    ):
                         await route_waiting([(self._number, router_id)], self.service)
 
     @contextmanager
     def _hidden(self, hide: Callable[[Parked], bool]) -> Iterator[None]:
-        """Let some parked events be overlooked: those that the worker answered in another commit."""
+        """Let some parked events be overlooked: those that the worker answered in another
+        commit.
+        """
         parking = self.service.shards[self._number].parking
         hidden = [parked for parked in parking if hide(parked)]
         for parked in hidden:
@@ -129,7 +144,12 @@ class Recomputation:
     async def _give_up(self, step: Step) -> None:
         shard = self.service.shards[self._number]
         refused = [parked for parked in step.parked if parked.refused]
-        gone = [p for r in refused for p in shard.parking if (p.topic, p.offset) == (r.topic, r.offset) and not p.refused]
+        gone = [
+            p
+            for r in refused
+            for p in shard.parking
+            if (p.topic, p.offset) == (r.topic, r.offset) and not p.refused
+        ]
         if gone:
             answers = Answers()
             async with self.service.batch():
@@ -139,19 +159,27 @@ class Recomputation:
 
 
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:
-    """Name the pieces that are not equal to the bit; what waits has a time that depends on when it came."""
+    """Name the pieces that are not equal to the bit; what waits has a time that depends on when it
+    came.
+    """
 
     def mine(table: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         return {key: value for key, value in table.items() if key[:1] not in (keys.PARKED, FENCE)}
 
     a, b = mine(found), mine(expected)
-    return [_name(key, a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
+    return [
+        _name(key, a.get(key), b.get(key))
+        for key in sorted(a.keys() | b.keys())
+        if a.get(key) != b.get(key)
+    ]
 
 
 def _name(key: bytes, found: bytes | None, expected: bytes | None) -> str:
     kind = key[:1]
     where = f"{kind.decode()} {key[1:]!r}"
     if kind == keys.ARM and found and expected and len(found) == len(expected):
-        apart = np.abs(np.frombuffer(body_of(found), "<f8") - np.frombuffer(body_of(expected), "<f8")).max()
+        apart = np.abs(
+            np.frombuffer(body_of(found), "<f8") - np.frombuffer(body_of(expected), "<f8")
+        ).max()
         return f"{where}: arrays differ by up to {apart:.3g}"
     return f"{where}: {found!r:.400} is not {expected!r:.400}"

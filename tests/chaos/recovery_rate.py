@@ -41,15 +41,30 @@ async def fill(settings: Settings, *, records: int, size: int) -> None:
     await producer.start()
     value, headers = os.urandom(size), [(EPOCH, b"1")]
     for number in range(records):
-        await producer.send(settings.changelog, value, b"x\x00home\x00%d" % number, number % PARTITIONS, headers=headers)
+        await producer.send(
+            settings.changelog,
+            value,
+            b"x\x00home\x00%d" % number,
+            number % PARTITIONS,
+            headers=headers,
+        )
     await producer.stop()
 
 
 def stock_app(settings: Settings) -> Any:
-    """Return an app with Faust's own table on the same changelog, in memory, and Faust's own recovery."""
-    options = {name: value for name, value in faust_options(settings).items() if name != "TableManager"}
+    """Return an app with Faust's own table on the same changelog, in memory, and Faust's own
+    recovery.
+    """
+    options = {
+        name: value for name, value in faust_options(settings).items() if name != "TableManager"
+    }
     app = faust.App(settings.app_id, **options)
-    raw = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
+    raw = {
+        "key_type": bytes,
+        "value_type": bytes,
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+    }
     app.Table("router_states", partitions=settings.partitions, key_type=bytes, value_type=bytes)
 
     async def take_nothing(stream: Any) -> None:
@@ -62,7 +77,11 @@ def stock_app(settings: Settings) -> Any:
 
 def recovery_seconds(settings: Settings, log: Path, kind: str) -> float:
     """Run one worker of a kind until it has recovered, and return how long it read, in seconds."""
-    environment = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
+    environment = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+    }
     environment |= {"PB_INSTANCE_ID": "reader", "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
     command = [sys.executable, "-m", "tests.chaos.recovery_rate", "--serve", kind]
     process = spawn(command, log=log, env={**os.environ, **environment}, cwd=ROOT)
@@ -89,7 +108,11 @@ BUILD: dict[str, Callable[[Settings], Any]] = {"stock": stock_app, "ours": build
 
 def run(kind: str) -> None:
     """Be a worker of a kind, with its settings from the environment, until SIGTERM."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", stream=sys.stdout)
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+        stream=sys.stdout,
+    )
     app = BUILD[kind](load_settings())
     app.settings = load_settings()
     asyncio.run(serve(app))
@@ -97,7 +120,9 @@ def run(kind: str) -> None:
 
 def main() -> None:
     """Measure both in turn, and print records per second."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=80_000)
     parser.add_argument("--size", type=int, default=100, help="bytes of a value")
     parser.add_argument("--rounds", type=int, default=2)
@@ -108,13 +133,18 @@ def main() -> None:
         return
     name = f"rate-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory() as folder, LocalKafka(full_jit=True) as kafka:
-        settings = Settings(bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS)
+        settings = Settings(
+            bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS
+        )
         asyncio.run(create_topics(settings))
         asyncio.run(fill(settings, records=arguments.records, size=arguments.size))
         for number in range(arguments.rounds):
             for kind in BUILD:
                 seconds = recovery_seconds(settings, Path(folder) / f"{kind}-{number}.log", kind)
-                print(f"{kind}: {arguments.records / seconds:,.0f} records/s ({seconds:.2f} s)", flush=True)
+                print(
+                    f"{kind}: {arguments.records / seconds:,.0f} records/s ({seconds:.2f} s)",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""One service under load and faults, and the proof afterwards that nothing was lost and nothing counted twice."""
+"""One service under load and faults, and the proof afterwards that nothing was lost and nothing
+counted twice.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ class Round:
     """What one fault did.
 
     Attributes:
-        wait: how long a request to a partition that was hit waited for its decision at most, seconds; `elsewhere`: to others.
-        calm: the same in the seconds before the fault, anywhere.
+        wait: how long a request to a partition that was hit waited for its decision at most,
+        seconds; `elsewhere`: to others. calm: the same in the seconds before the fault, anywhere.
         recovery: from the end of the fault until every partition had decided again, seconds.
     """
 
@@ -50,7 +52,9 @@ class Round:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a session came to; `lost`, `violations` and `differences` must be empty or zero, else `evidence` has the topics."""
+    """What a session came to; `lost`, `violations` and `differences` must be empty or zero, else
+    `evidence` has the topics.
+    """
 
     rounds: list[Round] = field(default_factory=list)
     requests: int = 0
@@ -65,7 +69,9 @@ class Outcome:
 
     @property
     def clean(self) -> bool:
-        """Tell whether nothing was lost, nothing counted twice, and the state is what the events make."""
+        """Tell whether nothing was lost, nothing counted twice, and the state is what the events
+        make.
+        """
         return not (any(self.lost.values()) or self.violations or self.differences)
 
     def as_json(self) -> dict[str, Any]:
@@ -75,7 +81,9 @@ class Outcome:
 
 def assert_clean(outcome: Outcome, *, requests: int) -> None:
     """Require that nothing was lost or counted twice in a session of more than so many requests."""
-    assert outcome.lost == {"decisions": 0, "bills": 0, "rewards": 0, "dead_letters": 0}, outcome.evidence
+    assert outcome.lost == {"decisions": 0, "bills": 0, "rewards": 0, "dead_letters": 0}, (
+        outcome.evidence
+    )
     assert outcome.violations == {}, (outcome.examples, outcome.evidence)
     assert outcome.differences == [], outcome.evidence
     assert outcome.requests > requests
@@ -93,9 +101,13 @@ async def play(
     calm: float = CALM_SECONDS,
     seed: int = 1,
 ) -> Outcome:
-    """Do these faults, one after the other and `calm` seconds apart, to a service under load; then prove what it did."""
+    """Do these faults, one after the other and `calm` seconds apart, to a service under load; then
+    prove what it did.
+    """
     name = f"chaos-{uuid.uuid4().hex[:8]}"
-    settings = Settings(bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)
+    settings = Settings(
+        bootstrap=kafka.bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions
+    )
     await create_topics(settings)
     redis = RedisServer(folder)
     redis.start()
@@ -147,7 +159,11 @@ async def _under_load(stage: Stage, load: Load, faults: Sequence[str], calm: flo
     finally:
         for task in (loading, polling, supervising):
             task.cancel()
-    outcome.requests, outcome.events, outcome.poisoned = len(service.decided), load.sent, load.poisoned
+    outcome.requests, outcome.events, outcome.poisoned = (
+        len(service.decided),
+        load.sent,
+        load.poisoned,
+    )
     outcome.lost = service.owed(load) | {"dead_letters": max(0, load.poisoned - service.letters)}
     return outcome
 
@@ -159,7 +175,10 @@ async def _round(stage: Stage, fault: str, calm_seconds: float) -> Round:
     await FAULTS[fault][0](stage)
     undone = time.monotonic()
     await until(lambda: service.decides_everywhere(undone), RECOVERS_WITHIN)
-    recovery = max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values()) - undone
+    recovery = (
+        max(next(at for at in arrivals if at > undone) for arrivals in service.arrivals.values())
+        - undone
+    )
     await until(lambda: service.caught_up, CATCHES_UP_WITHIN)
     ended = time.monotonic()
     wait = service.longest_wait(stage.hit, began - 1.0, ended)
@@ -186,7 +205,11 @@ def _audit(settings: Settings, outcome: Outcome) -> None:
     with KafkaTopics(settings) as topics:
         findings: Findings = audit(topics, settings)
     found = findings.as_json()
-    outcome.violations, outcome.unprovable, outcome.examples = found["violations"], found["unprovable"], found["examples"]
+    outcome.violations, outcome.unprovable, outcome.examples = (
+        found["violations"],
+        found["unprovable"],
+        found["examples"],
+    )
 
 
 async def _recompute(service: WatchedService) -> list[str]:
@@ -195,7 +218,9 @@ async def _recompute(service: WatchedService) -> list[str]:
     sources = {name: await service.log_of(settings.topic(name)) for name in SOURCES}
     found = []
     for number, partition in (await service.partitions()).items():
-        here = {name: {record.offset: record for record in log[number]} for name, log in sources.items()}
+        here = {
+            name: {record.offset: record for record in log[number]} for name, log in sources.items()
+        }
         expected = await Recomputation(settings, number, here).run(changelog[number])
         found += differences(partition.records, expected)
     return found
@@ -204,12 +229,21 @@ async def _recompute(service: WatchedService) -> list[str]:
 async def _keep(service: WatchedService) -> Path:
     """Write every record of an unclean run to a folder that stays."""
     folder = Path(tempfile.mkdtemp(prefix="pb-chaos-"))
-    names = {"changelog": service.settings.changelog} | {name: service.settings.topic(name) for name in (*SOURCES, *ANSWERS)}
+    names = {"changelog": service.settings.changelog} | {
+        name: service.settings.topic(name) for name in (*SOURCES, *ANSWERS)
+    }
     for name, topic in names.items():
         with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
             for number, records in (await service.log_of(topic)).items():
                 for record in records:
-                    row = [number, record.offset, record.timestamp, repr(record.key), repr(record.value), repr(record.headers)]
+                    row = [
+                        number,
+                        record.offset,
+                        record.timestamp,
+                        repr(record.key),
+                        repr(record.value),
+                        repr(record.headers),
+                    ]
                     lines.write(json.dumps(row) + "\n")
     for worker in service.workers:
         shutil.copy(worker.log, folder)

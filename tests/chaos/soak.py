@@ -1,4 +1,5 @@
-"""The soak: one worker at half of the load that it sustains; memory, latency and lag over time, their plot and a judgement.
+"""The soak: one worker at half of the load that it sustains; memory, latency and lag over time,
+their plot and a judgement.
 
 python -m tests.chaos.soak                    # 30 minutes
 python -m tests.chaos.soak --minutes 10
@@ -68,14 +69,22 @@ class Sample:
 
 
 @asynccontextmanager
-async def soaked(bootstrap: str, folder: Path) -> AsyncIterator[tuple[WatchedService, Worker, RedisServer]]:
-    """Run one worker with short memories, so that what is remembered and what is forgotten balance within minutes."""
+async def soaked(
+    bootstrap: str, folder: Path
+) -> AsyncIterator[tuple[WatchedService, Worker, RedisServer]]:
+    """Run one worker with short memories, so that what is remembered and what is forgotten balance
+    within minutes.
+    """
     name = f"soak-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS)
     await create_topics(settings)
     redis = RedisServer(folder)
     redis.start()
-    environment = {"PB_REDIS_URL": redis.url, "PB_CONTEXT_TTL": str(REMEMBERED), "PB_ORPHAN_WAIT": "20"}
+    environment = {
+        "PB_REDIS_URL": redis.url,
+        "PB_CONTEXT_TTL": str(REMEMBERED),
+        "PB_ORPHAN_WAIT": "20",
+    }
     service = WatchedService(settings, folder, environment)
     await service.start()
     polling = asyncio.create_task(_poll(service))
@@ -94,7 +103,9 @@ async def _poll(service: WatchedService) -> None:
 
 
 async def sustainable(service: WatchedService) -> float:
-    """Return how many requests per second, with their bills and labels, the worker takes from a backlog."""
+    """Return how many requests per second, with their bills and labels, the worker takes from a
+    backlog.
+    """
     load = Load(service, routers=ROUTERS, per_second=1e9, seed=7, name="burst")
     await load.declare()
     started = time.monotonic()
@@ -102,14 +113,22 @@ async def sustainable(service: WatchedService) -> float:
     await service.until(lambda: load.number >= BURST, "a backlog", poll=False)
     load.stop()
     await sending
-    await service.until(lambda: not any(service.owed(load).values()), "the end of the backlog", poll=False)
+    await service.until(
+        lambda: not any(service.owed(load).values()), "the end of the backlog", poll=False
+    )
     return load.number / (time.monotonic() - started)
 
 
 class Watch:
     """Look at a soaked service now and then."""
 
-    def __init__(self, service: WatchedService, worker: Worker, redis: RedisServer, admin: AIOKafkaAdminClient) -> None:
+    def __init__(
+        self,
+        service: WatchedService,
+        worker: Worker,
+        redis: RedisServer,
+        admin: AIOKafkaAdminClient,
+    ) -> None:
         self._service = service
         self._pids = worker.process.pid, redis.process.pid if redis.process is not None else 0
         self._admin = admin
@@ -124,26 +143,47 @@ class Watch:
         answered = float(np.isfinite(waits).sum()) / (now - self._looked)
         p50, p99 = np.percentile(waits, (50, 99))
         worker, redis = (_resident_mb(pid) for pid in self._pids)
-        self.samples.append(Sample(now - self._since, worker, redis, float(p50), float(p99), await self._lag(), answered))
+        self.samples.append(
+            Sample(
+                now - self._since,
+                worker,
+                redis,
+                float(p50),
+                float(p99),
+                await self._lag(),
+                answered,
+            )
+        )
         self._looked = now
 
     async def _lag(self) -> float:
         settings = self._service.settings
-        places = [TopicPartition(settings.topic(name), number) for name in SOURCES for number in range(settings.partitions)]
+        places = [
+            TopicPartition(settings.topic(name), number)
+            for name in SOURCES
+            for number in range(settings.partitions)
+        ]
         ends = await self._service.consumer.end_offsets(places)
         committed = await self._admin.list_consumer_group_offsets(settings.app_id)
-        return float(sum(ends[tp] - max(0, committed[tp].offset if tp in committed else 0) for tp in places))
+        return float(
+            sum(ends[tp] - max(0, committed[tp].offset if tp in committed else 0) for tp in places)
+        )
 
 
 def warm_up(rate: float) -> float:
-    """Return after how many seconds of so many requests per second nothing fills up any more: requests are forgotten as fast as
-    they come, and of nearly every router the last contexts are known."""
+    """Return after how many seconds of so many requests per second nothing fills up any more:
+    requests are forgotten as fast as they come, and of nearly every router the last contexts are
+    known.
+    """
     return max(2.0 * REMEMBERED, 1.25 * window.LENGTH * ROUTERS / rate)
 
 
 def _resident_mb(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024.0
+    return (
+        int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+        / 1024.0
+    )
 
 
 async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
@@ -172,7 +212,10 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
             violations = await asyncio.to_thread(_violations, service.settings)
     samples = watch.samples
     steady = [sample for sample in samples if sample.seconds >= warm_up(rate)]
-    trends = {name: trend([one.seconds for one in steady], [getattr(one, name) for one in steady]) for name in TOLERANCE}
+    trends = {
+        name: trend([one.seconds for one in steady], [getattr(one, name) for one in steady])
+        for name in TOLERANCE
+    }
     return {
         "minutes": minutes,
         "sustainable": sustained,
@@ -181,7 +224,9 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
         "requests": load.number,
         "owed": service.owed(load),
         "violations": violations | ({"worker_ended": 1} if ended_early else {}),
-        "trends": {name: asdict(found) | {"growth": found.growth} for name, found in trends.items()},
+        "trends": {
+            name: asdict(found) | {"growth": found.growth} for name, found in trends.items()
+        },
         "flat": {name: found.is_flat(tolerance=TOLERANCE[name]) for name, found in trends.items()},
         "samples": [asdict(sample) for sample in samples],
     }
@@ -193,22 +238,40 @@ def _violations(settings: Settings) -> dict[str, int]:
 
 
 def main() -> int:
-    """Run, write docs/soak.json, docs/soak.md and docs/soak.png; return 1 if anything was not flat, or broken."""
+    """Run, write docs/soak.json, docs/soak.md and docs/soak.png; return 1 if anything was not flat,
+    or broken.
+    """
     from tests.chaos.soak_report import report, save_png
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--rate", type=float, help="requests per second; default: half of what a backlog is worked off with")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        help="requests per second; default: half of what a backlog is worked off with",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the report goes")
     arguments = parser.parse_args()
     found = asyncio.run(soak(arguments.minutes, arguments.rate, arguments.seed))
-    found |= {"command": f"make soak ARGS='{' '.join(sys.argv[1:])}'", "cores": os.cpu_count(), "system": platform.system()}
+    found |= {
+        "command": f"make soak ARGS='{' '.join(sys.argv[1:])}'",
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+    }
     (arguments.docs / "soak.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
     (arguments.docs / "soak.md").write_text(report(found), encoding="utf-8")
     save_png(found, arguments.docs / "soak.png")
     print(report(found))
-    return 0 if all(found["flat"].values()) and not found["violations"] and not any(found["owed"].values()) else 1
+    return (
+        0
+        if all(found["flat"].values())
+        and not found["violations"]
+        and not any(found["owed"].values())
+        else 1
+    )
 
 
 if __name__ == "__main__":

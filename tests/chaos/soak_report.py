@@ -20,33 +20,50 @@ MEANING = {
 def report(found: dict[str, Any]) -> str:
     """Return the report as Markdown."""
     verdict = (
-        "flat" if all(found["flat"].values()) else "NOT flat: " + ", ".join(k for k, flat in found["flat"].items() if not flat)
+        "flat"
+        if all(found["flat"].values())
+        else "NOT flat: " + ", ".join(k for k, flat in found["flat"].items() if not flat)
     )
     lines = [
         "# Soak: memory, latency and lag over time",
         "",
-        f"{found['minutes']:g} minutes, {found['rate']:.0f} requests/s with their bills and labels: half of the "
-        f"{found['sustainable']:.0f} requests/s with which a backlog is worked off, on {found['cores']} cores ({found['system']}) "
-        f"that the load, one Kafka broker, Redis and one worker share. {ROUTERS} routers, {PARTITIONS} partitions, "
-        f"{found['requests']:,} requests; 5 % of events malformed, 5 % twice, 5 % out of order, 1 % missing. A request is known "
-        f"for {REMEMBERED:.0f} s, and each router keeps its last contexts, so that memory is full after the warm-up of "
+        f"{found['minutes']:g} minutes, {found['rate']:.0f} requests/s with their bills and "
+        "labels: half of the "
+        f"{found['sustainable']:.0f} requests/s with which a backlog is worked off, on "
+        f"{found['cores']} cores ({found['system']}) "
+        f"that the load, one Kafka broker, Redis and one worker share. {ROUTERS} routers, "
+        f"{PARTITIONS} partitions, "
+        f"{found['requests']:,} requests; 5 % of events malformed, 5 % twice, 5 % out of order, "
+        "1 % missing. A request is known "
+        f"for {REMEMBERED:.0f} s, and each router keeps its last contexts, so that memory is "
+        "full after the warm-up of "
         f"{found['warm_up']:.0f} s, which the judgement leaves out.",
         "",
-        f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: {sum(found['violations'].values())}. "
-        f"Decisions, bills and rewards that never came: {'/'.join(map(str, found['owed'].values()))}.",
+        f"Judgement: **{verdict}**. Violations found by `pbstream audit` afterwards: "
+        f"{sum(found['violations'].values())}. "
+        "Decisions, bills and rewards that never came: "
+        f"{'/'.join(map(str, found['owed'].values()))}.",
         "",
-        "| measured every 5 s | first third | last third | growth | allowed | per hour | peak | flat |",
+        (
+            "| measured every 5 s | first third | last third | growth | allowed | per hour | "
+            "peak | flat |"
+        ),
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, meaning in MEANING.items():
         one = found["trends"][name]
         lines.append(
-            f"| {meaning} | {one['first']:.1f} | {one['last']:.1f} | {one['growth']:+.1%} | {TOLERANCE[name]:+.0%} "
-            f"| {one['per_hour']:+.1f} | {one['peak']:.1f} | {'yes' if found['flat'][name] else '**no**'} |"
+            f"| {meaning} | {one['first']:.1f} | {one['last']:.1f} | {one['growth']:+.1%} | "
+            f"{TOLERANCE[name]:+.0%} "
+            f"| {one['per_hour']:+.1f} | {one['peak']:.1f} | "
+            f"{'yes' if found['flat'][name] else '**no**'} |"
         )
     lines += [
         "",
-        "First and last third: medians. Per hour: the median slope between all pairs of samples (Theil–Sen).",
+        (
+            "First and last third: medians. Per hour: the median slope between all pairs of "
+            "samples (Theil–Sen)."
+        ),
         "",
         "![memory, latency and lag over time](soak.png)",
         "",
@@ -62,7 +79,10 @@ def save_png(found: dict[str, Any], target: Path) -> None:
 
     figure = Figure(figsize=(10.0, 9.0), layout="constrained")
     FigureCanvasAgg(figure)
-    title = f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of what it sustains"
+    title = (
+        f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of "
+        "what it sustains"
+    )
     figure.suptitle(title, fontsize=12, color=INK, x=0.01, ha="left")
     minutes = [sample["seconds"] / 60.0 for sample in found["samples"]]
     panels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
@@ -71,9 +91,17 @@ def save_png(found: dict[str, Any], target: Path) -> None:
         ("events not committed", (("lag", ""),)),
         ("decisions per second", (("answered", ""),)),
     )
-    for axes, (label, series) in zip(figure.subplots(len(panels), 1, sharex=True), panels, strict=True):
+    for axes, (label, series) in zip(
+        figure.subplots(len(panels), 1, sharex=True), panels, strict=True
+    ):
         for colour, (name, shown) in zip(COLOURS, series, strict=False):
-            axes.plot(minutes, [sample[name] for sample in found["samples"]], color=colour, linewidth=1.2, label=shown or None)
+            axes.plot(
+                minutes,
+                [sample[name] for sample in found["samples"]],
+                color=colour,
+                linewidth=1.2,
+                label=shown or None,
+            )
         axes.axvspan(0.0, found["warm_up"] / 60.0, color=GRID, alpha=0.5, linewidth=0)
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0.0)

@@ -29,7 +29,8 @@ def declared(router_id: str, models: int) -> dict[str, Any]:
 
 
 async def stalls(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """Return the most CPU time that one pass of the event loop took while some work is done, and that of all, in milliseconds.
+    """Return the most CPU time that one pass of the event loop took while some work is done, and
+    that of all, in milliseconds.
 
     CPU time, as the machine may have other things to do.
     """
@@ -57,17 +58,25 @@ async def measure(*, requests: int, models: int, routers: int) -> None:
     await world.start()
     await world.send("routers", declared(HOME, models))
     for number in range(requests):
-        await world.send("requests", {"router_id": HOME, "request_id": f"r-{number}", "context": CONTEXT})
+        await world.send(
+            "requests", {"router_id": HOME, "request_id": f"r-{number}", "context": CONTEXT}
+        )
     for number in range(routers):
         await world.send("routers", declared(f"router-{number}", 3))
     worker = world.worker
     for name, seconds in (("expire", 1000.0), ("forget", 8 * 86_400.0)):
         worker.clock.now += seconds
         longest, took = await stalls(lambda: Sweep(worker.service).round())
-        print(f"{name:8} {requests:6} requests of {models} models: longest stall {longest:6.1f} ms, all of it {took:8.0f} ms")
+        print(
+            f"{name:8} {requests:6} requests of {models} models: longest stall {longest:6.1f} "
+            f"ms, all of it {took:8.0f} ms"
+        )
     worker.service.unpublished = {(0, router_id) for router_id in worker.service.shards[0]}
     longest, took = await stalls(lambda: publish(worker.service))
-    print(f"{'publish':8} {routers:6} routers: longest stall {longest:6.1f} ms, all of it {took:8.0f} ms")
+    print(
+        f"{'publish':8} {routers:6} routers: longest stall {longest:6.1f} ms, all of it "
+        f"{took:8.0f} ms"
+    )
     left = sum(raw[:1] == keys.REQUEST for raw in worker.table(0))
     assert left == 0, f"{left} requests are left"
 

@@ -26,5 +26,7 @@ FAULTS = [
 @pytest.mark.timeout(900)
 async def test_nothing_is_lost_and_nothing_counted_twice_whatever_breaks(tmp_path: Path) -> None:
     with LocalKafka(brokers=3) as kafka:
-        outcome = await play(kafka, tmp_path, FAULTS, per_second=40.0, routers=16, partitions=4, calm=1.0)
+        outcome = await play(
+            kafka, tmp_path, FAULTS, per_second=40.0, routers=16, partitions=4, calm=1.0
+        )
     assert_clean(outcome, requests=500)

@@ -14,8 +14,8 @@ class Trend:
 
     Attributes:
         first, last: medians of these thirds.
-        per_hour: slope of the whole, Theil–Sen: the median of the slopes between all pairs, in units per hour.
-        peak: the highest value.
+        per_hour: slope of the whole, Theil–Sen: the median of the slopes between all pairs, in
+        units per hour. peak: the highest value.
     """
 
     first: float
@@ -29,7 +29,9 @@ class Trend:
         return (self.last - self.first) / self.first if self.first else float(self.last > 0.0)
 
     def is_flat(self, *, tolerance: float) -> bool:
-        """Tell whether the last third is no higher than the first by more than a share of it; that it sinks is no harm."""
+        """Tell whether the last third is no higher than the first by more than a share of it; that
+        it sinks is no harm.
+        """
         return self.growth <= tolerance
 
 
@@ -45,4 +47,6 @@ def trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
     third = len(v) // 3
     i, j = np.triu_indices(len(v), k=1)
     slope = float(np.median((v[j] - v[i]) / (t[j] - t[i])))
-    return Trend(float(np.median(v[:third])), float(np.median(v[-third:])), slope * 3600.0, float(v.max()))
+    return Trend(
+        float(np.median(v[:third])), float(np.median(v[-third:])), slope * 3600.0, float(v.max())
+    )

@@ -1,4 +1,6 @@
-"""What a client sees while things break: when decisions come, which come twice, what is still owed."""
+"""What a client sees while things break: when decisions come, which come twice, what is
+still owed.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ class WatchedService(RunningService):
 
     Attributes:
         decided: {(router_id, seq): request_id}; arrivals: when decisions came, by partition.
-        waited: (when it was asked, when it was answered, None while it is not) of every request, by partition.
-        duplicates: decisions that were given again without having been asked for.
-        shown: the last `pb.lambda` of each router.
+        waited: (when it was asked, when it was answered, None while it is not) of every request, by
+        partition. duplicates: decisions that were given again without having been asked for. shown:
+        the last `pb.lambda` of each router.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -69,14 +71,23 @@ class WatchedService(RunningService):
             self._waits.append(now - waited[0])
 
     def take_waits(self) -> list[float]:
-        """Return how long each request waited whose decision came since the last call, in seconds."""
+        """Return how long each request waited whose decision came since the last call, in
+        seconds.
+        """
         taken, self._waits = self._waits, []
         return taken
 
     def longest_wait(self, partitions: Iterable[int], since: float, until: float) -> float:
-        """Return how long a request of these partitions waited at most for its decision, asked in a span of time; in seconds."""
+        """Return how long a request of these partitions waited at most for its decision, asked in a
+        span of time; in seconds.
+        """
         now = time.monotonic()
-        asked = (waited for number in partitions for waited in self.waited[number].values() if since <= waited[0] < until)
+        asked = (
+            waited
+            for number in partitions
+            for waited in self.waited[number].values()
+            if since <= waited[0] < until
+        )
         return max(((answered or now) - at for at, answered in asked), default=0.0)
 
     def decides_everywhere(self, since: float) -> bool:
@@ -92,7 +103,9 @@ class WatchedService(RunningService):
         """Return how much is still missing of what the load must lead to."""
         shown = [self.shown.get(home, {}) for home in load.homes]
         homes = set(load.homes)
-        asked, paid, judged = (sum(map(len, kind.values())) for kind in (load.asked, load.paid, load.judged))
+        asked, paid, judged = (
+            sum(map(len, kind.values())) for kind in (load.asked, load.paid, load.judged)
+        )
         return {
             "decisions": asked - sum(router_id in homes for router_id, _ in self.decided),
             "bills": paid - sum(router.get("settled", 0) for router in shown),

@@ -1,4 +1,6 @@
-"""What no service would take is refused before it leaves the process; nothing heavy comes along with the client."""
+"""What no service would take is refused before it leaves the process; nothing heavy comes along
+with the client.
+"""
 
 import math
 import subprocess
@@ -59,17 +61,49 @@ def test_a_prompt_that_is_too_large_is_refused_as_the_service_would() -> None:
 def test_a_time_without_a_zone_is_refused_and_others_become_utc() -> None:
     with pytest.raises(ValueError, match="zone"):
         utc(datetime(2026, 11, 22))
-    assert utc(datetime(2026, 11, 22, 3, tzinfo=timezone(timedelta(hours=2)))) == datetime(2026, 11, 22, 1, tzinfo=UTC)
+    assert utc(datetime(2026, 11, 22, 3, tzinfo=timezone(timedelta(hours=2)))) == datetime(
+        2026, 11, 22, 1, tzinfo=UTC
+    )
 
 
 @pytest.mark.parametrize(
     ("topic", "event"),
     [
-        ("requests", Ask(router_id="a", request_id="r", prompt="x", session_id="s", metadata={"a": [1]}, max_price_per_1k=0.1)),
+        (
+            "requests",
+            Ask(
+                router_id="a",
+                request_id="r",
+                prompt="x",
+                session_id="s",
+                metadata={"a": [1]},
+                max_price_per_1k=0.1,
+            ),
+        ),
         ("requests", Ask(router_id="a", request_id="r", context=(0.5, 1.0), allowed_models=("m",))),
-        ("costs", Cost(router_id="a", request_id="r", input_tokens=0, output_tokens=7, model="m", revision=2)),
+        (
+            "costs",
+            Cost(
+                router_id="a",
+                request_id="r",
+                input_tokens=0,
+                output_tokens=7,
+                model="m",
+                revision=2,
+            ),
+        ),
         ("costs", Cost(router_id="a", request_id="r", cost_usd=0.0)),
-        ("rewards", Reward(router_id="a", request_id="r", reward=1, source="judge", observed_at=datetime.now(UTC), model="m")),
+        (
+            "rewards",
+            Reward(
+                router_id="a",
+                request_id="r",
+                reward=1,
+                source="judge",
+                observed_at=datetime.now(UTC),
+                model="m",
+            ),
+        ),
     ],
 )
 def test_what_is_sent_is_what_the_service_reads(topic: str, event: Ask | Cost | Reward) -> None:
@@ -80,9 +114,20 @@ def test_what_is_sent_is_what_the_service_reads(topic: str, event: Ask | Cost | 
 
 def test_neither_numpy_nor_faust_nor_the_service_comes_along() -> None:
     code = "import sys, paretobandit_client; print(*sorted({n.split('.')[0] for n in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert {"aiokafka", "msgspec"} <= set(loaded)
-    assert not {"numpy", "faust", "mode", "pydantic", "schemas", "streams", "agents", "router_state"} & set(loaded)
+    assert not {
+        "numpy",
+        "faust",
+        "mode",
+        "pydantic",
+        "schemas",
+        "streams",
+        "agents",
+        "router_state",
+    } & set(loaded)
 
 
 def test_a_sync_router_that_is_not_open_says_so() -> None:

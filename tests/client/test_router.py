@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from paretobandit_client import NoDecision, Refusal, Refused, Router, SyncRouter, Undelivered, Unreachable
+from paretobandit_client import (
+    NoDecision,
+    Refusal,
+    Refused,
+    Router,
+    SyncRouter,
+    Undelivered,
+    Unreachable,
+)
 from streams.broker.local import LocalKafka
 from streams.broker.wire import free_ports
 from streams.log.topics import create_topics
@@ -21,9 +29,13 @@ CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningService]:
+async def service(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningService]:
     """Run one worker for all tests of this file; each has routers of its own."""
-    async with running_service(kafka, tmp_path_factory.mktemp("client"), PB_ORPHAN_WAIT="2") as running:
+    async with running_service(
+        kafka, tmp_path_factory.mktemp("client"), PB_ORPHAN_WAIT="2"
+    ) as running:
         await running.ready(running.worker(instance="one"))
         yield running
 
@@ -40,7 +52,9 @@ def access(service: RunningService) -> dict[str, Any]:
 
 async def settled(service: RunningService, router_id: str, **wanted: float) -> dict[str, Any]:
     """Wait until a router's books say this, and return them."""
-    await service.until(lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}")
+    await service.until(
+        lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}"
+    )
     return service.lambda_of(router_id)
 
 
@@ -69,18 +83,24 @@ async def test_refusals_come_with_their_reason(service: RunningService) -> None:
         with pytest.raises(Refused) as refused:
             await asking.route(context=[*CONTEXT, 1.0], request_id="wrong")
         assert (refused.value.reason, refused.value.request_id) == ("wrong_context", "wrong")
-        answers = await asking.route_many([{"context": CONTEXT}, {"context": CONTEXT, "allowed_models": ["nobody's"]}])
+        answers = await asking.route_many(
+            [{"context": CONTEXT}, {"context": CONTEXT, "allowed_models": ["nobody's"]}]
+        )
         assert isinstance(answers[1], Refused) and answers[1].reason == "no_allowed_model"
         assert not isinstance(answers[0], Refused)
         await asking.cost("nobody", usd=0.5)
         await service.until(lambda: heard, "the refusal of a bill")
-        assert [(refusal.topic, refusal.request_id, refusal.reason) for refusal in heard] == [("costs", "nobody", "orphan_cost")]
+        assert [(refusal.topic, refusal.request_id, refusal.reason) for refusal in heard] == [
+            ("costs", "nobody", "orphan_cost")
+        ]
         with pytest.raises(ValueError, match="among allowed_models"):
             await asking.route(context=CONTEXT, allowed_models=["llama"], fallback="gemini")
     assert asking.counts.refused == 3
 
 
-async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(service: RunningService) -> None:
+async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(
+    service: RunningService,
+) -> None:
     await service.send("routers", router("crowd"))
     count, usd, done = 10_000, 2.0**-11, 0
     trouble = asyncio.create_task(_trouble(service, lambda: done))
@@ -98,7 +118,11 @@ async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(servic
         assert sorted(seqs) == list(range(1, count + 1))
         await trouble
         books = await settled(service, "crowd", decided=count, settled=count)
-    assert (books["spend_usd"], books["unmatched_cost_usd"], books["in_flight"]) == (count * usd, 0.0, 0)
+    assert (books["spend_usd"], books["unmatched_cost_usd"], books["in_flight"]) == (
+        count * usd,
+        0.0,
+        0,
+    )
     assert (asking.counts.decided, asking.counts.fallbacks) == (count, 0)
 
 
@@ -120,7 +144,9 @@ async def _replace(service: RunningService) -> None:
     await service.ready(service.worker(instance="one"))
 
 
-async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(service: RunningService) -> None:
+async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(
+    service: RunningService,
+) -> None:
     await service.send("routers", router("open"))
     async with client(service, "open", fallback="gemini") as asking:
         service.workers[-1].freeze()
@@ -139,11 +165,20 @@ async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(ser
         assert not again.fallback and again.route is not None and again.route.repeat
         await again.cost(usd=500.0)
     assert books["spend_usd"] == pytest.approx(200 * (1000 * 1.25e-6 + 1000 * 10e-6))
-    assert (books["unmatched_cost_usd"], books["in_flight"], books["committed_usd"]) == (0.0, 0, 0.0)
+    assert (books["unmatched_cost_usd"], books["in_flight"], books["committed_usd"]) == (
+        0.0,
+        0,
+        0.0,
+    )
     assert asking.counts.fallbacks == 200
-    await service.until(lambda: len({route["request_id"] for route in service.routes("open")}) == 200, "all decisions")
+    await service.until(
+        lambda: len({route["request_id"] for route in service.routes("open")}) == 200,
+        "all decisions",
+    )
     assert {route["model"] for route in service.routes("open")} - {"gemini"}
-    assert {record.called for record in (await service.engine("open")).records.values()} == {"gemini"}
+    assert {record.called for record in (await service.engine("open")).records.values()} == {
+        "gemini"
+    }
 
 
 async def test_without_a_fallback_silence_is_an_error(service: RunningService) -> None:
@@ -166,7 +201,9 @@ async def test_a_service_that_is_away_stops_no_application() -> None:
 
 
 async def test_missing_topics_are_named(service: RunningService) -> None:
-    asking = Router("chat", bootstrap=service.settings.bootstrap, prefix="other.", connect_timeout=1.0)
+    asking = Router(
+        "chat", bootstrap=service.settings.bootstrap, prefix="other.", connect_timeout=1.0
+    )
     with pytest.raises(Unreachable, match=r"other\.costs"):
         await asking.__aenter__()
 
@@ -183,9 +220,13 @@ def _blocking(service: RunningService) -> None:
         first = asking.route(context=CONTEXT)
         others = asking.route_many([{"context": CONTEXT}] * 2)
         decisions = [first, *(other for other in others if not isinstance(other, Refused))]
-        asking.cost_many([{"request_id": decision.request_id, "usd": 0.001} for decision in decisions])
+        asking.cost_many(
+            [{"request_id": decision.request_id, "usd": 0.001} for decision in decisions]
+        )
         first.reward(0.5, source="judge")
-        asking.reward_many([{"request_id": d.request_id, "value": 0.7} for d in decisions[1:]], source="human")
+        asking.reward_many(
+            [{"request_id": d.request_id, "value": 0.7} for d in decisions[1:]], source="human"
+        )
         with pytest.raises(ValueError, match="reward lies"):
             asking.reward(first.request_id, 2.0, source="judge")
         assert (asking.counts.decided, first.fallback) == (3, False)
@@ -202,12 +243,18 @@ async def test_a_broker_that_hangs_loses_no_bill(own_broker: LocalKafka, tmp_pat
     settings = Settings(bootstrap=own_broker.bootstrap, prefix="hang.", app_id="hang", partitions=2)
     await create_topics(settings)
     service = RunningService(settings, tmp_path, {})
-    async with Router("chat", bootstrap=own_broker.bootstrap, prefix="hang.", fallback="small", timeout=0.1) as asking:
+    async with Router(
+        "chat", bootstrap=own_broker.bootstrap, prefix="hang.", fallback="small", timeout=0.1
+    ) as asking:
         (node,) = own_broker.nodes
         own_broker.pause(node)
         started = time.monotonic()
-        decisions = [await asking.route(context=CONTEXT, request_id=f"h-{number}") for number in range(5)]
-        assert time.monotonic() - started < PATIENCE and {decision.fallback for decision in decisions} == {True}
+        decisions = [
+            await asking.route(context=CONTEXT, request_id=f"h-{number}") for number in range(5)
+        ]
+        assert time.monotonic() - started < PATIENCE and {
+            decision.fallback for decision in decisions
+        } == {True}
         bills = asyncio.gather(*(decision.cost(usd=0.01) for decision in decisions))
         cancelled = asyncio.create_task(asking.cost("h-0", usd=0.01, revision=1))
         await asyncio.sleep(0.1)

@@ -13,13 +13,34 @@ REF = ("chat", "r")
 
 def route(request_id: str = "r") -> Route:
     """Return a decision."""
-    terms = {"propensity": 1.0, "expected_reward": 0.9, "expected_cost_usd": 0.1, "lambda_t": 0.0, "repeat": False}
-    return Route(router_id="chat", request_id=request_id, model="small", seq=1, reason="ucb", decided_at=datetime.now(UTC), **terms)
+    terms = {
+        "propensity": 1.0,
+        "expected_reward": 0.9,
+        "expected_cost_usd": 0.1,
+        "lambda_t": 0.0,
+        "repeat": False,
+    }
+    return Route(
+        router_id="chat",
+        request_id=request_id,
+        model="small",
+        seq=1,
+        reason="ucb",
+        decided_at=datetime.now(UTC),
+        **terms,
+    )
 
 
 def refusal(offset: int = -1, *, topic: str = "requests", request_id: str | None = "r") -> Refusal:
     """Return a refusal."""
-    return Refusal(router_id="chat", request_id=request_id, topic=topic, partition=0, offset=offset, reason="cap_reached")
+    return Refusal(
+        router_id="chat",
+        request_id=request_id,
+        topic=topic,
+        partition=0,
+        offset=offset,
+        reason="cap_reached",
+    )
 
 
 async def test_everyone_who_waits_gets_the_decision() -> None:

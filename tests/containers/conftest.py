@@ -1,4 +1,6 @@
-"""Container tests are collected where a Docker daemon answers; elsewhere one line says that they are not."""
+"""Container tests are collected where a Docker daemon answers; elsewhere one line says that they
+are not.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,24 @@ import pytest
 
 
 def docker_answers(*command: str) -> bool:
-    """Tell whether a docker command answers; that there is a `docker` proves neither a daemon nor a plugin."""
+    """Tell whether a docker command answers; that there is a `docker` proves neither a daemon nor a
+    plugin.
+    """
     try:
-        return subprocess.run(["docker", *command], capture_output=True, timeout=10, check=False).returncode == 0
+        return (
+            subprocess.run(
+                ["docker", *command], capture_output=True, timeout=10, check=False
+            ).returncode
+            == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
 def daemon_is_here() -> bool:
-    """Tell whether the daemon is a process of this machine (or of this container), so that its ports are on loopback."""
+    """Tell whether the daemon is a process of this machine (or of this container), so that its
+    ports are on loopback.
+    """
     for path in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):  # processes end while they are listed
             if path.read_text().strip() == "dockerd":
@@ -39,6 +50,10 @@ if DOCKER and daemon_is_here():
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not DOCKER:
-        terminalreporter.write_line("No Docker daemon answers: the tests in tests/containers were not run.")
+        terminalreporter.write_line(
+            "No Docker daemon answers: the tests in tests/containers were not run."
+        )
     elif not COMPOSE:
-        terminalreporter.write_line("Docker has no compose plugin: tests/containers/test_compose.py was not run.")
+        terminalreporter.write_line(
+            "Docker has no compose plugin: tests/containers/test_compose.py was not run."
+        )

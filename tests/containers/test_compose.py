@@ -52,8 +52,16 @@ class Service:
             timeout=timeout,
         )
         if done.returncode != 0:
-            logs = subprocess.run([*base, "logs", "--tail", "40"], cwd=ROOT, capture_output=True, text=True, check=False)
-            pytest.fail(f"{' '.join(command)}: {done.stderr[-2000:]}\n{logs.stdout[-6000:]}", pytrace=False)
+            logs = subprocess.run(
+                [*base, "logs", "--tail", "40"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            pytest.fail(
+                f"{' '.join(command)}: {done.stderr[-2000:]}\n{logs.stdout[-6000:]}", pytrace=False
+            )
         return done.stdout
 
 
@@ -62,8 +70,12 @@ def service() -> Iterator[Service]:
     ports = free_ports(3)
     names = ("PARETOBANDIT_KAFKA_PORT", "PARETOBANDIT_WEB_PORT_1", "PARETOBANDIT_WEB_PORT_2")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
-    environment |= dict(zip(names, map(str, ports), strict=True)) | {"PARETOBANDIT_IMAGE": "paretobandit-streams:test"}
-    running = Service(f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment)
+    environment |= dict(zip(names, map(str, ports), strict=True)) | {
+        "PARETOBANDIT_IMAGE": "paretobandit-streams:test"
+    }
+    running = Service(
+        f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment
+    )
     try:
         running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")
         yield running
@@ -74,14 +86,20 @@ def service() -> Iterator[Service]:
 async def declare(bootstrap: str, router: dict[str, Any]) -> None:
     """Declare a router."""
     async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
-        await producer.send_and_wait("pb.routers", json.dumps(router).encode(), key=router["router_id"].encode())
+        await producer.send_and_wait(
+            "pb.routers", json.dumps(router).encode(), key=router["router_id"].encode()
+        )
 
 
 async def decide(bootstrap: str, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request, and return its decision."""
-    consumer = AIOKafkaConsumer("pb.routes", bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer = AIOKafkaConsumer(
+        "pb.routes", bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+    )
     async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer, consumer:
-        await producer.send_and_wait("pb.requests", json.dumps(request).encode(), key=request["router_id"].encode())
+        await producer.send_and_wait(
+            "pb.requests", json.dumps(request).encode(), key=request["router_id"].encode()
+        )
         async with asyncio.timeout(60):
             async for record in consumer:
                 decision: dict[str, Any] = json.loads(record.value)
@@ -98,7 +116,9 @@ def test_both_workers_are_ready_on_loopback(service: Service) -> None:
 
 def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
     def pbstream(*command: str) -> str:
-        return service.compose("exec", "-T", "worker-1", "pbstream", *command, "--router", "prompts", "--timeout", "60")
+        return service.compose(
+            "exec", "-T", "worker-1", "pbstream", *command, "--router", "prompts", "--timeout", "60"
+        )
 
     pbstream("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4")
     pbstream("models", "add", "large", "--input-price", "3", "--output-price", "15")
@@ -107,7 +127,9 @@ def test_a_prompt_is_encoded_and_decided(service: Service) -> None:
     assert decision["model"] in {"small", "large"}
 
 
-async def test_a_request_is_decided_whichever_worker_is_killed_or_replaced(service: Service) -> None:
+async def test_a_request_is_decided_whichever_worker_is_killed_or_replaced(
+    service: Service,
+) -> None:
     await declare(service.bootstrap, ROUTER)
     request = {"router_id": "chat", "context": CONTEXT}
     assert (await decide(service.bootstrap, request | {"request_id": "r1"}))["seq"] == 1

@@ -17,7 +17,9 @@ IMAGE = "paretobandit-streams:test"
 def image() -> str:
     """Build the image; layers that have not changed come from the builder's cache."""
     command = ["docker", "build", "-q", "-f", "docker/Dockerfile", "-t", IMAGE, "."]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
+    built = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280
+    )
     assert built.returncode == 0, built.stderr[-3000:]
     return IMAGE
 
@@ -35,11 +37,15 @@ def inside(image: str) -> Iterator[str]:
 
 def run(container: str, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the container."""
-    return subprocess.run(["docker", "exec", container, *command], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["docker", "exec", container, *command], capture_output=True, text=True, check=False
+    )
 
 
 def test_the_command_teaches(image: str) -> None:
-    shown = subprocess.run(["docker", "run", "--rm", image, "--help"], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        ["docker", "run", "--rm", image, "--help"], capture_output=True, text=True, check=False
+    )
     assert shown.returncode == 0, shown.stderr
     assert "worker" in shown.stdout
 
@@ -55,14 +61,18 @@ def test_no_build_tool_is_left_behind(inside: str, tool: str) -> None:
 
 def test_prompts_are_encoded_without_torch_and_without_onnx_runtime(inside: str) -> None:
     code = (
-        "import importlib.util as u, paretobandit_streams as p; p.enter(); from streams.encoder.load import load_encoder; "
-        "print(load_encoder().encode(['Why is the sky blue?']).shape, *map(u.find_spec, ('torch', 'sklearn', 'onnxruntime')))"
+        "import importlib.util as u, paretobandit_streams as p; p.enter(); from "
+        "streams.encoder.load import load_encoder; "
+        "print(load_encoder().encode(['Why is the sky blue?']).shape, *map(u.find_spec, "
+        "('torch', 'sklearn', 'onnxruntime')))"
     )
     assert run(inside, "python", "-c", code).stdout.strip() == "(1, 26) None None None"
 
 
 def test_a_worker_is_the_default_and_its_health_is_asked_for(image: str) -> None:
-    shown = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["docker", "image", "inspect", image], capture_output=True, text=True, check=True
+    )
     config = json.loads(shown.stdout)[0]["Config"]
     assert (config["Entrypoint"], config["Cmd"]) == (["pbstream"], ["worker"])
     assert config["Healthcheck"]["Test"] == ["CMD", "ready"]

@@ -21,7 +21,9 @@ async def test_the_official_kafka_image_takes_and_gives_records() -> None:
         await admin.close()
         async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all") as producer:
             await producer.send_and_wait(topic, b"value", key=b"key")
-        consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest")
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest"
+        )
         async with consumer:
             record = await asyncio.wait_for(consumer.getone(), 30)
         assert (record.key, record.value) == (b"key", b"value")

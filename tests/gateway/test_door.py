@@ -31,16 +31,25 @@ class Gateway:
     def client(self, **options: Any) -> httpx.AsyncClient:
         """Return a client with a key."""
         authorized = {"Authorization": f"Bearer {KEY}"}
-        return httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=authorized, timeout=PATIENCE, **options)
+        return httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers=authorized,
+            timeout=PATIENCE,
+            **options,
+        )
 
     async def declare(self, router_id: str) -> None:
-        """Declare a router, and wait until it is in force: a request waits half a second for it, a busy machine may take longer."""
+        """Declare a router, and wait until it is in force: a request waits half a second for it, a
+        busy machine may take longer.
+        """
         await self.service.send("routers", router(router_id))
         await self.service.until(lambda: self.service.lambda_of(router_id), f"router {router_id}")
 
     async def settled(self, router_id: str, **wanted: float) -> dict[str, Any]:
         """Wait until a router's books say this."""
-        await self.service.until(lambda: wanted.items() <= self.service.lambda_of(router_id).items(), f"{wanted}")
+        await self.service.until(
+            lambda: wanted.items() <= self.service.lambda_of(router_id).items(), f"{wanted}"
+        )
         return self.service.lambda_of(router_id)
 
 
@@ -48,10 +57,17 @@ class Gateway:
 async def gateway(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     """Run one worker and one gateway for all tests of this file."""
     folder = tmp_path_factory.mktemp("gateway")
-    async with running_service(kafka, folder, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="0.5") as service:
+    async with running_service(
+        kafka, folder, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="0.5"
+    ) as service:
         (port,) = free_ports(1)
         worker = service.worker(instance="one")
-        access = {"PB_GATEWAY_PORT": str(port), "PB_GATEWAY_KEYS": LINE, "PB_GATEWAY_RATE": "100000", "PB_GATEWAY_TIMEOUT": "60"}
+        access = {
+            "PB_GATEWAY_PORT": str(port),
+            "PB_GATEWAY_KEYS": LINE,
+            "PB_GATEWAY_RATE": "100000",
+            "PB_GATEWAY_TIMEOUT": "60",
+        }
         process = Worker(service.settings, folder / "gateway.log", access, "streams.cli gateway")
         service.workers.insert(0, process)  # ended with the workers
         await service.ready(worker)
@@ -77,21 +93,37 @@ async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
     await gateway.declare("full")
     async with gateway.client() as client:
         home = "/v1/routers/full"
-        decision = (await client.post(f"{home}/decisions", json={"context": CONTEXT, "session_id": "s-1"})).json()
-        assert decision["seq"] == 1 and decision["repeat"] is False and len(decision["candidates"]) == 3
+        decision = (
+            await client.post(f"{home}/decisions", json={"context": CONTEXT, "session_id": "s-1"})
+        ).json()
+        assert (
+            decision["seq"] == 1
+            and decision["repeat"] is False
+            and len(decision["candidates"]) == 3
+        )
         request_id = decision["request_id"]
-        again = (await client.post(f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id})).json()
+        again = (
+            await client.post(
+                f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id}
+            )
+        ).json()
         assert again == {**decision, "repeat": True}
         for _ in range(2):
-            paid = await client.post(f"{home}/costs", json={"request_id": request_id, "cost_usd": 0.004})
+            paid = await client.post(
+                f"{home}/costs", json={"request_id": request_id, "cost_usd": 0.004}
+            )
             assert (paid.status_code, paid.json()) == (202, {"accepted": 1})
-        judged = await client.post(f"{home}/rewards", json=[{"request_id": request_id, "reward": 0.9, "source": "judge"}])
+        judged = await client.post(
+            f"{home}/rewards", json=[{"request_id": request_id, "reward": 0.9, "source": "judge"}]
+        )
         assert judged.status_code == 202
         books = await gateway.settled("full", settled=1, rewards_applied=1, decided=1)
         assert books["spend_usd"] == 0.004
         explained = (await client.get(f"{home}/decisions/{request_id}")).json()
         assert explained.pop("because") and explained["candidates"] == decision["candidates"]
-        await gateway.service.until(lambda: gateway.service.lambda_of("full").get("settled") == 1, "books")
+        await gateway.service.until(
+            lambda: gateway.service.lambda_of("full").get("settled") == 1, "books"
+        )
         shown = (await client.get(home)).json()
         assert shown["router_id"] == "full" and shown["decided"] == 1
         assert (await client.get(f"{home}/decisions/nothing")).status_code == 404
@@ -99,11 +131,18 @@ async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
 
 async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gateway) -> None:
     await gateway.declare("before")
-    await gateway.service.send("requests", {"router_id": "before", "request_id": "a/b ä", "context": CONTEXT})
+    await gateway.service.send(
+        "requests", {"router_id": "before", "request_id": "a/b ä", "context": CONTEXT}
+    )
     await gateway.service.until(lambda: gateway.service.route("a/b ä"), "a decision")
     (port,) = free_ports(1)
     access = {"PB_GATEWAY_PORT": str(port), "PB_GATEWAY_KEYS": LINE}
-    second = Worker(gateway.service.settings, gateway.process.log.with_name("second.log"), access, "streams.cli gateway")
+    second = Worker(
+        gateway.service.settings,
+        gateway.process.log.with_name("second.log"),
+        access,
+        "streams.cli gateway",
+    )
     try:
         async with Gateway(gateway.service, second, port).client() as client:
             await _until_ready(client, second)
@@ -118,16 +157,32 @@ async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gatew
 async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> None:
     await gateway.declare("foreign")
     async with gateway.client() as client:
-        await client.post("/v1/routers/foreign/decisions", json={"context": CONTEXT, "request_id": "r"})
-        logged = {"call_type": "acompletion", "status": "success", "litellm_call_id": "r", "response_cost": 0.003}
+        await client.post(
+            "/v1/routers/foreign/decisions", json={"context": CONTEXT, "request_id": "r"}
+        )
+        logged = {
+            "call_type": "acompletion",
+            "status": "success",
+            "litellm_call_id": "r",
+            "response_cost": 0.003,
+        }
         score = {"traceId": "r", "value": 0.5, "source": "EVAL"}
         for form, body in (("litellm", [logged]), ("langfuse", score)):
             taken = await client.post(f"/v1/routers/foreign/ingest/{form}", json=body)
             assert (taken.status_code, taken.json()) == (202, {"accepted": 1})
-        headers = {"ce-specversion": "1.0", "ce-type": "paretobandit.rewards.v1", "ce-source": "/x", "ce-id": "1"}
+        headers = {
+            "ce-specversion": "1.0",
+            "ce-type": "paretobandit.rewards.v1",
+            "ce-source": "/x",
+            "ce-id": "1",
+        }
         event = {"request_id": "r", "reward": 1, "source": "human"}
-        assert (await client.post("/v1/routers/foreign/ingest/cloudevents", json=event, headers=headers)).status_code == 202
-        refused = await client.post("/v1/routers/foreign/ingest/langfuse", json={"traceId": "r", "value": "good"})
+        assert (
+            await client.post("/v1/routers/foreign/ingest/cloudevents", json=event, headers=headers)
+        ).status_code == 202
+        refused = await client.post(
+            "/v1/routers/foreign/ingest/langfuse", json={"traceId": "r", "value": "good"}
+        )
         assert (refused.status_code, refused.json()["reason"]) == (422, "invalid_field")
         assert (await client.post("/v1/routers/foreign/ingest/other", json={})).status_code == 422
     assert (await gateway.settled("foreign", settled=1, rewards_applied=1))["spend_usd"] == 0.003
@@ -136,10 +191,18 @@ async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> Non
 async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:
     await gateway.declare("strict")
     async with gateway.client() as client:
-        refused = await client.post("/v1/routers/strict/decisions", json={"context": CONTEXT, "max_price_per_1k": 0})
+        refused = await client.post(
+            "/v1/routers/strict/decisions", json={"context": CONTEXT, "max_price_per_1k": 0}
+        )
         assert (refused.status_code, refused.json()["reason"]) == (422, "no_affordable_model")
-        unknown = await client.post("/v1/routers/nowhere/decisions", json={"context": CONTEXT, "request_id": "r"})
-        assert (unknown.status_code, unknown.json()["reason"], unknown.json()["request_id"]) == (404, "unknown_router", "r")
+        unknown = await client.post(
+            "/v1/routers/nowhere/decisions", json={"context": CONTEXT, "request_id": "r"}
+        )
+        assert (unknown.status_code, unknown.json()["reason"], unknown.json()["request_id"]) == (
+            404,
+            "unknown_router",
+            "r",
+        )
         batch = [{"context": CONTEXT}, {"context": [*CONTEXT, 1.0]}, {"context": CONTEXT}]
         answers = (await client.post("/v1/routers/strict/decisions", json=batch)).json()
         assert [answer.get("seq") for answer in answers] == [1, None, 2]
@@ -154,8 +217,17 @@ async def test_a_frozen_worker_is_a_timeout_and_the_decision_comes_late(gateway:
         try:
             answer = await client.post("/v1/routers/frozen/decisions?timeout=0.1", json=body)
             assert (answer.status_code, answer.json()["reason"]) == (504, "no_decision")
-            fallback = (await client.post("/v1/routers/frozen/decisions?timeout=0.1&fallback=gemini", json=body)).json()
-            assert fallback == {"router_id": "frozen", "request_id": "r", "model": "gemini", "fallback": True}
+            fallback = (
+                await client.post(
+                    "/v1/routers/frozen/decisions?timeout=0.1&fallback=gemini", json=body
+                )
+            ).json()
+            assert fallback == {
+                "router_id": "frozen",
+                "request_id": "r",
+                "model": "gemini",
+                "fallback": True,
+            }
             bill = {"request_id": "r", "input_tokens": 1000, "output_tokens": 0, "model": "gemini"}
             await client.post("/v1/routers/frozen/costs", json=bill)
         finally:
@@ -168,14 +240,23 @@ async def test_a_frozen_worker_is_a_timeout_and_the_decision_comes_late(gateway:
 async def test_a_thousand_clients_are_served_beside_hostile_ones(gateway: Gateway) -> None:
     await gateway.declare("crowd")
     hostile = asyncio.gather(*(_hostile(gateway.port, number) for number in range(60)))
-    home, authorized = f"http://127.0.0.1:{gateway.port}/v1/routers/crowd", {"Authorization": f"Bearer {KEY}"}
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000), headers=authorized) as client:
+    home, authorized = (
+        f"http://127.0.0.1:{gateway.port}/v1/routers/crowd",
+        {"Authorization": f"Bearer {KEY}"},
+    )
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=1000), headers=authorized
+    ) as client:
 
         async def one(number: int) -> None:
             request_id = f"c-{number}"
-            async with client.post(f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id}) as decided:
+            async with client.post(
+                f"{home}/decisions", json={"context": CONTEXT, "request_id": request_id}
+            ) as decided:
                 assert decided.status == 200, await decided.text()
-            async with client.post(f"{home}/costs", json={"request_id": request_id, "cost_usd": 2.0**-11}) as paid:
+            async with client.post(
+                f"{home}/costs", json={"request_id": request_id, "cost_usd": 2.0**-11}
+            ) as paid:
                 assert paid.status == 202
 
         await asyncio.gather(*(one(number) for number in range(1000)))
@@ -188,9 +269,11 @@ ATTACKS = (
     b"",  # says nothing
     b"POST /v1/routers/crowd/decisions HTTP/1.1\r\nHost: x\r\nX-A: b\r\n",  # a head without end
     b"GET / HTTP/1.1\r\nHost: x\r\nX-Large: " + b"a" * 2**20,  # a head of a MiB
-    b"POST /v1/routers/crowd/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n" + b"x" * 2**20,  # 100 MB
+    b"POST /v1/routers/crowd/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n"
+    + b"x" * 2**20,  # 100 MB
     b"\x16\x03\x01\x02\x00\x01\x00\x01" * 100,  # TLS
-    b"POST /v1/routers/crowd/costs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nContent-Length: 1\r\n\r\n{" * 50,
+    b"POST /v1/routers/crowd/costs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n"
+    b"Content-Length: 1\r\n\r\n{" * 50,
 )
 
 

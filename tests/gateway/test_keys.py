@@ -15,7 +15,12 @@ def test_a_new_key_opens_its_routers_and_no_others() -> None:
     keys = Keys.parse(f"# judges\n\n{line}  # since May\n")
     found = keys.check(f"Bearer {key}")
     assert found is not None and found.name == "judge" and key not in line
-    assert [found.allows(router) for router in ("acme.chat", "chat", "acme", "chatty")] == [True, True, False, False]
+    assert [found.allows(router) for router in ("acme.chat", "chat", "acme", "chatty")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert hashlib.sha256(key.encode()).hexdigest() in line
 
 
@@ -24,13 +29,24 @@ def test_other_keys_open_nothing() -> None:
     other, _ = new_key("judge", routers="*")
     stranger, _ = new_key("stranger", routers="*")
     keys = Keys.parse(line)
-    wrong = ["", "Bearer", f"Basic {key}", f"Bearer {key}x", f"Bearer {key[:-1]}", f"Bearer {other}", f"Bearer {stranger}", key]
+    wrong = [
+        "",
+        "Bearer",
+        f"Basic {key}",
+        f"Bearer {key}x",
+        f"Bearer {key[:-1]}",
+        f"Bearer {other}",
+        f"Bearer {stranger}",
+        key,
+    ]
     wrong += [f"Bearer {line.split(':')[1][:64]}", "Bearer pbk_judge_", "Bearer pbk_judge_\udcff"]
     assert [presented for presented in wrong if keys.check(presented)] == []
     assert keys.check(f"bearer  {key} ") is not None
 
 
-@pytest.mark.parametrize("text", ["judge", "judge sha256:12 *", "a b c d", "judge md5:" + "0" * 64 + " *"])
+@pytest.mark.parametrize(
+    "text", ["judge", "judge sha256:12 *", "a b c d", "judge md5:" + "0" * 64 + " *"]
+)
 def test_a_line_that_is_no_key_is_named_without_what_stands_there(text: str) -> None:
     with pytest.raises(BadKeys, match="line 2") as error:
         Keys.parse(f"\n{text}")
@@ -43,7 +59,10 @@ def test_a_name_stands_once() -> None:
         Keys.parse(f"{line}\n{line}")
 
 
-@pytest.mark.parametrize(("name", "routers"), [("", "*"), ("a b", "*"), ("judge", ""), ("judge", "a b"), ("judge\n", "*")])
+@pytest.mark.parametrize(
+    ("name", "routers"),
+    [("", "*"), ("a b", "*"), ("judge", ""), ("judge", "a b"), ("judge\n", "*")],
+)
 def test_a_key_without_name_or_routers_is_not_made(name: str, routers: str) -> None:
     with pytest.raises(BadKeys):
         new_key(name, routers=routers)

@@ -27,14 +27,28 @@ async def _hello(scope: Any, receive: Any, send: Any) -> None:
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(body)).encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-length", str(len(body)).encode())],
+        }
+    )
     await send({"type": "http.response.body", "body": body})
 
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     """Serve on a free port with little patience."""
-    config = uvicorn.Config(_hello, port=0, http=Impatient, ws="none", lifespan="off", log_config=None, timeout_keep_alive=30)
+    config = uvicorn.Config(
+        _hello,
+        port=0,
+        http=Impatient,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_keep_alive=30,
+    )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     async with asyncio.timeout(10.0):
@@ -46,7 +60,9 @@ async def port() -> AsyncIterator[int]:
 
 
 async def closed_after(port: int, *parts: bytes) -> tuple[float, bytes]:
-    """Send parts with pauses, and return when the server closed the connection, and what it said."""
+    """Send parts with pauses, and return when the server closed the connection, and what it
+    said.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     started = time.monotonic()
     said = b""
@@ -64,7 +80,13 @@ async def closed_after(port: int, *parts: bytes) -> tuple[float, bytes]:
 
 
 @pytest.mark.parametrize(
-    "parts", [(), (b"GET / HT",), tuple(ANSWER[n : n + 2] for n in range(0, len(ANSWER) - 2, 2)), (ANSWER, b"GET /")]
+    "parts",
+    [
+        (),
+        (b"GET / HT",),
+        tuple(ANSWER[n : n + 2] for n in range(0, len(ANSWER) - 2, 2)),
+        (ANSWER, b"GET /"),
+    ],
 )
 async def test_half_a_head_is_cut_off_in_time(port: int, parts: tuple[bytes, ...]) -> None:
     _, said = await closed_after(port, *parts)
@@ -83,7 +105,9 @@ async def test_when_all_places_are_taken_half_sent_heads_give_way(port: int) -> 
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
     try:
         for _ in range(10):
-            _, said = await closed_after(port, ANSWER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            _, said = await closed_after(
+                port, ANSWER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+            )
             assert b"200 OK" in said
     finally:
         for _, writer in silent:

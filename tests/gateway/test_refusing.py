@@ -16,7 +16,9 @@ from streams.settings import Settings
 
 KEY, LINE = new_key("acme", routers="acme.*")
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
-DECISIONS, COSTS, REWARDS = (f"/v1/routers/acme.chat/{what}" for what in ("decisions", "costs", "rewards"))
+DECISIONS, COSTS, REWARDS = (
+    f"/v1/routers/acme.chat/{what}" for what in ("decisions", "costs", "rewards")
+)
 BILL = {"request_id": "r", "cost_usd": 0.1}
 
 
@@ -25,11 +27,17 @@ async def calls() -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of a gateway without Kafka: whatever gets through the door waits in vain."""
     (port,) = free_ports(1)
     settings = Settings(
-        bootstrap=f"127.0.0.1:{port}", gateway_rate=5.0, gateway_batch=5, gateway_timeout=0.05, gateway_body_bytes=4096
+        bootstrap=f"127.0.0.1:{port}",
+        gateway_rate=5.0,
+        gateway_batch=5,
+        gateway_timeout=0.05,
+        gateway_body_bytes=4096,
     )
     app = build_gateway(settings, Keys.parse(LINE))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://gateway", headers=AUTHORIZED) as client:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://gateway", headers=AUTHORIZED
+    ) as client:
         yield client
 
 
@@ -37,13 +45,26 @@ def reason(answer: httpx.Response) -> str:
     """Return the reason of a problem, after a look at its form."""
     body = answer.json()
     assert answer.headers["content-type"] == MEDIA_TYPE
-    assert body["status"] == answer.status_code and body["type"] == f"urn:paretobandit:{body['reason']}" and body["title"]
+    assert (
+        body["status"] == answer.status_code
+        and body["type"] == f"urn:paretobandit:{body['reason']}"
+        and body["title"]
+    )
     return str(body["reason"])
 
 
-@pytest.mark.parametrize("key", ["", "Bearer x", f"Bearer {KEY}x", f"Basic {KEY}"], ids=["none", "short", "long", "scheme"])
+@pytest.mark.parametrize(
+    "key",
+    ["", "Bearer x", f"Bearer {KEY}x", f"Basic {KEY}"],
+    ids=["none", "short", "long", "scheme"],
+)
 async def test_without_a_valid_key_nothing_is_answered(calls: httpx.AsyncClient, key: str) -> None:
-    for method, path in (("POST", DECISIONS), ("POST", COSTS), ("GET", "/v1/routers/acme.chat"), ("GET", f"{DECISIONS}/r")):
+    for method, path in (
+        ("POST", DECISIONS),
+        ("POST", COSTS),
+        ("GET", "/v1/routers/acme.chat"),
+        ("GET", f"{DECISIONS}/r"),
+    ):
         answer = await calls.request(method, path, headers={"Authorization": key})
         assert (answer.status_code, reason(answer)) == (401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -70,7 +91,12 @@ async def test_a_key_opens_its_routers_only(calls: httpx.AsyncClient) -> None:
         (COSTS, b"{}", 422, "missing_field"),
         (COSTS, b'{"request_id": "r", "cost_usd": -1}', 422, "cost_out_of_range"),
         (COSTS, b'{"request_id": "r\\u0000", "cost_usd": 1}', 422, "invalid_field"),
-        (REWARDS, b'{"request_id": "r", "reward": 2, "source": "judge"}', 422, "reward_out_of_range"),
+        (
+            REWARDS,
+            b'{"request_id": "r", "reward": 2, "source": "judge"}',
+            422,
+            "reward_out_of_range",
+        ),
         (DECISIONS, b'{"prompt": " "}', 422, "empty_prompt"),
         (DECISIONS, b"{}", 422, "missing_prompt"),
         (DECISIONS, b'{"context": [1, 2]}', 422, "wrong_context"),
@@ -100,7 +126,11 @@ async def test_a_body_of_unknown_length_is_bounded_as_well(calls: httpx.AsyncCli
             yield b"x" * 1024
 
     answer = await calls.post(DECISIONS, content=endless())
-    assert (answer.status_code, reason(answer), answer.headers["connection"]) == (413, "body_too_large", "close")
+    assert (answer.status_code, reason(answer), answer.headers["connection"]) == (
+        413,
+        "body_too_large",
+        "close",
+    )
     assert sent < 10
 
 
@@ -108,7 +138,10 @@ async def test_a_batch_with_a_wrong_event_is_refused_as_a_whole(calls: httpx.Asy
     answer = await calls.post(COSTS, json=[BILL, {"request_id": "s"}, {**BILL, "revision": -1}])
     assert (answer.status_code, reason(answer)) == (422, "missing_field")
     errors = answer.json()["errors"]
-    assert [(error["index"], error["reason"]) for error in errors] == [(1, "missing_field"), (2, "invalid_field")]
+    assert [(error["index"], error["reason"]) for error in errors] == [
+        (1, "missing_field"),
+        (2, "invalid_field"),
+    ]
 
 
 async def test_who_asks_too_often_is_told_when_to_come_again(calls: httpx.AsyncClient) -> None:
@@ -118,14 +151,30 @@ async def test_who_asks_too_often_is_told_when_to_come_again(calls: httpx.AsyncC
     assert reason(answer) == "rate_limited" and int(answer.headers["retry-after"]) >= 1
 
 
-async def test_silence_is_a_problem_or_the_fallback_that_was_named(calls: httpx.AsyncClient) -> None:
+async def test_silence_is_a_problem_or_the_fallback_that_was_named(
+    calls: httpx.AsyncClient,
+) -> None:
     answer = await calls.post(DECISIONS, json={"prompt": "x", "request_id": "r"})
-    assert (answer.status_code, reason(answer), answer.json()["request_id"]) == (504, "no_decision", "r")
-    answer = await calls.post(f"{DECISIONS}?timeout=0.01&fallback=small", json={"prompt": "x", "request_id": "r"})
+    assert (answer.status_code, reason(answer), answer.json()["request_id"]) == (
+        504,
+        "no_decision",
+        "r",
+    )
+    answer = await calls.post(
+        f"{DECISIONS}?timeout=0.01&fallback=small", json={"prompt": "x", "request_id": "r"}
+    )
     assert answer.status_code == 200
-    assert answer.json() == {"router_id": "acme.chat", "request_id": "r", "model": "small", "fallback": True}
+    assert answer.json() == {
+        "router_id": "acme.chat",
+        "request_id": "r",
+        "model": "small",
+        "fallback": True,
+    }
     for wrong in ("timeout=0", "timeout=x", "fallback="):
-        assert reason(await calls.post(f"{DECISIONS}?{wrong}", json={"prompt": "x"})) == "invalid_field"
+        assert (
+            reason(await calls.post(f"{DECISIONS}?{wrong}", json={"prompt": "x"}))
+            == "invalid_field"
+        )
 
 
 async def test_health_says_that_kafka_is_away_and_needs_no_key(calls: httpx.AsyncClient) -> None:
@@ -134,7 +183,10 @@ async def test_health_says_that_kafka_is_away_and_needs_no_key(calls: httpx.Asyn
     assert (await calls.get("/readyz", **nobody)).status_code == 503
     await calls.get("/v1/routers/other")
     shown = (await calls.get("/metrics", **nobody)).text
-    assert 'pb_gateway_requests_total{status="403",what="router"} 1.0' in shown and "pb_gateway_ready 0.0" in shown
+    assert (
+        'pb_gateway_requests_total{status="403",what="router"} 1.0' in shown
+        and "pb_gateway_ready 0.0" in shown
+    )
     assert "acme" not in shown
 
 
@@ -150,9 +202,15 @@ async def test_the_description_is_complete(calls: httpx.AsyncClient) -> None:
         "/ingest/{form}",
     }
     schemas = described["components"]["schemas"]
-    named = {part.split('"')[0] for part in json.dumps(described).split('"#/components/schemas/')[1:]}
+    named = {
+        part.split('"')[0] for part in json.dumps(described).split('"#/components/schemas/')[1:]
+    }
     assert named <= schemas.keys()
-    assert "router_id" not in schemas["Request"]["properties"] and schemas["Cost"]["required"] == ["request_id"]
+    assert "router_id" not in schemas["Request"]["properties"] and schemas["Cost"]["required"] == [
+        "request_id"
+    ]
     for path in described["paths"].values():
         for operation in path.values():
-            assert MEDIA_TYPE in operation["responses"]["default"]["content"] and operation["security"]
+            assert (
+                MEDIA_TYPE in operation["responses"]["default"]["content"] and operation["security"]
+            )

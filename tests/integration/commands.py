@@ -1,4 +1,6 @@
-"""Commands against the service of a test: run in this process, with the variables that lead there."""
+"""Commands against the service of a test: run in this process, with the variables that lead
+there.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,26 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def run(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Result:
+def run(
+    settings: Settings, *words: str, stdin: str | None = None, router: str | None = None
+) -> Result:
     """Run one command in this process."""
     named = ("--router", router) if router else ()
     return CliRunner().invoke(main, [*words, *named], input=stdin, env=environment(settings))
 
 
-def done(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> str:
+def done(
+    settings: Settings, *words: str, stdin: str | None = None, router: str | None = None
+) -> str:
     """Run a command that must succeed, and return what it prints."""
     result = run(settings, *words, stdin=stdin, router=router)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def done_json(settings: Settings, *words: str, stdin: str | None = None, router: str | None = None) -> Any:
+def done_json(
+    settings: Settings, *words: str, stdin: str | None = None, router: str | None = None
+) -> Any:
     """Run a command that must succeed with --json."""
     return json.loads(done(settings, *words, "--json", stdin=stdin, router=router))
 
@@ -45,4 +53,14 @@ def done_json(settings: Settings, *words: str, stdin: str | None = None, router:
 def add_two(settings: Settings, router: str) -> None:
     """Declare a router of three dimensions with two models."""
     done(settings, "models", "add", "small", *PRICES, "--dimensions", "3", router=router)
-    done(settings, "models", "add", "large", "--input-price", "1.25", "--output-price", "10", router=router)
+    done(
+        settings,
+        "models",
+        "add",
+        "large",
+        "--input-price",
+        "1.25",
+        "--output-price",
+        "10",
+        router=router,
+    )

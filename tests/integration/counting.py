@@ -29,21 +29,37 @@ LONG_ENOUGH = 5.0
 class Worker:
     """One worker process and its log."""
 
-    def __init__(self, settings: Settings, log: Path, options: dict[str, Any], instance: str | None) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
-        environment |= {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
+    def __init__(
+        self, settings: Settings, log: Path, options: dict[str, Any], instance: str | None
+    ) -> None:
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PB_", "KAFKA_"))
+        }
+        environment |= {
+            "PB_BOOTSTRAP": settings.bootstrap,
+            "PB_PREFIX": settings.prefix,
+            "PB_APP_ID": settings.app_id,
+        }
         environment |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0"}
         environment |= {"PB_INSTANCE_ID": instance} if instance else {}
         environment |= options.pop("env", {})
         command = [sys.executable, "-m", "tests.integration.counting_worker", json.dumps(options)]
         self.log = log
         with log.open("wb") as out:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT
+            )
 
     async def says(self, text: str, times: int = 1) -> None:
         """Wait until the log holds a text; fail with the log if the process ends before."""
-        await until(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None)
-        assert self.log.read_text().count(text) >= times, f"the worker ended without {text!r}:\n{self.tail()}"
+        await until(
+            lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None
+        )
+        assert self.log.read_text().count(text) >= times, (
+            f"the worker ended without {text!r}:\n{self.tail()}"
+        )
 
     async def ended(self) -> int:
         """Wait for the process to end by itself, and return its exit code."""
@@ -80,7 +96,9 @@ class CountingService:
         for client in (self.producer, self.consumer, self.admin):
             await client.start()
         numbers = range(self.settings.partitions)
-        self.consumer.assign([TopicPartition(topic, number) for topic in self.records for number in numbers])
+        self.consumer.assign(
+            [TopicPartition(topic, number) for topic in self.records for number in numbers]
+        )
         await self.consumer.seek_to_beginning()
 
     async def stop(self) -> None:
@@ -94,13 +112,18 @@ class CountingService:
     def worker(self, *, instance: str | None = "one", **options: Any) -> Worker:
         """Start a worker; options are those of its argument, `env` adds settings.
 
-        A successor under the same instance takes over at once, others wait for a dead member's session to end.
+        A successor under the same instance takes over at once, others wait for a dead member's
+        session to end.
         """
-        worker = Worker(self.settings, self.folder / f"worker-{len(self.workers)}.log", options, instance)
+        worker = Worker(
+            self.settings, self.folder / f"worker-{len(self.workers)}.log", options, instance
+        )
         self.workers.append(worker)
         return worker
 
-    async def produce(self, count: int, *, value: bytes | None = None, partition: int | None = None) -> None:
+    async def produce(
+        self, count: int, *, value: bytes | None = None, partition: int | None = None
+    ) -> None:
         """Send events; without a value they carry their running number, keys go round."""
         for _ in range(count):
             key, body = b"k%d" % (self.sent % 40), b"%d" % self.sent if value is None else value
@@ -109,7 +132,9 @@ class CountingService:
         await self.producer.flush()
 
     async def leave_behind(self, count: int) -> None:
-        """Produce events and leave what a worker leaves that has processed them: answers, state, committed offsets."""
+        """Produce events and leave what a worker leaves that has processed them: answers, state,
+        committed offsets.
+        """
         counts: dict[tuple[int, bytes], int] = defaultdict(int)
         ends: dict[TopicPartition, OffsetAndMetadata] = {}
         for sequence in range(self.sent, self.sent + count):
@@ -120,10 +145,16 @@ class CountingService:
             counts[at.partition, WATERMARK] = at.offset
             ends[at.topic_partition] = OffsetAndMetadata(at.offset + 1, "")
         for (partition, name), value in counts.items():
-            await self.producer.send(self.settings.changelog, value=NUMBER.pack(value), key=name, partition=partition)
+            await self.producer.send(
+                self.settings.changelog, value=NUMBER.pack(value), key=name, partition=partition
+            )
         await self.producer.flush()
         self.sent += count
-        group = AIOKafkaConsumer(bootstrap_servers=self.settings.bootstrap, group_id=self.settings.app_id, enable_auto_commit=False)
+        group = AIOKafkaConsumer(
+            bootstrap_servers=self.settings.bootstrap,
+            group_id=self.settings.app_id,
+            enable_auto_commit=False,
+        )
         await group.start()
         group.assign(list(ends))
         await group.commit(ends)
@@ -132,10 +163,16 @@ class CountingService:
     async def committed(self) -> dict[int, int]:
         """Return the group's committed offset of each partition of `requests` that has one."""
         offsets = await self.admin.list_consumer_group_offsets(self.settings.app_id)
-        return {tp.partition: at.offset for tp, at in offsets.items() if tp.topic == self.requests and at.offset >= 0}
+        return {
+            tp.partition: at.offset
+            for tp, at in offsets.items()
+            if tp.topic == self.requests and at.offset >= 0
+        }
 
     async def read(self, topic: str) -> list[Any]:
-        """Return all records of `routes` or the changelog so far, partition by partition in order."""
+        """Return all records of `routes` or the changelog so far, partition by partition in
+        order.
+        """
         partitions = [tp for tp in self.consumer.assignment() if tp.topic == topic]
         ends = await self.consumer.end_offsets(partitions)
         while any([await self.consumer.position(tp) < ends[tp] for tp in partitions]):
@@ -168,7 +205,11 @@ class CountingService:
 
     async def counted(self) -> int:
         """Return the sum of all counts."""
-        return sum(number(value) for (_, key), value in (await self.table()).items() if key.startswith(b"c"))
+        return sum(
+            number(value)
+            for (_, key), value in (await self.table()).items()
+            if key.startswith(b"c")
+        )
 
     async def all_answered(self, since: int = 0) -> None:
         """Wait until every event has an answer, or every one from a number on."""
@@ -179,7 +220,9 @@ class CountingService:
 
         async def behind() -> int:
             committed = await self.committed()
-            partitions = [TopicPartition(self.requests, number) for number in range(self.settings.partitions)]
+            partitions = [
+                TopicPartition(self.requests, number) for number in range(self.settings.partitions)
+            ]
             ends = await self.consumer.end_offsets(partitions)
             return sum(end - committed.get(tp.partition, 0) for tp, end in ends.items())
 
@@ -219,7 +262,9 @@ async def until_async(measure: Callable[[], Any], wanted: Any) -> None:
 
 
 @asynccontextmanager
-async def counting_service(bootstrap: str, folder: Path, *, partitions: int = 8) -> AsyncIterator[CountingService]:
+async def counting_service(
+    bootstrap: str, folder: Path, *, partitions: int = 8
+) -> AsyncIterator[CountingService]:
     """Create the topics of one test, and end its workers with it."""
     name = f"count-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)

@@ -1,8 +1,8 @@
 """A worker that counts: one count per key in the durable table, one answer per event on `routes`.
 
-A process of its own, so that it can be killed. Its argument is JSON: `without` names the remedies switched off, `faults`
-what is slow, `poison` the value that its code cannot bear, `answer_bytes` how
-large answers are, `spread` under how many more keys each event's offset is written.
+A process of its own, so that it can be killed. Its argument is JSON: `without` names the remedies
+switched off, `faults` what is slow, `poison` the value that its code cannot bear, `answer_bytes`
+how large answers are, `spread` under how many more keys each event's offset is written.
 """
 
 import asyncio
@@ -75,7 +75,9 @@ def add_agent(app: App, options: dict[str, Any]) -> None:
 def main() -> None:
     """Run until SIGTERM, or until something ends the process."""
     options = json.loads(sys.argv[1])
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout
+    )
     app = arm(load_settings(), without=options.get("without", []), faults=options.get("faults", {}))
     app.states.on_recovered(lambda owned: print(f"RECOVERED {sorted(owned)}", flush=True))
     app.states.on_lost(lambda lost: print(f"LOST {sorted(lost)}", flush=True))

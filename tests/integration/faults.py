@@ -1,4 +1,6 @@
-"""Switch remedies of the worker off, and make things slow or wrong, so that each remedy can be seen to matter."""
+"""Switch remedies of the worker off, and make things slow or wrong, so that each remedy can be seen
+to matter.
+"""
 
 import asyncio
 import threading
@@ -18,7 +20,9 @@ SOME = 4
 
 
 class StockThread(ConsumerThread):
-    """Faust's own fetching, which takes an emptied set of partitions for all of them, and crosses seeks."""
+    """Faust's own fetching, which takes an emptied set of partitions for all of them, and crosses
+    seeks.
+    """
 
     async def getmany(self, active_partitions: Any, timeout: float) -> Any:  # noqa: ASYNC109
         return await driver.AIOKafkaConsumerThread.getmany(self, active_partitions, timeout)
@@ -46,7 +50,11 @@ def arm(settings: Settings, *, without: list[str], faults: dict[str, float]) -> 
 
     class Armed(App):
         def _new_transport(self) -> Any:
-            return StockTransport(self.conf.broker_consumer, self) if "gate" in without else super()._new_transport()
+            return (
+                StockTransport(self.conf.broker_consumer, self)
+                if "gate" in without
+                else super()._new_transport()
+            )
 
         async def _watch(self) -> None:
             if "watch" not in without:
@@ -80,7 +88,9 @@ def _lag(owner: Any, name: str, delay: float) -> None:
 
 
 def _let_a_fetch_cross_the_seek() -> None:
-    """Hold the fetch that is under way when a recovery ends until the sources are seeked, and these until it returns."""
+    """Hold the fetch that is under way when a recovery ends until the sources are seeked, and these
+    until it returns.
+    """
     fetch, seek = driver.AIOKafkaConsumerThread._fetch_records, driver.Consumer.perform_seek
     sought, crossed = threading.Event(), threading.Event()
 

@@ -1,4 +1,6 @@
-"""Record a history: two routers on the real worker, clients with many requests in flight, the worker killed in the middle."""
+"""Record a history: two routers on the real worker, clients with many requests in flight, the
+worker killed in the middle.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ asyncio.run(main())
 
 def start_worker(settings: Settings, log: Path) -> subprocess.Popen[bytes]:
     """Start a worker process of its own."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
+    }
     env |= {
         "PB_BOOTSTRAP": settings.bootstrap,
         "PB_PREFIX": settings.prefix,
@@ -47,7 +51,9 @@ def start_worker(settings: Settings, log: Path) -> subprocess.Popen[bytes]:
         "OPENBLAS_NUM_THREADS": "1",
     }
     with log.open("ab") as out:
-        return subprocess.Popen([sys.executable, "-c", WORKER], env=env, stdout=out, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [sys.executable, "-c", WORKER], env=env, stdout=out, stderr=subprocess.STDOUT
+        )
 
 
 class Clients:
@@ -65,7 +71,9 @@ class Clients:
         self.decided: dict[tuple[str, str], str] = {}
 
     async def run(self, routers: dict[str, dict[str, Any]], *, at: dict[int, Any]) -> None:
-        """Play until every request is decided; `at` holds coroutine functions to be called at so many decisions."""
+        """Play until every request is decided; `at` holds coroutine functions to be called at so
+        many decisions.
+        """
         auth = self._settings.kafka_auth()
         producer = AIOKafkaProducer(**auth, linger_ms=2)
         topics = [self._settings.topic("routes"), self._settings.topic("dlq")]
@@ -105,15 +113,25 @@ class Clients:
             return
         model = self.decided[request] = decision["model"]
         quality = QUALITY[model] + float(self._tilt[model] @ self._contexts[request][:25])
-        reward = {"request_id": request[1], "reward": float(np.clip(quality, 0, 1)), "source": "judge"}
-        cost = {"request_id": request[1], "cost_usd": COST_USD[model] * float(self._rng.lognormal(0, 0.5))}
+        reward = {
+            "request_id": request[1],
+            "reward": float(np.clip(quality, 0, 1)),
+            "source": "judge",
+        }
+        cost = {
+            "request_id": request[1],
+            "cost_usd": COST_USD[model] * float(self._rng.lognormal(0, 0.5)),
+        }
         self._later(30, "costs", request[0], cost)
         self._later(100, "rewards", request[0], reward)
 
     def _later(self, decisions: int, topic: str, router_id: str, value: dict[str, Any]) -> None:
         self._order += 1
         lag = decisions + int(self._rng.integers(0, decisions))
-        heapq.heappush(self._due, (len(self.decided) + lag, self._order, topic, {"router_id": router_id, **value}))
+        heapq.heappush(
+            self._due,
+            (len(self.decided) + lag, self._order, topic, {"router_id": router_id, **value}),
+        )
 
     async def _feedback(self, decided: int) -> None:
         while self._due and self._due[0][0] <= decided:
@@ -121,7 +139,9 @@ class Clients:
             await self.send(topic, value["router_id"], value)
 
 
-def declaration(profile: str, *, budget: float = 6e-4, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def declaration(
+    profile: str, *, budget: float = 6e-4, without: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Return the declaration of a router over the three models."""
     models = {
         model: {"input_price_per_m": prices[0], "output_price_per_m": prices[1]}

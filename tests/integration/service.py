@@ -1,4 +1,6 @@
-"""Drive real workers on a real broker: start, kill, freeze and stop them, send events, collect what they say."""
+"""Drive real workers on a real broker: start, kill, freeze and stop them, send events, collect what
+they say.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,12 @@ MODELS = {
 
 def router(router_id: str, **changed: Any) -> dict[str, Any]:
     """Return a declaration of three models without priors."""
-    event = {"router_id": router_id, "models": MODELS, "dimensions": DIMENSIONS, "budget_usd_per_request": 6.62e-4}
+    event = {
+        "router_id": router_id,
+        "models": MODELS,
+        "dimensions": DIMENSIONS,
+        "budget_usd_per_request": 6.62e-4,
+    }
     return {**event, **changed}
 
 
@@ -61,20 +68,45 @@ def cost(router_id: str, request_id: str, cost_usd: float, **changed: Any) -> di
 
 def reward(router_id: str, request_id: str, value: float, **changed: Any) -> dict[str, Any]:
     """Return a reward."""
-    return {"router_id": router_id, "request_id": request_id, "reward": value, "source": "judge", **changed}
+    return {
+        "router_id": router_id,
+        "request_id": request_id,
+        "reward": value,
+        "source": "judge",
+        **changed,
+    }
 
 
 class Worker:
     """One worker process and its log."""
 
     def __init__(
-        self, settings: Settings, log: Path, environment: Mapping[str, str], module: str = MODULE, *, source: Path = ROOT
+        self,
+        settings: Settings,
+        log: Path,
+        environment: Mapping[str, str],
+        module: str = MODULE,
+        *,
+        source: Path = ROOT,
     ) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))}
-        # Where nothing may be written beside the sources, each start would compile the service anew: an installed one never does.
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))
+        }
+        # Where nothing may be written beside the sources, each start would compile the service
+        # anew: an installed one never does.
         kept.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
-        own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
-        own |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0", "PB_ENCODER_BACKEND": "none"}
+        own = {
+            "PB_BOOTSTRAP": settings.bootstrap,
+            "PB_PREFIX": settings.prefix,
+            "PB_APP_ID": settings.app_id,
+        }
+        own |= {
+            "PB_PARTITIONS": str(settings.partitions),
+            "PB_WEB_PORT": "0",
+            "PB_ENCODER_BACKEND": "none",
+        }
         self.log = log
         self.started = time.monotonic()
         command = [sys.executable, "-m", *module.split()]
@@ -93,8 +125,16 @@ class Worker:
     @property
     def partitions(self) -> frozenset[int]:
         """Which partitions it was given last, as its log says."""
-        given = [line for line in self.log.read_text(errors="replace").splitlines() if "Setting newly assigned" in line]
-        return frozenset(int(number) for number in re.findall(r"partition=(\d+)", given[-1])) if given else frozenset()
+        given = [
+            line
+            for line in self.log.read_text(errors="replace").splitlines()
+            if "Setting newly assigned" in line
+        ]
+        return (
+            frozenset(int(number) for number in re.findall(r"partition=(\d+)", given[-1]))
+            if given
+            else frozenset()
+        )
 
     def kill(self) -> None:
         """End the process with SIGKILL."""
@@ -135,11 +175,15 @@ class RunningService:
         address, numbers = self.settings.bootstrap, range(self.settings.partitions)
         # A leader that is killed would take with it what it alone has acknowledged.
         lasting = {"acks": "all", "enable_idempotence": True}
-        self.producer = AIOKafkaProducer(bootstrap_servers=address, linger_ms=1, max_request_size=20 * 2**20, **lasting)
+        self.producer = AIOKafkaProducer(
+            bootstrap_servers=address, linger_ms=1, max_request_size=20 * 2**20, **lasting
+        )
         self.consumer = AIOKafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
         await self.producer.start()
         await self.consumer.start()
-        self.consumer.assign([TopicPartition(topic, number) for topic in self._short for number in numbers])
+        self.consumer.assign(
+            [TopicPartition(topic, number) for topic in self._short for number in numbers]
+        )
         await self.consumer.seek_to_beginning()
 
     async def stop(self) -> None:
@@ -149,17 +193,30 @@ class RunningService:
         await self.producer.stop()
         await self.consumer.stop()
 
-    def worker(self, *, instance: str | None = None, module: str = MODULE, source: Path = ROOT, **environment: str) -> Worker:
-        """Start a worker of the program in `source`; keyword arguments are environment variables."""
+    def worker(
+        self,
+        *,
+        instance: str | None = None,
+        module: str = MODULE,
+        source: Path = ROOT,
+        **environment: str,
+    ) -> Worker:
+        """Start a worker of the program in `source`; keyword arguments are environment
+        variables.
+        """
         own = {"PB_INSTANCE_ID": instance} if instance else {}
         log = self._folder / f"worker-{len(self.workers)}.log"
-        worker = Worker(self.settings, log, {**self.environment, **own, **environment}, module, source=source)
+        worker = Worker(
+            self.settings, log, {**self.environment, **own, **environment}, module, source=source
+        )
         self.workers.append(worker)
         return worker
 
     async def ready(self, worker: Worker) -> Worker:
         """Wait until a worker takes events."""
-        await self.until(lambda: worker.ready or not worker.running, "a worker that is ready", poll=False)
+        await self.until(
+            lambda: worker.ready or not worker.running, "a worker that is ready", poll=False
+        )
         assert worker.ready, f"the worker ended:\n{worker.tail()}"
         return worker
 
@@ -184,7 +241,10 @@ class RunningService:
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
-                logs = "\n\n".join(f"{worker.log.name} (running: {worker.running}):\n{worker.tail()}" for worker in self.workers)
+                logs = "\n\n".join(
+                    f"{worker.log.name} (running: {worker.running}):\n{worker.tail()}"
+                    for worker in self.workers
+                )
                 raise AssertionError(f"waited in vain for {what}\n{logs}")
             if poll:
                 await self.poll()
@@ -192,8 +252,14 @@ class RunningService:
                 await asyncio.sleep(0.05)
 
     def beside(self, router_id: str) -> str:
-        """Return the name of another router that is on the same partition, so that its events follow in order."""
-        return next(name for name in map(str, range(1000)) if self.partition_of(name) == self.partition_of(router_id))
+        """Return the name of another router that is on the same partition, so that its events
+        follow in order.
+        """
+        return next(
+            name
+            for name in map(str, range(1000))
+            if self.partition_of(name) == self.partition_of(router_id)
+        )
 
     def routes(self, router_id: str | None = None) -> list[dict[str, Any]]:
         """Return the decisions so far."""
@@ -215,7 +281,9 @@ class RunningService:
         found = {}
         for record in self.records["dlq"]:
             letter = DeadLetter.from_headers(record.headers)
-            found[letter.topic.removeprefix(self.settings.prefix), letter.partition, letter.offset] = (letter, record)
+            found[
+                letter.topic.removeprefix(self.settings.prefix), letter.partition, letter.offset
+            ] = (letter, record)
         return found
 
     def reasons(self) -> Counter[str]:
@@ -224,10 +292,14 @@ class RunningService:
 
     async def log_of(self, topic: str) -> dict[int, list[Any]]:
         """Return every record of a topic (full name), by partition."""
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.bootstrap, enable_auto_commit=False)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self.settings.bootstrap, enable_auto_commit=False
+        )
         await consumer.start()
         try:
-            partitions = [TopicPartition(topic, number) for number in range(self.settings.partitions)]
+            partitions = [
+                TopicPartition(topic, number) for number in range(self.settings.partitions)
+            ]
             consumer.assign(partitions)
             await consumer.seek_to_beginning()
             ends = await consumer.end_offsets(partitions)
@@ -245,7 +317,12 @@ class RunningService:
         for number, records in (await self.log_of(self.settings.changelog)).items():
             partition = found[number] = Partition(number)
             for record in records:
-                partition.recover(record.key, record.value, offset=record.offset, epoch=int(dict(record.headers)[EPOCH]))
+                partition.recover(
+                    record.key,
+                    record.value,
+                    offset=record.offset,
+                    epoch=int(dict(record.headers)[EPOCH]),
+                )
         return found
 
     async def engine(self, router_id: str) -> Engine:
@@ -260,7 +337,9 @@ class RunningService:
 async def running_service(
     bootstrap: str, folder: Path, *, partitions: int = 4, **environment: str
 ) -> AsyncIterator[RunningService]:
-    """Create the topics of one test, and end its workers with it; keyword arguments are environment variables of all workers."""
+    """Create the topics of one test, and end its workers with it; keyword arguments are environment
+    variables of all workers.
+    """
     name = f"svc-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)
     await create_topics(settings)

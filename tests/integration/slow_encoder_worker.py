@@ -25,12 +25,18 @@ class SlowEncoder:
     async def start(self) -> None:
         """Load nothing."""
 
-    async def __call__(self, prompts: list[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    async def __call__(
+        self, prompts: list[str]
+    ) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
         await asyncio.to_thread(time.sleep, self._seconds)
         return np.ones((len(prompts), self.dimensions))
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", stream=sys.stdout)
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+        stream=sys.stdout,
+    )
     worker.PromptEncoder = SlowEncoder  # type: ignore[assignment,misc]
     asyncio.run(serve(worker.build_worker(load_settings())))

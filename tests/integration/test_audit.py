@@ -1,4 +1,6 @@
-"""`pbstream audit` on a real broker: of a running service, of a killed one, and of one whose topics were tampered with."""
+"""`pbstream audit` on a real broker: of a running service, of a killed one, and of one whose topics
+were tampered with.
+"""
 
 import json
 import os
@@ -7,7 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.integration.service import ROOT, RunningService, cost, request, reward, router, running_service
+from tests.integration.service import (
+    ROOT,
+    RunningService,
+    cost,
+    request,
+    reward,
+    router,
+    running_service,
+)
 from tests.malformed import malformed
 
 HOMES = [f"home-{number}" for number in range(6)]
@@ -16,17 +26,27 @@ HOMES = [f"home-{number}" for number in range(6)]
 def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
     """Run the command on the service's topics; return its exit status and what it says."""
     settings = service.settings
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
-    environment |= {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
+    }
+    environment |= {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+    }
     environment |= {"PB_PARTITIONS": str(settings.partitions)}
     command = [sys.executable, "-m", "streams.cli", "audit", "--json"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
 async def traffic(service: RunningService, first: int, count: int) -> None:
-    """Send requests with bills and rewards, some of them twice, and everything that is malformed."""
+    """Send requests with bills and rewards, some of them twice, and everything that is
+    malformed.
+    """
     for number in range(first, first + count):
         home, request_id = HOMES[number % len(HOMES)], f"r-{number}"
         await service.post("requests", request(home, request_id, seed=number))
@@ -36,10 +56,17 @@ async def traffic(service: RunningService, first: int, count: int) -> None:
             await service.post("requests", request(home, request_id, seed=number))
             await service.post("rewards", reward(home, request_id, 0.9, source="human"))
     for bad in malformed(HOMES[0]):
-        await service.post(bad.topic, bad.value, key=bad.key, partition=None if bad.key else service.partition_of(HOMES[0]))
+        await service.post(
+            bad.topic,
+            bad.value,
+            key=bad.key,
+            partition=None if bad.key else service.partition_of(HOMES[0]),
+        )
 
 
-async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tampers(kafka: str, tmp_path: Path) -> None:
+async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tampers(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path, PB_ORPHAN_WAIT="1") as service:
         await service.ready(service.worker(instance="one"))
         for number, home in enumerate(HOMES):
@@ -49,16 +76,24 @@ async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tamper
         service.workers[0].kill()
         service.worker(instance="one")
         await traffic(service, 600, 300)
-        await service.until(lambda: len({(r["router_id"], r["seq"]) for r in service.routes()}) == 900, "all decisions")
+        await service.until(
+            lambda: len({(r["router_id"], r["seq"]) for r in service.routes()}) == 900,
+            "all decisions",
+        )
         status, running = audited(service)
         assert (status, running["violations"]) == (0, {}), running["examples"]
 
-        settled = [lambda home=home: service.lambda_of(home).get("rewards_applied") == 150 for home in HOMES]
+        settled = [
+            lambda home=home: service.lambda_of(home).get("rewards_applied") == 150
+            for home in HOMES
+        ]
         await service.until(lambda: all(done() for done in settled), "all rewards")
         service.workers[1].terminate()
         await service.until(lambda: not service.workers[1].running, "an orderly end", poll=False)
         status, stopped = audited(service)
-        assert (status, stopped["violations"], stopped["unprovable"]) == (0, {}, {}), stopped["examples"]
+        assert (status, stopped["violations"], stopped["unprovable"]) == (0, {}, {}), stopped[
+            "examples"
+        ]
         assert stopped["checked"]["decisions"] == 900
         assert stopped["checked"]["routers_recomputed"] == len(HOMES)
 

@@ -19,8 +19,14 @@ SAME = ("model", "reason", "expected_reward", "expected_cost_usd", "lambda_t", "
 
 def pbstream(service: RunningService, *arguments: str) -> Result:
     settings = service.settings
-    env = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
-    return CliRunner().invoke(main, ["snapshot", *arguments], env={**env, "PB_PARTITIONS": str(settings.partitions)})
+    env = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+    }
+    return CliRunner().invoke(
+        main, ["snapshot", *arguments], env={**env, "PB_PARTITIONS": str(settings.partitions)}
+    )
 
 
 async def in_thread(service: RunningService, *arguments: str) -> Result:
@@ -42,15 +48,23 @@ async def teach(service: RunningService) -> None:
             await service.post("requests", request(name, f"q-{number}", seed=number))
             await service.post("costs", cost(name, f"q-{number}", 0.0003 * (1 + number)))
             await service.post("rewards", reward(name, f"q-{number}", 0.1 * number))
-    await service.until(lambda: all(service.lambda_of(name).get("rewards_applied") == TAUGHT for name in names()), "all rewards")
+    await service.until(
+        lambda: all(service.lambda_of(name).get("rewards_applied") == TAUGHT for name in names()),
+        "all rewards",
+    )
 
 
 async def asked(service: RunningService) -> dict[str, dict[str, Any]]:
     """Ask every router something, and return what must not depend on where it is."""
     for name in names():
         await service.post("requests", request(name, "after", seed=99))
-    await service.until(lambda: sum(route["request_id"] == "after" for route in service.routes()) == ROUTERS, "every decision")
-    found = {route["router_id"]: route for route in service.routes() if route["request_id"] == "after"}
+    await service.until(
+        lambda: sum(route["request_id"] == "after" for route in service.routes()) == ROUTERS,
+        "every decision",
+    )
+    found = {
+        route["router_id"]: route for route in service.routes() if route["request_id"] == "after"
+    }
     return {name: {part: route[part] for part in SAME} for name, route in found.items()}
 
 
@@ -89,9 +103,15 @@ def test_keep_deletes_nothing_that_is_no_backup(tmp_path: Path) -> None:
 
     for name in ("2026-01-01T000000Z", "2026-01-02T000000Z", "notes", ".part"):
         (tmp_path / name).mkdir()
-    assert [path.name for path in _backups(tmp_path)] == ["2026-01-01T000000Z", "2026-01-02T000000Z"]
+    assert [path.name for path in _backups(tmp_path)] == [
+        "2026-01-01T000000Z",
+        "2026-01-02T000000Z",
+    ]
 
 
 @pytest.mark.parametrize("keep", ["0", "-1"])
 def test_keep_of_none_is_refused(tmp_path: Path, keep: str) -> None:
-    assert CliRunner().invoke(main, ["snapshot", "backup", str(tmp_path), "--keep", keep]).exit_code == 2
+    assert (
+        CliRunner().invoke(main, ["snapshot", "backup", str(tmp_path), "--keep", keep]).exit_code
+        == 2
+    )

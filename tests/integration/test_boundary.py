@@ -1,4 +1,6 @@
-"""The boundary on a real broker: dead letters of any size, gaps that are none, readiness that waits for the state."""
+"""The boundary on a real broker: dead letters of any size, gaps that are none, readiness that waits
+for the state.
+"""
 
 import os
 import uuid
@@ -26,7 +28,9 @@ async def topic(kafka: str) -> AsyncIterator[str]:
     name = f"dlq-{uuid.uuid4().hex[:8]}"
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     await admin.start()
-    await admin.create_topics([NewTopic(name, 1, 1, topic_configs={"max.message.bytes": "2000000"})])
+    await admin.create_topics(
+        [NewTopic(name, 1, 1, topic_configs={"max.message.bytes": "2000000"})]
+    )
     yield name
     await admin.close()
 
@@ -53,26 +57,39 @@ async def only_record(kafka: str, topic: str) -> Any:
         await consumer.stop()
 
 
-@pytest.mark.parametrize(("key", "value"), [(b"r1", b"word " * 1_000_000), (None, None), (b"r1", None), (None, b"{")])
+@pytest.mark.parametrize(
+    ("key", "value"), [(b"r1", b"word " * 1_000_000), (None, None), (b"r1", None), (None, b"{")]
+)
 async def test_a_dead_letter_may_have_any_size_or_none(
     kafka: str, topic: str, batches: RecordBatches, key: bytes | None, value: bytes | None
 ) -> None:
-    await batches.send_large(topic, key=key, value=value, headers=[("pb.reason", b"prompt_too_large")])
+    await batches.send_large(
+        topic, key=key, value=value, headers=[("pb.reason", b"prompt_too_large")]
+    )
     record = await only_record(kafka, topic)
-    assert (record.key, record.value, record.headers) == (key, value, (("pb.reason", b"prompt_too_large"),))
+    assert (record.key, record.value, record.headers) == (
+        key,
+        value,
+        (("pb.reason", b"prompt_too_large"),),
+    )
 
 
 async def test_a_dead_letter_beyond_its_topics_limit_comes_without_its_value(
     kafka: str, topic: str, batches: RecordBatches
 ) -> None:
-    await batches.send_large(topic, key=b"r1", value=os.urandom(3_000_000), headers=[("pb.reason", b"x")])
+    await batches.send_large(
+        topic, key=b"r1", value=os.urandom(3_000_000), headers=[("pb.reason", b"x")]
+    )
     record = await only_record(kafka, topic)
     assert (record.value, dict(record.headers)["pb.value_omitted"]) == (None, b"3000000")
 
 
 async def test_offsets_that_retention_took_hold_no_records(kafka: str, topic: str) -> None:
     partition = TP(topic, 0)
-    producer, admin = AIOKafkaProducer(bootstrap_servers=kafka), AIOKafkaAdminClient(bootstrap_servers=kafka)
+    producer, admin = (
+        AIOKafkaProducer(bootstrap_servers=kafka),
+        AIOKafkaAdminClient(bootstrap_servers=kafka),
+    )
     await producer.start()
     await admin.start()
     for number in range(6):
@@ -88,9 +105,14 @@ async def test_offsets_that_retention_took_hold_no_records(kafka: str, topic: st
     await admin.close()
 
 
-async def test_a_worker_is_ready_once_it_owns_recovered_partitions(kafka: str, tmp_path: Path) -> None:
+async def test_a_worker_is_ready_once_it_owns_recovered_partitions(
+    kafka: str, tmp_path: Path
+) -> None:
     (port,) = free_ports(1)
-    async with counting_service(kafka, tmp_path, partitions=2) as service, aiohttp.ClientSession() as http:
+    async with (
+        counting_service(kafka, tmp_path, partitions=2) as service,
+        aiohttp.ClientSession() as http,
+    ):
 
         async def status(path: str) -> int:
             try:

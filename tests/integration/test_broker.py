@@ -40,7 +40,12 @@ async def write(bootstrap: str, topic: str, value: bytes) -> None:
 
 async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
     """Read the first `count` records with a consumer group."""
-    consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=f"g-{uuid4().hex}", auto_offset_reset="earliest")
+    consumer = AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=f"g-{uuid4().hex}",
+        auto_offset_reset="earliest",
+    )
     async with consumer:
         return [(await consumer.getone()).value for _ in range(count)]
 
@@ -58,7 +63,9 @@ def three() -> Iterator[LocalKafka]:
         yield cluster
 
 
-async def test_writes_go_on_when_one_of_three_brokers_is_killed_and_it_comes_back(three: LocalKafka) -> None:
+async def test_writes_go_on_when_one_of_three_brokers_is_killed_and_it_comes_back(
+    three: LocalKafka,
+) -> None:
     topic = await create_topic(three.bootstrap, replication=3)
     await write(three.bootstrap, topic, b"before")
     three.kill(2)
@@ -102,7 +109,10 @@ def test_a_named_broker_is_used_as_it_is(kafka: str, monkeypatch: pytest.MonkeyP
 
 def test_the_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     script = "from streams.broker.choose import LocalKafka\nimport time\n"
-    script += "with LocalKafka() as k: print(k.nodes[1].jvm.pid, k.bootstrap, flush=True); time.sleep(300)"
+    script += (
+        "with LocalKafka() as k: print(k.nodes[1].jvm.pid, k.bootstrap, flush=True); "
+        "time.sleep(300)"
+    )
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:

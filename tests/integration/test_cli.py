@@ -1,4 +1,6 @@
-"""The command line against a real worker on a real broker; every command of the README and the quick start is run."""
+"""The command line against a real worker on a real broker; every command of the README and the
+quick start is run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Setting
     add_two(worker, "life")
     state = done_json(worker, "budget", "set", "0.001", router="life")
     assert state["budget_usd_per_request"] == 0.001
-    decision = done_json(worker, "request", "--context", "-", "--id", "q-1", stdin=CONTEXT, router="life")
+    decision = done_json(
+        worker, "request", "--context", "-", "--id", "q-1", stdin=CONTEXT, router="life"
+    )
     assert (decision["request_id"], decision["seq"], decision["repeat"]) == ("q-1", 1, False)
     assert {candidate["model"] for candidate in decision["candidates"]} == {"small", "large"}
     paid = done_json(worker, "cost", "q-1", "0.00031", router="life")
@@ -48,17 +52,39 @@ def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Setting
 
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
     add_two(worker, "again")
-    first, second = (done_json(worker, "request", "--context", "-", "--id", "q", stdin=CONTEXT, router="again") for _ in range(2))
+    first, second = (
+        done_json(worker, "request", "--context", "-", "--id", "q", stdin=CONTEXT, router="again")
+        for _ in range(2)
+    )
     assert (first["repeat"], second["repeat"]) == (False, True)
-    assert (first["model"], first["seq"], first["decided_at"]) == (second["model"], second["seq"], second["decided_at"])
+    assert (first["model"], first["seq"], first["decided_at"]) == (
+        second["model"],
+        second["seq"],
+        second["decided_at"],
+    )
 
 
 def test_prices_change_and_models_leave(worker: Settings) -> None:
     add_two(worker, "moving")
-    done(worker, "models", "reprice", "large", "--input-price", "0.6", "--output-price", "5", router="moving")
+    done(
+        worker,
+        "models",
+        "reprice",
+        "large",
+        "--input-price",
+        "0.6",
+        "--output-price",
+        "5",
+        router="moving",
+    )
     done(worker, "models", "remove", "small", router="moving")
-    assert done_json(worker, "models", "list", router="moving") == {"large": {"input_price_per_m": 0.6, "output_price_per_m": 5.0}}
-    assert done_json(worker, "request", "--context", "-", stdin=CONTEXT, router="moving")["model"] == "large"
+    assert done_json(worker, "models", "list", router="moving") == {
+        "large": {"input_price_per_m": 0.6, "output_price_per_m": 5.0}
+    }
+    assert (
+        done_json(worker, "request", "--context", "-", stdin=CONTEXT, router="moving")["model"]
+        == "large"
+    )
     missing = run(worker, "models", "reprice", "small", *PRICES, router="moving")
     assert missing.exit_code == 1
     assert "its models: large" in missing.output
@@ -68,12 +94,32 @@ def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
     add_two(worker, "busy")
 
     def add(name: str) -> int:
-        command = [sys.executable, "-m", "streams.cli", "models", "add", name, *PRICES, "--router", "busy", "--timeout", "60"]
-        return subprocess.run(command, env={**os.environ, **environment(worker)}, cwd=ROOT, check=False).returncode
+        command = [
+            sys.executable,
+            "-m",
+            "streams.cli",
+            "models",
+            "add",
+            name,
+            *PRICES,
+            "--router",
+            "busy",
+            "--timeout",
+            "60",
+        ]
+        return subprocess.run(
+            command, env={**os.environ, **environment(worker)}, cwd=ROOT, check=False
+        ).returncode
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(add, ("a", "b", "c"))) == [0, 0, 0]
-    assert set(done_json(worker, "models", "list", router="busy")) == {"small", "large", "a", "b", "c"}
+    assert set(done_json(worker, "models", "list", router="busy")) == {
+        "small",
+        "large",
+        "a",
+        "b",
+        "c",
+    }
 
 
 def test_a_refused_declaration_is_explained_and_does_not_block_the_next(worker: Settings) -> None:
@@ -88,7 +134,9 @@ def test_a_refused_declaration_is_explained_and_does_not_block_the_next(worker: 
 def test_a_budget_can_be_taken_away(worker: Settings) -> None:
     add_two(worker, "free")
     done(worker, "budget", "set", "0.002", router="free")
-    assert done_json(worker, "budget", "set", "none", router="free")["budget_usd_per_request"] is None
+    assert (
+        done_json(worker, "budget", "set", "none", router="free")["budget_usd_per_request"] is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,9 +147,22 @@ def test_a_budget_can_be_taken_away(worker: Settings) -> None:
         (("--max-price", "0"), CONTEXT, "no_affordable_model"),
     ],
 )
-def test_a_refused_request_says_why_and_what_to_do(worker: Settings, options: tuple[str, ...], stdin: str, reason: str) -> None:
-    done(worker, "models", "add", f"model-{reason}", *PRICES, "--dimensions", "3", router=f"strict.{reason}")
-    result = run(worker, "request", "--context", "-", *options, stdin=stdin, router=f"strict.{reason}")
+def test_a_refused_request_says_why_and_what_to_do(
+    worker: Settings, options: tuple[str, ...], stdin: str, reason: str
+) -> None:
+    done(
+        worker,
+        "models",
+        "add",
+        f"model-{reason}",
+        *PRICES,
+        "--dimensions",
+        "3",
+        router=f"strict.{reason}",
+    )
+    result = run(
+        worker, "request", "--context", "-", *options, stdin=stdin, router=f"strict.{reason}"
+    )
     assert result.exit_code == 1
     assert f"was refused, {reason}" in result.output
 
@@ -110,7 +171,12 @@ def test_an_undeclared_router_is_named_with_the_command_that_declares_it(worker:
     asked = run(worker, "request", "--context", "-", stdin=CONTEXT, router="nobody")
     assert asked.exit_code == 1
     assert "unknown_router" in asked.output
-    for words in (("budget", "set", "1"), ("budget", "show"), ("models", "list"), ("watch", "--once")):
+    for words in (
+        ("budget", "set", "1"),
+        ("budget", "show"),
+        ("models", "list"),
+        ("watch", "--once"),
+    ):
         result = run(worker, *words, router="nobody")
         assert result.exit_code == 1
         assert "pbstream models add" in result.output
@@ -140,18 +206,37 @@ def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_pa
     lines = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(40)]
     (tmp_path / "judged.jsonl").write_text("\n".join(map(json.dumps, lines)))
     fitted = tmp_path / "fitted"
-    summary = done_json(worker, "fit", str(tmp_path / "judged.jsonl"), str(fitted), "--components", "2")
+    summary = done_json(
+        worker, "fit", str(tmp_path / "judged.jsonl"), str(fitted), "--components", "2"
+    )
     assert (summary["prompts"], summary["dimensions"]) == (40, 3)
-    done(worker, "models", "add", "large", *PRICES, "--dimensions", "3", "--prior", str(fitted), "--n-eff", "50", router="warm")
+    done(
+        worker,
+        "models",
+        "add",
+        "large",
+        *PRICES,
+        "--dimensions",
+        "3",
+        "--prior",
+        str(fitted),
+        "--n-eff",
+        "50",
+        router="warm",
+    )
     assert "n_eff 50" in done(worker, "models", "list", router="warm")
-    decision = done_json(worker, "request", "--context", "-", stdin="[0.0, 0.0, 1.0]", router="warm")
+    decision = done_json(
+        worker, "request", "--context", "-", stdin="[0.0, 0.0, 1.0]", router="warm"
+    )
     assert decision["reason"] == "ucb"
     assert decision["expected_reward"] == pytest.approx(0.9, abs=0.05)
     assert decision["expected_cost_usd"] == pytest.approx(0.002, rel=0.01)
 
 
 def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> None:
-    alone = cli_settings.model_copy(update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"})
+    alone = cli_settings.model_copy(
+        update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"}
+    )
     missing = run(alone, "request", "hello")
     assert missing.exit_code == 1
     assert "pbstream topics create" in missing.output
@@ -167,7 +252,9 @@ def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> N
 def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint() -> None:
     port = free_ports(1)[0]
     command = [sys.executable, "-m", "streams.cli", "broker", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT) as broker:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
+    ) as broker:
         try:
             assert broker.stdout is not None
             assert broker.stdout.readline() == f"export PB_BOOTSTRAP=127.0.0.1:{port}\n"
@@ -180,13 +267,17 @@ def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint()
 
 
 def commands_of(page: str) -> list[str]:
-    """Return a page's commands in their order, without those that stay: the fixtures run broker and worker."""
+    """Return a page's commands in their order, without those that stay: the fixtures run broker and
+    worker.
+    """
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]
     return [line for line in lines if not re.match(r"pbstream (broker|worker)\b", line)]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/commands.md", "docs/replay.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/quickstart.md", "docs/commands.md", "docs/replay.md"]
+)
 def test_every_command_of_the_page_works(page: str, worker: Settings, tmp_path: Path) -> None:
     commands = commands_of(page)
     assert len(commands) >= 8
@@ -206,7 +297,9 @@ def test_every_command_of_the_page_works(page: str, worker: Settings, tmp_path: 
 
 
 def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (code,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     (tmp_path / "client.py").write_text(code)
     declared = run(worker, "models", "add", "for-the-client", *PRICES)
     assert declared.exit_code == 0, declared.output

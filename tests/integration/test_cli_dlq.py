@@ -23,18 +23,33 @@ def letters(worker: Settings, router: str, count: int, *options: str) -> Any:
         assert time.monotonic() < deadline
 
 
-def test_a_refused_request_is_listed_shown_and_answered_when_it_is_sent_again(worker: Settings) -> None:
+def test_a_refused_request_is_listed_shown_and_answered_when_it_is_sent_again(
+    worker: Settings,
+) -> None:
     router = f"dlq.{uuid4().hex[:6]}"
-    assert run(worker, "request", "--context", "-", "--id", "early", stdin=CONTEXT, router=router).exit_code == 1
+    assert (
+        run(
+            worker, "request", "--context", "-", "--id", "early", stdin=CONTEXT, router=router
+        ).exit_code
+        == 1
+    )
     (one,) = letters(worker, router, 1, "--reason", "unknown_router")
-    assert (one["topic"], one["request_id"], one["reason"]) == ("requests", "early", "unknown_router")
+    assert (one["topic"], one["request_id"], one["reason"]) == (
+        "requests",
+        "early",
+        "unknown_router",
+    )
     shown = done(worker, "dlq", "show", one["letter"])
     assert f"pbstream dlq retry {one['letter']}" in shown
     assert json.loads(done(worker, "dlq", "show", one["letter"], "--raw"))["request_id"] == "early"
     add_two(worker, router)
-    (sent,) = done_json(worker, "dlq", "retry", "--reason", "unknown_router", "--yes", router=router)
+    (sent,) = done_json(
+        worker, "dlq", "retry", "--reason", "unknown_router", "--yes", router=router
+    )
     assert sent["letter"] == one["letter"]
-    answer = done_json(worker, "request", "--context", "-", "--id", "early", stdin=CONTEXT, router=router)
+    answer = done_json(
+        worker, "request", "--context", "-", "--id", "early", stdin=CONTEXT, router=router
+    )
     assert (answer["seq"], answer["repeat"]) == (1, True)
 
 
@@ -47,7 +62,10 @@ def test_malformed_events_are_left_out_and_declarations_never_sent_again(worker:
             await bus.send_bytes("costs", router, b"{")
 
     asyncio.run(write())
-    assert run(worker, "models", "add", "odd", *PRICES, "--like", "nobody", router=router).exit_code == 1
+    assert (
+        run(worker, "models", "add", "odd", *PRICES, "--like", "nobody", router=router).exit_code
+        == 1
+    )
     found = {one["topic"]: one["letter"] for one in letters(worker, router, 2)}
     assert done_json(worker, "dlq", "retry", "--yes", router=router) == []
     refused = run(worker, "dlq", "retry", found["routers"])

@@ -37,7 +37,11 @@ def traffic(worker: Settings, router: str) -> Iterator[None]:
     async def ask() -> None:
         async with open_bus(worker, "requests") as bus:
             while not stop.is_set():
-                event = {"router_id": router, "request_id": uuid4().hex, "context": json.loads(CONTEXT)}
+                event = {
+                    "router_id": router,
+                    "request_id": uuid4().hex,
+                    "context": json.loads(CONTEXT),
+                }
                 await bus.send_bytes("requests", router, json.dumps(event).encode())
 
     with ThreadPoolExecutor(1) as pool:
@@ -49,7 +53,9 @@ def traffic(worker: Settings, router: str) -> Iterator[None]:
             asking.result()
 
 
-def test_the_state_that_is_shown_contains_the_bill_whatever_else_changes_the_router(worker: Settings) -> None:
+def test_the_state_that_is_shown_contains_the_bill_whatever_else_changes_the_router(
+    worker: Settings,
+) -> None:
     asked(worker, "reports.busy", *map(str, range(4)))
     with traffic(worker, "reports.busy"):
         for number in range(4):
@@ -59,12 +65,17 @@ def test_the_state_that_is_shown_contains_the_bill_whatever_else_changes_the_rou
             assert (told["outcome"], told["state"]["rewards_applied"]) == ("booked", number + 1)
 
 
-def test_a_repeated_bill_is_told_from_a_booked_one_and_from_one_that_waits(worker: Settings) -> None:
+def test_a_repeated_bill_is_told_from_a_booked_one_and_from_one_that_waits(
+    worker: Settings,
+) -> None:
     asked(worker, "reports.tell", "q")
     with traffic(worker, "reports.tell"):
         assert outcome(worker, "cost", "q", "0.001", router="reports.tell") == "booked"
         assert outcome(worker, "cost", "q", "0.002", router="reports.tell") == "duplicate"
-        assert outcome(worker, "cost", "q", "0.002", "--revision", "1", router="reports.tell") == "booked"
+        assert (
+            outcome(worker, "cost", "q", "0.002", "--revision", "1", router="reports.tell")
+            == "booked"
+        )
         assert outcome(worker, "cost", "later", "0.002", router="reports.tell") == "waiting"
         assert outcome(worker, "reward", "later", "0.2", router="reports.tell") == "waiting"
     assert "booked before" in done(worker, "cost", "q", "0.001", router="reports.tell")
@@ -78,9 +89,12 @@ def test_a_bill_for_a_router_that_is_not_declared_is_not_sent(worker: Settings) 
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_without_a_worker_the_bill_is_said_to_stay_queued(worker: Settings, as_json: bool) -> None:
-    # The router's state is on pb.lambda of a service whose worker reads other bills: as if it had stopped.
+    # The router's state is on pb.lambda of a service whose worker reads other bills: as if it had
+    # stopped.
     asked(worker, f"reports.alone.{as_json}", "q")
-    alone = worker.model_copy(update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"})
+    alone = worker.model_copy(
+        update={"prefix": f"alone-{uuid4().hex[:8]}.", "app_id": f"alone-{uuid4().hex[:8]}"}
+    )
     asyncio.run(create_topics(alone))
     asyncio.run(_copy_state(worker, alone, f"reports.alone.{as_json}"))
     words = ["cost", "q", "0.001", "--timeout", "0.5", *(["--json"] if as_json else [])]

@@ -29,7 +29,10 @@ def test_a_router_is_shown_changed_and_applied_once(worker: Settings, tmp_path: 
     assert "Nothing changes" in done(worker, "routers", "apply", str(file))
     shown = done_json(worker, "routers", "show", "files.chat")
     assert shown == document
-    assert yaml.safe_load(done(worker, "routers", "show", "files.chat", "--output", "yaml")) == document
+    assert (
+        yaml.safe_load(done(worker, "routers", "show", "files.chat", "--output", "yaml"))
+        == document
+    )
     document["alpha"] = 0.3
     file.write_text(yaml.safe_dump(document))
     stale = run(worker, "routers", "apply", str(file), "--based-on", str(before))
@@ -37,12 +40,18 @@ def test_a_router_is_shown_changed_and_applied_once(worker: Settings, tmp_path: 
     assert "nothing was changed" in stale.output
 
 
-def test_a_new_router_is_created_from_a_file_and_wrong_ones_are_refused(worker: Settings, tmp_path: Path) -> None:
+def test_a_new_router_is_created_from_a_file_and_wrong_ones_are_refused(
+    worker: Settings, tmp_path: Path
+) -> None:
     file = tmp_path / "new.yaml"
     model = {"input_price_per_m": 1, "output_price_per_m": 2}
-    file.write_text(yaml.safe_dump({"router_id": "files.new", "models": {"a": model}, "dimensions": 3}))
+    file.write_text(
+        yaml.safe_dump({"router_id": "files.new", "models": {"a": model}, "dimensions": 3})
+    )
     assert "is as the file says" in done(worker, "routers", "apply", str(file), "--based-on", "-1")
-    file.write_text(yaml.safe_dump({"router_id": "files.new", "models": {"a": model}, "dimensions": 4}))
+    file.write_text(
+        yaml.safe_dump({"router_id": "files.new", "models": {"a": model}, "dimensions": 4})
+    )
     assert "dimensions" in run(worker, "routers", "apply", str(file)).output
     assert "no such field" in run(worker, "routers", "apply", str(_typo(tmp_path))).output
     assert "is not declared" in run(worker, "routers", "show", "files.nobody").output

@@ -1,4 +1,6 @@
-"""What clients choose about the bytes on the wire: compression, transactions, headers, keys, tombstones."""
+"""What clients choose about the bytes on the wire: compression, transactions, headers, keys,
+tombstones.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from tests.integration.service import ROOT, RunningService, cost, request, reward, router, running_service
+from tests.integration.service import (
+    ROOT,
+    RunningService,
+    cost,
+    request,
+    reward,
+    router,
+    running_service,
+)
 
 HOME = "acme.wire"
 CODECS = ("gzip", "snappy", "lz4", "zstd")
@@ -21,7 +31,9 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 @pytest.fixture
 async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    async with running_service(kafka, tmp_path, PB_ORPHAN_WAIT="1", PB_UNKNOWN_ROUTER_WAIT="1") as running:
+    async with running_service(
+        kafka, tmp_path, PB_ORPHAN_WAIT="1", PB_UNKNOWN_ROUTER_WAIT="1"
+    ) as running:
         await running.ready(running.worker())
         yield running
 
@@ -31,15 +43,23 @@ def raw(event: dict[str, Any]) -> bytes:
     return json.dumps({**event, "padding": "x" * 2000}).encode()
 
 
-async def send(service: RunningService, producer: AIOKafkaProducer, topic: str, *events: dict[str, Any]) -> None:
+async def send(
+    service: RunningService, producer: AIOKafkaProducer, topic: str, *events: dict[str, Any]
+) -> None:
     for event in events:
-        await producer.send_and_wait(service.settings.topic(topic), raw(event), key=event["router_id"].encode())
+        await producer.send_and_wait(
+            service.settings.topic(topic), raw(event), key=event["router_id"].encode()
+        )
 
 
 def pbstream(service: RunningService, *arguments: str) -> str:
     """Run a command of the CLI on the topics of a service, and return what it printed."""
     settings = service.settings
-    own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix, "PB_APP_ID": settings.app_id}
+    own = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
     done = subprocess.run(
         [sys.executable, "-m", "streams.cli", *arguments],
@@ -54,17 +74,27 @@ def pbstream(service: RunningService, *arguments: str) -> str:
     return done.stdout
 
 
-async def test_every_codec_is_read_on_every_source_topic_and_by_every_command(service: RunningService) -> None:
+async def test_every_codec_is_read_on_every_source_topic_and_by_every_command(
+    service: RunningService,
+) -> None:
     for codec in CODECS:
         home, requests = f"{HOME}.{codec}", [f"{codec}-{number}" for number in range(3)]
-        async with AIOKafkaProducer(bootstrap_servers=service.settings.bootstrap, compression_type=codec) as producer:
+        async with AIOKafkaProducer(
+            bootstrap_servers=service.settings.bootstrap, compression_type=codec
+        ) as producer:
             await send(service, producer, "routers", router(home))
-            await send(service, producer, "requests", *(request(home, name, seed=1) for name in requests))
+            await send(
+                service, producer, "requests", *(request(home, name, seed=1) for name in requests)
+            )
             await send(service, producer, "costs", *(cost(home, name, 0.0005) for name in requests))
-            await send(service, producer, "rewards", *(reward(home, name, 0.9) for name in requests))
+            await send(
+                service, producer, "rewards", *(reward(home, name, 0.9) for name in requests)
+            )
     done = {"settled": 3, "rewards_applied": 3}
     for codec in CODECS:
-        await service.until(lambda home=f"{HOME}.{codec}": done.items() <= service.lambda_of(home).items(), codec)  # type: ignore[misc]
+        await service.until(
+            lambda home=f"{HOME}.{codec}": done.items() <= service.lambda_of(home).items(), codec
+        )  # type: ignore[misc]
     assert service.workers[0].running
     assert not service.dead_letters()
     pbstream(service, "audit")
@@ -78,7 +108,9 @@ async def test_what_a_transaction_aborted_never_happened(service: RunningService
     await service.send("requests", request(HOME, "r-1"))
     await service.until(lambda: service.route("r-1"), "a decision")
     topic = service.settings.topic("costs")
-    async with AIOKafkaProducer(bootstrap_servers=service.settings.bootstrap, transactional_id=topic) as producer:
+    async with AIOKafkaProducer(
+        bootstrap_servers=service.settings.bootstrap, transactional_id=topic
+    ) as producer:
         await producer.begin_transaction()
         await send(service, producer, "costs", cost(HOME, "r-1", 0.5))
         await producer.abort_transaction()
@@ -89,9 +121,13 @@ async def test_what_a_transaction_aborted_never_happened(service: RunningService
     pbstream(service, "audit")
 
 
-async def test_the_end_of_a_transaction_is_no_request_that_bills_wait_for(service: RunningService) -> None:
+async def test_the_end_of_a_transaction_is_no_request_that_bills_wait_for(
+    service: RunningService,
+) -> None:
     await service.send("routers", router(HOME))
-    async with AIOKafkaProducer(bootstrap_servers=service.settings.bootstrap, transactional_id=HOME) as producer:
+    async with AIOKafkaProducer(
+        bootstrap_servers=service.settings.bootstrap, transactional_id=HOME
+    ) as producer:
         for number in range(3):
             async with producer.transaction():
                 await send(service, producer, "requests", request(HOME, f"r-{number}"))
@@ -99,7 +135,8 @@ async def test_the_end_of_a_transaction_is_no_request_that_bills_wait_for(servic
         await send(service, producer, "requests", request(HOME, "aborted"))
         await producer.abort_transaction()
     await service.until(lambda: service.route("r-2"), "a decision")
-    # The log of the requests goes on behind the last of them: a bill must not wait for what stands there.
+    # The log of the requests goes on behind the last of them: a bill must not wait for what stands
+    # there.
     await service.send("costs", cost(HOME, "aborted", 0.001))
     await service.until(service.dead_letters, "the orphan")
     assert service.reasons() == {"orphan_cost": 1}
@@ -108,7 +145,13 @@ async def test_the_end_of_a_transaction_is_no_request_that_bills_wait_for(servic
 
 
 async def test_headers_are_let_be(service: RunningService) -> None:
-    headers = [("traceparent", b"00-" + b"0" * 49), ("empty", b""), ("binary", b"\xff\x00"), ("twice", b"1"), ("twice", b"2")]
+    headers = [
+        ("traceparent", b"00-" + b"0" * 49),
+        ("empty", b""),
+        ("binary", b"\xff\x00"),
+        ("twice", b"1"),
+        ("twice", b"2"),
+    ]
     await service.send("routers", router(HOME), headers=headers)
     await service.send("requests", request(HOME, "r-1"), headers=headers)
     await service.send("costs", cost(HOME, "r-1", 0.001), headers=headers)

@@ -1,4 +1,6 @@
-"""Contexts in a real Redis: kept, read back from the changelog when lost, and gone on without while Redis is away or full."""
+"""Contexts in a real Redis: kept, read back from the changelog when lost, and gone on without while
+Redis is away or full.
+"""
 
 import asyncio
 import os
@@ -45,7 +47,11 @@ class Changelog:
 
 
 def make(
-    url: str, *, changelog: Changelog | None = None, prefix: str = "t.", count: Callable[[], None] = lambda: None
+    url: str,
+    *,
+    changelog: Changelog | None = None,
+    prefix: str = "t.",
+    count: Callable[[], None] = lambda: None,
 ) -> RedisContexts:
     return RedisContexts(
         connect(url),
@@ -89,7 +95,10 @@ async def test_contexts_that_redis_lost_are_read_back_by_key_and_kept_again(redi
 
 
 async def test_a_redis_that_is_emptied_again_and_again_stops_nothing(redis_url: str) -> None:
-    store, client = make(redis_url, changelog=Changelog({("r", "lost"): X.tobytes()}), prefix="again."), connect(redis_url)
+    store, client = (
+        make(redis_url, changelog=Changelog({("r", "lost"): X.tobytes()}), prefix="again."),
+        connect(redis_url),
+    )
     for _ in range(3):
         (found,) = await store.get([("r", "lost")], then)
         assert found is not None and (found == X).all()
@@ -118,7 +127,17 @@ async def test_a_request_that_nobody_knows_any_more_is_not_looked_for(redis_url:
 def own_redis(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start a Redis on a Unix socket that only this test talks to."""
     socket = tmp_path / "redis.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path)]
+    command = [
+        "redis-server",
+        "--port",
+        "0",
+        "--unixsocket",
+        str(socket),
+        "--save",
+        "",
+        "--dir",
+        str(tmp_path),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr)
     yield f"unix://{socket}", process
     process.kill()
@@ -130,7 +149,9 @@ async def test_a_redis_that_hangs_is_said_once_and_gone_on_without(
 ) -> None:
     url, process = own_redis
     failures: list[int] = []
-    store = make(url, changelog=Changelog({("r", "a"): X.tobytes()}), count=lambda: failures.append(1))
+    store = make(
+        url, changelog=Changelog({("r", "a"): X.tobytes()}), count=lambda: failures.append(1)
+    )
     await until_up(url)
     os.kill(process.pid, signal.SIGSTOP)
     for _ in range(3):
@@ -141,8 +162,12 @@ async def test_a_redis_that_hangs_is_said_once_and_gone_on_without(
     while "is back" not in caplog.text:
         await store.look()
         await asyncio.sleep(0.05)
-    gone, back = [record.getMessage() for record in caplog.records if record.name == "streams.log.reach"]
-    assert gone.startswith(f"Redis at {url.removeprefix('unix://')} (PB_REDIS_URL) does not answer: ")
+    gone, back = [
+        record.getMessage() for record in caplog.records if record.name == "streams.log.reach"
+    ]
+    assert gone.startswith(
+        f"Redis at {url.removeprefix('unix://')} (PB_REDIS_URL) does not answer: "
+    )
     assert "failures were counted" in back
     await store.close()
 
@@ -154,7 +179,9 @@ async def test_a_full_redis_is_said_once_and_gone_on_without(
     await until_up(url)
     client, failures = connect(url), list[int]()
     await client.config_set("maxmemory", "1")
-    store = make(url, changelog=Changelog({("r", "a"): X.tobytes()}), count=lambda: failures.append(1))
+    store = make(
+        url, changelog=Changelog({("r", "a"): X.tobytes()}), count=lambda: failures.append(1)
+    )
     await store.put([(("r", "b"), X)])
     (found,) = await store.get([("r", "a")], then)
     assert found is not None and (found == X).all()
@@ -179,8 +206,12 @@ async def until_up(url: str) -> None:
     await client.aclose()
 
 
-async def test_contexts_are_found_in_the_changelog_from_about_where_they_were_written(kafka: str) -> None:
-    settings = Settings(bootstrap=kafka, prefix="back.", app_id=f"back-{uuid.uuid4().hex[:8]}", partitions=1)
+async def test_contexts_are_found_in_the_changelog_from_about_where_they_were_written(
+    kafka: str,
+) -> None:
+    settings = Settings(
+        bootstrap=kafka, prefix="back.", app_id=f"back-{uuid.uuid4().hex[:8]}", partitions=1
+    )
     await create_topics(settings)
     written: dict[Ref, float] = {}
     began = 1_800_000_000.0
@@ -189,9 +220,15 @@ async def test_contexts_are_found_in_the_changelog_from_about_where_they_were_wr
             ref, at = ("r", f"q-{number}"), began + 10.0 * number
             written[ref] = at
             value, key = (number * X).tobytes(), keys.key(keys.CONTEXT, *ref)
-            await producer.send(settings.changelog, value, key, partition=0, timestamp_ms=int(at * 1000) + 5)
-            await producer.send(settings.changelog, b"head", b"h", partition=0, timestamp_ms=int(at * 1000) + 5)
-        await producer.send_and_wait(settings.changelog, None, keys.key(keys.CONTEXT, "r", "q-7"), partition=0)
+            await producer.send(
+                settings.changelog, value, key, partition=0, timestamp_ms=int(at * 1000) + 5
+            )
+            await producer.send(
+                settings.changelog, b"head", b"h", partition=0, timestamp_ms=int(at * 1000) + 5
+            )
+        await producer.send_and_wait(
+            settings.changelog, None, keys.key(keys.CONTEXT, "r", "q-7"), partition=0
+        )
     reader = ChangelogContexts(settings)
     wanted = {("r", f"q-{number}"): written["r", f"q-{number}"] for number in (3, 4, 599, 300)}
     assert await reader.find(0, wanted) == {ref: (int(ref[1][2:]) * X).tobytes() for ref in wanted}

@@ -1,4 +1,6 @@
-"""The demo, short: a real worker with the real encoder, late bills and rewards; it ends on budget and leaves nothing behind."""
+"""The demo, short: a real worker with the real encoder, late bills and rewards; it ends on budget
+and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -52,22 +54,38 @@ async def topics_of_demos(kafka: str) -> set[str]:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     await admin.start()
     try:
-        return {topic["topic"] for topic in await admin.describe_topics() if topic["topic"].startswith("demo-")}
+        return {
+            topic["topic"]
+            for topic in await admin.describe_topics()
+            if topic["topic"].startswith("demo-")
+        }
     finally:
         await admin.close()
 
 
-def test_a_short_demo_answers_every_request_on_budget_and_without_dead_letters(kafka: str, tmp_path: Path) -> None:
+def test_a_short_demo_answers_every_request_on_budget_and_without_dead_letters(
+    kafka: str, tmp_path: Path
+) -> None:
     before = asyncio.run(topics_of_demos(kafka))
     with demo("--requests", str(REQUESTS), "--folder", str(tmp_path), kafka=kafka) as process:
         stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 0, stderr
     figures = json.loads(stdout)
-    assert (figures["requests"], figures["decided"], figures["dead_letters"], figures["refused"]) == (REQUESTS, REQUESTS, 0, {})
+    assert (
+        figures["requests"],
+        figures["decided"],
+        figures["dead_letters"],
+        figures["refused"],
+    ) == (REQUESTS, REQUESTS, 0, {})
     assert LEAST <= figures["cost_per_budget"] <= MOST
-    assert figures["mean_reward"] > figures["yardsticks"]["always meta-llama/llama-3.1-8b-instruct"]["reward"]
+    assert (
+        figures["mean_reward"]
+        > figures["yardsticks"]["always meta-llama/llama-3.1-8b-instruct"]["reward"]
+    )
     assert figures["spend_usd"] == pytest.approx(REQUESTS * figures["mean_cost_usd"], rel=1e-9)
-    assert {"demo.png", "demo.html", "demo.json", "worker.log"} <= {file.name for file in tmp_path.iterdir()}
+    assert {"demo.png", "demo.html", "demo.json", "worker.log"} <= {
+        file.name for file in tmp_path.iterdir()
+    }
     assert "mean reward" in stderr
     assert "make demo ARGS=" in stderr
     assert asyncio.run(topics_of_demos(kafka)) <= before
@@ -88,7 +106,9 @@ def test_ctrl_c_stops_everything_that_was_started(kafka: str, tmp_path: Path) ->
     assert alive == []
 
 
-def test_a_worker_that_dies_ends_the_demo_with_the_end_of_its_log(kafka: str, tmp_path: Path) -> None:
+def test_a_worker_that_dies_ends_the_demo_with_the_end_of_its_log(
+    kafka: str, tmp_path: Path
+) -> None:
     with demo("--folder", str(tmp_path), kafka=kafka) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -109,9 +129,12 @@ def vectors(count: int, *, router_id: str) -> Scenario:
     skill = 0.7 + 0.1 * np.tanh(contexts[:, :3])
     names, prices = ("small", "middle", "large"), (0.1, 1.0, 10.0)
     models = {
-        name: ModelDeclared(input_price_per_m=price, output_price_per_m=price) for name, price in zip(names, prices, strict=True)
+        name: ModelDeclared(input_price_per_m=price, output_price_per_m=price)
+        for name, price in zip(names, prices, strict=True)
     }
-    declared = RouterDeclared(router_id=router_id, models=models, budget_usd_per_request=5e-4, dimensions=5)
+    declared = RouterDeclared(
+        router_id=router_id, models=models, budget_usd_per_request=5e-4, dimensions=5
+    )
     return Scenario(
         models=names,
         prompts=[""] * count,
@@ -123,29 +146,46 @@ def vectors(count: int, *, router_id: str) -> Scenario:
     )
 
 
-async def test_a_player_plays_contexts_through_a_price_change_and_all_books_agree(kafka: str, tmp_path: Path) -> None:
+async def test_a_player_plays_contexts_through_a_price_change_and_all_books_agree(
+    kafka: str, tmp_path: Path
+) -> None:
     name = f"play-{uuid4().hex[:8]}"
-    settings = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    settings = load_settings(
+        bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
+    )
     await create_topics(settings)
     scenario = SHOCKS["price-rise"](vectors(300, router_id="vectors"))
-    with running_worker(settings, environment={"PB_ENCODER_BACKEND": "none"}, log=tmp_path / "worker.log"):
+    with running_worker(
+        settings, environment={"PB_ENCODER_BACKEND": "none"}, log=tmp_path / "worker.log"
+    ):
         play = await Player(settings, Traffic(scenario, in_flight=60)).play()
     assert [outcome.decision.seq for outcome in play.outcomes] == list(range(1, 301))
     assert (play.refused, play.dead_letters) == ({}, [])
-    assert (play.state.decided, play.state.settled, play.state.rewards_applied, play.state.in_flight) == (300, 300, 300, 0)
-    assert play.state.spend_usd == pytest.approx(sum(outcome.cost_usd for outcome in play.outcomes), rel=1e-9)
+    assert (
+        play.state.decided,
+        play.state.settled,
+        play.state.rewards_applied,
+        play.state.in_flight,
+    ) == (300, 300, 300, 0)
+    assert play.state.spend_usd == pytest.approx(
+        sum(outcome.cost_usd for outcome in play.outcomes), rel=1e-9
+    )
     assert play.state.config_offset == 2
     assert {outcome.decision.config_offset for outcome in play.outcomes} == {0, 1, 2}
 
 
 async def test_a_player_counts_refused_requests_as_answered(kafka: str, tmp_path: Path) -> None:
     name = f"play-{uuid4().hex[:8]}"
-    settings = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    settings = load_settings(
+        bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
+    )
     await create_topics(settings)
     scenario = vectors(20, router_id="vectors")
     assert scenario.contexts is not None
     wrong = replace(scenario, contexts=scenario.contexts[:, 1:])
-    with running_worker(settings, environment={"PB_ENCODER_BACKEND": "none"}, log=tmp_path / "worker.log"):
+    with running_worker(
+        settings, environment={"PB_ENCODER_BACKEND": "none"}, log=tmp_path / "worker.log"
+    ):
         play = await Player(settings, Traffic(wrong)).play()
     assert set(play.refused.values()) == {"wrong_context"}
     assert (len(play.refused), len(play.dead_letters), play.outcomes) == (20, 20, [])

@@ -54,7 +54,10 @@ def run_apart(code: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 def test_int8_embeddings_are_close_to_the_reference() -> None:
     prompts = [*PROMPTS, *load_benchmark("test", limit=64).prompts]
-    ours, reference = load_sentences(backend="onnx", threads=2).embed(prompts), load_sentences(backend="reference").embed(prompts)
+    ours, reference = (
+        load_sentences(backend="onnx", threads=2).embed(prompts),
+        load_sentences(backend="reference").embed(prompts),
+    )
     assert np.sum(ours * reference, axis=1).min() > 0.975
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, atol=1e-6)
 
@@ -66,7 +69,9 @@ def test_contexts_have_the_dimensions_of_the_projection_and_end_in_one(int8: Enc
     assert (contexts[:, -1] == 1.0).all()
 
 
-def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(int8: Encoder, exported: Path) -> None:
+def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(
+    int8: Encoder, exported: Path
+) -> None:
     together = int8.encode(PROMPTS)
     alone = np.concatenate([int8.encode([prompt]) for prompt in PROMPTS])
     reversed_order = int8.encode(PROMPTS[::-1])[::-1]
@@ -75,11 +80,17 @@ def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(int8: En
         assert together.tobytes() == other.tobytes()
 
 
-def test_the_beginning_and_the_end_of_a_long_prompt_count_and_its_middle_does_not(int8: Encoder) -> None:
+def test_the_beginning_and_the_end_of_a_long_prompt_count_and_its_middle_does_not(
+    int8: Encoder,
+) -> None:
     begin, end = "You are a helpful assistant. " * 60, "Why is the sky blue? " * 60
-    same = int8.encode([begin + "x" + end, begin + "other " * 100_000 + end, begin + "z" * 900_000 + " " + end])
+    same = int8.encode(
+        [begin + "x" + end, begin + "other " * 100_000 + end, begin + "z" * 900_000 + " " + end]
+    )
     assert same[0].tobytes() == same[1].tobytes() == same[2].tobytes()
-    others = int8.encode([begin + "x" + "Sort this list. " * 60, "Translate this. " * 60 + "x" + end])
+    others = int8.encode(
+        [begin + "x" + "Sort this list. " * 60, "Translate this. " * 60 + "x" + end]
+    )
     assert min(np.linalg.norm(other - same[0]) for other in others) > 0.1
 
 
@@ -100,7 +111,9 @@ def test_whole_words_of_both_ends_are_read(exported: Path, tokens: int) -> None:
 
 
 def test_a_word_is_read_whole_wherever_the_reading_of_a_long_prompt_is_cut(int8: Encoder) -> None:
-    contexts = int8.encode([" " * indent + "characteristics " * 300 for indent in (*range(48), 5000)])
+    contexts = int8.encode(
+        [" " * indent + "characteristics " * 300 for indent in (*range(48), 5000)]
+    )
     assert {context.tobytes() for context in contexts} == {contexts[0].tobytes()}
 
 
@@ -110,8 +123,9 @@ def test_the_worker_never_imports_torch_and_stays_small() -> None:
         import json, sys, psutil
         from streams.encoder.load import load_encoder
         load_encoder(backend="onnx", threads=2).encode(["one prompt", "a long one " * 300])
-        heavy = {"torch", "sentence_transformers", "transformers", "onnx", "sklearn"} & set(sys.modules)
-        print(json.dumps([sorted(heavy), psutil.Process().memory_info().rss / 2**20]))
+        heavy = {"torch", "sentence_transformers", "transformers", "onnx", "sklearn"}
+        found = sorted(heavy & set(sys.modules))
+        print(json.dumps([found, psutil.Process().memory_info().rss / 2**20]))
         """
     )
     assert done.returncode == 0, done.stderr
@@ -120,7 +134,9 @@ def test_the_worker_never_imports_torch_and_stays_small() -> None:
     assert megabytes < 220
 
 
-def test_an_export_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_made_once_and_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = exported_folder()
     written = (folder / "model.onnx").stat().st_mtime_ns
@@ -145,7 +161,9 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
 
 def test_missing_weights_say_what_to_install() -> None:
     done = run_apart(
-        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', weights='nobody/none')", HF_HUB_OFFLINE="1"
+        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', "
+        "weights='nobody/none')",
+        HF_HUB_OFFLINE="1",
     )
     assert done.returncode == 1
     assert "pip install 'paretobandit-streams[reference]'" in done.stderr

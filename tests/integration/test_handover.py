@@ -1,4 +1,6 @@
-"""A worker that stops hands its partitions over at once, and what it decided is not decided again by the next one."""
+"""A worker that stops hands its partitions over at once, and what it decided is not decided again
+by the next one.
+"""
 
 import asyncio
 from pathlib import Path
@@ -10,8 +12,12 @@ SESSION = 30.0
 PARTITIONS = 2
 
 
-async def test_a_stopped_worker_hands_over_long_before_its_session_ends(kafka: str, tmp_path: Path) -> None:
-    async with running_service(kafka, tmp_path, partitions=PARTITIONS, PB_SESSION_TIMEOUT=str(SESSION)) as service:
+async def test_a_stopped_worker_hands_over_long_before_its_session_ends(
+    kafka: str, tmp_path: Path
+) -> None:
+    async with running_service(
+        kafka, tmp_path, partitions=PARTITIONS, PB_SESSION_TIMEOUT=str(SESSION)
+    ) as service:
         homes = {service.partition_of(name): name for name in map(str, range(20))}
         first = await service.ready(service.worker(instance="first"))
         for home in homes.values():
@@ -22,10 +28,14 @@ async def test_a_stopped_worker_hands_over_long_before_its_session_ends(kafka: s
         second = await service.ready(service.worker(instance="second"))
         async with asyncio.timeout(SESSION * 0.8):
             first.terminate()
-            await service.until(lambda: second.partitions == frozenset(homes), "the second to have every partition")
+            await service.until(
+                lambda: second.partitions == frozenset(homes), "the second to have every partition"
+            )
             for home in homes.values():
                 await service.send("requests", request(home, "after"))
-            await service.until(lambda: len(service.routes()) >= 20 + PARTITIONS, "a decision everywhere")
+            await service.until(
+                lambda: len(service.routes()) >= 20 + PARTITIONS, "a decision everywhere"
+            )
         await service.until(lambda: not first.running, "its end", poll=False)
         assert first.process.returncode == 0
         assert sorted(route["seq"] for route in service.routes(homes[0])) == list(range(1, 12))

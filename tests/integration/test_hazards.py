@@ -1,7 +1,8 @@
-"""What Faust loses, freezes or hides without the remedies of this project, and that it does not with them.
+"""What Faust loses, freezes or hides without the remedies of this project, and that it does not
+with them.
 
-Every hazard is provoked on a real broker, first with its remedy switched off, so that a remedy that stops working, or
-is no longer needed, is noticed.
+Every hazard is provoked on a real broker, first with its remedy switched off, so that a remedy that
+stops working, or is no longer needed, is noticed.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +15,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from tests.integration.counting import CountingService, Worker, counting_service, stays_alive, until
 
-# Without the gate, a fetch for the changelogs that is still under way takes the sources' records, for nobody.
+# Without the gate, a fetch for the changelogs that is still under way takes the sources' records,
+# for nobody.
 CROSSING = {"crossing_fetch": 1.0}
 POISON = b"poison"
 BEFORE_POISON = 20
@@ -27,7 +29,9 @@ async def service(kafka: str, tmp_path: Path) -> AsyncIterator[CountingService]:
 
 
 async def restart_with_backlog(service: CountingService, *, without: list[str]) -> Worker:
-    """Start a worker that has a changelog to recover and a backlog behind its committed offsets."""
+    """Start a worker that has a changelog to recover and a backlog behind its committed
+    offsets.
+    """
     await service.leave_behind(200)
     await service.produce(1000)
     worker = service.worker(without=without, faults=CROSSING)
@@ -51,7 +55,9 @@ async def test_with_the_fetch_gate_a_restart_loses_nothing(service: CountingServ
     assert await service.counted() == service.sent
 
 
-async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(service: CountingService) -> None:
+async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(
+    service: CountingService,
+) -> None:
     worker = await restart_with_backlog(service, without=["gate"])
     assert await service.quiet() > 0
     await service.produce(160)
@@ -64,7 +70,9 @@ async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(ser
 
 
 async def poisoned(service: CountingService, **options: object) -> Worker:
-    """Start a worker on a backlog in the middle of which one event is more than its agent can bear."""
+    """Start a worker on a backlog in the middle of which one event is more than its agent can
+    bear.
+    """
     await service.produce(BEFORE_POISON, partition=0)
     await service.produce(1, value=POISON, partition=0)
     await service.produce(20, partition=0)
@@ -100,7 +108,9 @@ async def refuse_large_answers(service: CountingService) -> None:
     await service.admin.alter_configs([limit])
 
 
-async def test_without_awaiting_deliveries_refused_answers_are_committed_away(service: CountingService) -> None:
+async def test_without_awaiting_deliveries_refused_answers_are_committed_away(
+    service: CountingService,
+) -> None:
     await refuse_large_answers(service)
     service.worker(without=["await"], answer_bytes=5000)
     await service.produce(40)
@@ -108,7 +118,9 @@ async def test_without_awaiting_deliveries_refused_answers_are_committed_away(se
     assert await service.missing() == 40
 
 
-async def test_awaiting_deliveries_commits_nothing_whose_answer_was_refused(service: CountingService) -> None:
+async def test_awaiting_deliveries_commits_nothing_whose_answer_was_refused(
+    service: CountingService,
+) -> None:
     await refuse_large_answers(service)
     await service.produce(40)
     worker = service.worker(answer_bytes=5000)
@@ -119,14 +131,18 @@ async def test_awaiting_deliveries_commits_nothing_whose_answer_was_refused(serv
 
 @asynccontextmanager
 async def stranger(service: CountingService) -> AsyncIterator[None]:
-    """Be a member of the group with another protocol: the broker refuses whoever speaks only Faust's."""
+    """Be a member of the group with another protocol: the broker refuses whoever speaks only
+    Faust's.
+    """
     group = {"bootstrap_servers": service.settings.bootstrap, "group_id": service.settings.app_id}
     async with AIOKafkaConsumer(service.requests, **group) as consumer:
         await until(lambda: bool(consumer.assignment()))
         yield
 
 
-async def test_without_the_watch_a_refused_member_lives_on_as_a_zombie(service: CountingService) -> None:
+async def test_without_the_watch_a_refused_member_lives_on_as_a_zombie(
+    service: CountingService,
+) -> None:
     await service.produce(10)
     async with stranger(service):
         worker = service.worker(without=["watch"])
@@ -142,7 +158,9 @@ async def test_the_watch_ends_a_refused_member(service: CountingService) -> None
         assert "InconsistentGroupProtocol" in worker.tail()
 
 
-async def test_a_broker_that_grants_no_short_session_gets_a_member_with_a_longer_one(service: CountingService) -> None:
+async def test_a_broker_that_grants_no_short_session_gets_a_member_with_a_longer_one(
+    service: CountingService,
+) -> None:
     await service.produce(10)
     worker = service.worker(faults={"session_timeout": 0.5})
     await service.all_answered()

@@ -1,4 +1,6 @@
-"""A real worker with a hundred requests in flight: it decides as the simulation does, and ends on budget."""
+"""A real worker with a hundred requests in flight: it decides as the simulation does, and ends on
+budget.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from benchmarks.inflight_sides import Simulation
 from benchmarks.protocol import TIGHT
 
 
-def test_with_a_hundred_in_flight_a_worker_decides_as_the_simulation_does_and_ends_on_budget(kafka: str, tmp_path: Path) -> None:
+def test_with_a_hundred_in_flight_a_worker_decides_as_the_simulation_does_and_ends_on_budget(
+    kafka: str, tmp_path: Path
+) -> None:
     told = feed(450, budget=TIGHT)
     simulated = asyncio.run(drive(told, Simulation()))
     served = serve(told, kafka, log=tmp_path / "worker.log")

@@ -1,4 +1,6 @@
-"""What dashboards and rules name is on a running worker's /metrics, with those labels, and the rules do what they say."""
+"""What dashboards and rules name is on a running worker's /metrics, with those labels, and the
+rules do what they say.
+"""
 
 from __future__ import annotations
 
@@ -32,34 +34,52 @@ def promtool(*arguments: str, stdin: str | None = None) -> None:
     """Run promtool, and fail with what it says."""
     if shutil.which("promtool") is None:
         pytest.fail("promtool is missing: apt-get install prometheus", pytrace=False)
-    ran = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["promtool", *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def rules() -> list[dict[str, Any]]:
-    return [rule for path in RULE_FILES for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+    return [
+        rule
+        for path in RULE_FILES
+        for group in yaml.safe_load(path.read_text())["groups"]
+        for rule in group["rules"]
+    ]
 
 
 def expressions() -> dict[str, str]:
-    """Return every expression of rules and dashboards, with the labels that legends name, by where it stands."""
+    """Return every expression of rules and dashboards, with the labels that legends name, by where
+    it stands.
+    """
     found = {rule.get("alert", rule.get("record")): rule["expr"] for rule in rules()}
     for path in DASHBOARDS:
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel.get("targets", ()):
-                found[f"{path.stem}: {panel['title']} {target['refId']}"] = target["expr"] + " " + target["legendFormat"]
+                found[f"{path.stem}: {panel['title']} {target['refId']}"] = (
+                    target["expr"] + " " + target["legendFormat"]
+                )
     return found
 
 
 def named_labels(expression: str) -> set[str]:
     """Return the labels that an expression groups by, matches or shows."""
     grouped = ",".join(re.findall(r"by \(([^)]*)\)", expression)).replace(" ", "").split(",")
-    matched = [name for _, braces in SELECTOR.findall(expression) for name in re.findall(r"(\w+) *[=!]", braces)]
+    matched = [
+        name
+        for _, braces in SELECTOR.findall(expression)
+        for name in re.findall(r"(\w+) *[=!]", braces)
+    ]
     shown = re.findall(r"\{\{ *(\w+) *\}\}", expression)
     return {name for name in (*grouped, *matched, *shown) if name}
 
 
 async def scrape(port: int) -> str:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
         return await answer.text()
 
 
@@ -80,7 +100,9 @@ def series(text: str, *names: str) -> set[tuple[str, tuple[tuple[str, str], ...]
     }
 
 
-async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(kafka: str, tmp_path: Path) -> None:
+async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
+    kafka: str, tmp_path: Path
+) -> None:
     (port,) = free_ports(1)
     own = {"PB_WEB_PORT": str(port), "PB_METRICS_ROUTERS": ROUTERS}
     async with running_service(kafka, tmp_path, partitions=2, **own) as service:
@@ -91,7 +113,9 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
         await service.send("requests", request("nowhere", "r-2"))
         await service.send("costs", cost("home", "r-1", 0.001))
         await service.send("rewards", reward("home", "r-1", 0.5))
-        await service.until(lambda: service.lambda_of("home").get("rewards_applied") == 1, "the reward")
+        await service.until(
+            lambda: service.lambda_of("home").get("rewards_applied") == 1, "the reward"
+        )
         await service.until(service.reasons, "the dead letter")
         text = await scrape(port)
 
@@ -104,13 +128,26 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
         known = BY_PROMETHEUS.union(*(live.get(name, recorded.get(name, set())) for name in names))
         assert named_labels(expression) <= known, where
 
-    counters = ("pb_outcomes_total", "pb_dead_letters_total", "pb_events_total", "pb_retries_total", "pb_event_seconds_count")
+    counters = (
+        "pb_outcomes_total",
+        "pb_dead_letters_total",
+        "pb_events_total",
+        "pb_retries_total",
+        "pb_event_seconds_count",
+    )
     assert series(at_first, *counters) == series(text, *counters)
     topics = {
-        dict(labels)["topic"] for _, labels in series(text, "pb_committed_offset", "pb_dead_letters_total", "pb_events_total")
+        dict(labels)["topic"]
+        for _, labels in series(
+            text, "pb_committed_offset", "pb_dead_letters_total", "pb_events_total"
+        )
     }
     assert topics == {"routers", "requests", "costs", "rewards"}
-    assert len(series(at_first, "pb_committed_offset")) == len(series(at_first, "pb_end_offset")) == 2 * len(topics)
+    assert (
+        len(series(at_first, "pb_committed_offset"))
+        == len(series(at_first, "pb_end_offset"))
+        == 2 * len(topics)
+    )
     promtool("check", "metrics", stdin=text)
 
 
@@ -144,7 +181,11 @@ def test_dashboards_have_an_id_each_and_panels_that_do_not_overlap() -> None:
     for board in boards:
         taken: set[tuple[int, int]] = set()
         for at in (panel["gridPos"] for panel in board["panels"]):
-            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            cells = {
+                (x, y)
+                for x in range(at["x"], at["x"] + at["w"])
+                for y in range(at["y"], at["y"] + at["h"])
+            }
             assert not cells & taken
             assert max(x for x, _ in cells) < 24
             taken |= cells

@@ -1,4 +1,6 @@
-"""A worker that was started with half of another service's settings, or on other topics than it thinks, says so at once."""
+"""A worker that was started with half of another service's settings, or on other topics than it
+thinks, says so at once.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ from tests.integration.service import ROOT, RunningService, request, router, run
 HOME = "acme.owner"
 
 
-def run(settings: Settings, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    settings: Settings, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command that is to end by itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
-    own = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0"}
+    own = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PARTITIONS": str(settings.partitions),
+        "PB_WEB_PORT": "0",
+    }
     return subprocess.run(
         [sys.executable, "-m", "streams.cli", *arguments],
         env={**kept, **own, "PB_ENCODER_BACKEND": "none", **environment},
@@ -40,7 +48,9 @@ async def busy(service: RunningService) -> None:
     await service.until(lambda: service.route("r-1"), "a decision")
 
 
-async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_audited(kafka: str, tmp_path: Path) -> None:
+async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_audited(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path) as service:
         await busy(service)
         await service.until(lambda: service.lambda_of(HOME).get("decided") == 1, "the commit")
@@ -48,7 +58,9 @@ async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_au
         test = service.settings.model_copy(update={"prefix": f"test-{service.settings.prefix}"})
         await create_topics(test)
         for command in ("worker", "audit"):
-            refused = await asyncio.to_thread(run, test, command, "--prefix", test.prefix, "--app-id", test.app_id)
+            refused = await asyncio.to_thread(
+                run, test, command, "--prefix", test.prefix, "--app-id", test.app_id
+            )
             assert refused.returncode == 1, refused.stderr
             assert service.settings.topic("requests") in refused.stderr
             assert "PB_APP_ID" in refused.stderr and "Traceback" not in refused.stderr
@@ -57,7 +69,9 @@ async def test_the_group_of_another_prefix_is_not_joined_and_its_state_is_not_au
         assert worker.running and worker.log.read_text().count("Setting newly assigned") == 1
 
 
-async def test_state_of_the_group_that_all_prefixes_once_had_is_not_left_behind(kafka: str, tmp_path: Path) -> None:
+async def test_state_of_the_group_that_all_prefixes_once_had_is_not_left_behind(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path) as service:
         service.settings = service.settings.model_copy(update={"app_id": "paretobandit"})
         await create_topics(service.settings)
@@ -65,7 +79,9 @@ async def test_state_of_the_group_that_all_prefixes_once_had_is_not_left_behind(
         (worker,) = service.workers
         worker.terminate()
         await asyncio.to_thread(worker.process.wait, 30)
-        own = Settings(bootstrap=kafka, prefix=service.settings.prefix, partitions=service.settings.partitions)
+        own = Settings(
+            bootstrap=kafka, prefix=service.settings.prefix, partitions=service.settings.partitions
+        )
         await create_topics(own)
         refused = await asyncio.to_thread(run, own, "worker", PB_PREFIX=own.prefix)
         assert refused.returncode == 1
@@ -77,13 +93,20 @@ async def test_another_number_of_partitions_is_said_at_once(kafka: str, tmp_path
         settings = service.settings
         other = settings.model_copy(update={"partitions": 5})
         async with asyncio.timeout(60):
-            refused = await asyncio.to_thread(run, other, "worker", PB_PREFIX=settings.prefix, PB_APP_ID=settings.app_id)
+            refused = await asyncio.to_thread(
+                run, other, "worker", PB_PREFIX=settings.prefix, PB_APP_ID=settings.app_id
+            )
         assert refused.returncode == 1
-        assert f"topic {settings.topic('requests')} has 2 partitions, PB_PARTITIONS is 5: set PB_PARTITIONS to 2" in refused.stderr
+        assert (
+            f"topic {settings.topic('requests')} has 2 partitions, PB_PARTITIONS is 5: set "
+            "PB_PARTITIONS to 2"
+        ) in refused.stderr
         assert len(refused.stderr.splitlines()) < 12, refused.stderr
 
 
-async def test_a_free_port_is_announced_as_the_one_that_was_taken(kafka: str, tmp_path: Path) -> None:
+async def test_a_free_port_is_announced_as_the_one_that_was_taken(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path) as service:
         worker = service.worker(module="streams.cli worker")
         found = re.compile(r"(\S+/readyz) says when it is ready")

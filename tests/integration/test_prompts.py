@@ -23,18 +23,31 @@ def example(section: str) -> dict[str, Any]:
     return document
 
 
-async def test_the_wire_contracts_own_example_is_decided_by_a_worker_without_settings(kafka: str, tmp_path: Path) -> None:
+async def test_the_wire_contracts_own_example_is_decided_by_a_worker_without_settings(
+    kafka: str, tmp_path: Path
+) -> None:
     router, request = example("routers"), example("requests")
     async with running_service(kafka, tmp_path, PB_ENCODER_BACKEND="static") as service:
         worker = await service.ready(service.worker())
         await service.send("routers", router)
-        prompts = ["Why is the sky blue?", "Почему небо голубое?", "x", "word " * 100_000, "def f(x):\n    return x"]
-        events = [{"router_id": router["router_id"], "request_id": f"p-{n}", "prompt": prompt} for n, prompt in enumerate(prompts)]
+        prompts = [
+            "Why is the sky blue?",
+            "Почему небо голубое?",
+            "x",
+            "word " * 100_000,
+            "def f(x):\n    return x",
+        ]
+        events = [
+            {"router_id": router["router_id"], "request_id": f"p-{n}", "prompt": prompt}
+            for n, prompt in enumerate(prompts)
+        ]
         blank = {"router_id": router["router_id"], "request_id": "blank", "prompt": "\u2003"}
         for event in [request, *events, blank]:
             await service.send("requests", event)
         ids = {request["request_id"], *(event["request_id"] for event in events)}
-        await service.until(lambda: {route["request_id"] for route in service.routes()} >= ids, "decisions")
+        await service.until(
+            lambda: {route["request_id"] for route in service.routes()} >= ids, "decisions"
+        )
         await service.until(service.dead_letters, "a dead letter")
         assert service.reasons() == {"empty_prompt": 1}
         assert worker.running
@@ -46,7 +59,9 @@ def test_a_prompt_is_asked_and_explained_without_a_word_on_dimensions(worker: An
     long = "You are a helpful assistant. " * 100 + "Why is the sky blue?"
     done_json(worker, "request", long, "--id", "q", router="plain")
     tokens = load_encoder().reading(long).tokens
-    assert f"Prompt: all of its {tokens} tokens are read (static)." in done(worker, "explain", "q", router="plain")
+    assert f"Prompt: all of its {tokens} tokens are read (static)." in done(
+        worker, "explain", "q", router="plain"
+    )
     told = done_json(worker, "explain", "q", router="plain")["prompt"]
     assert told == {"backend": "static", "tokens": tokens, "read": tokens, "problem": None}
     context = json.dumps(np.append(np.zeros(25), 1.0).tolist())

@@ -1,4 +1,6 @@
-"""A worker that has nothing to do says what it can't reach: in its readiness at once, in its log once."""
+"""A worker that has nothing to do says what it can't reach: in its readiness at once, in its log
+once.
+"""
 
 from __future__ import annotations
 
@@ -31,27 +33,39 @@ def lines(worker: Worker, said: int) -> list[str]:
     return worker.log.read_text()[said:].splitlines()
 
 
-async def test_an_idle_worker_is_not_ready_while_kafka_is_away_and_says_so_in_two_lines(broker: LocalKafka, tmp_path: Path) -> None:
+async def test_an_idle_worker_is_not_ready_while_kafka_is_away_and_says_so_in_two_lines(
+    broker: LocalKafka, tmp_path: Path
+) -> None:
     (port,) = free_ports(1)
     async with running_service(broker.bootstrap, tmp_path) as service:
         worker = await service.ready(service.worker(PB_WEB_PORT=str(port)))
         await service.send("routers", router(HOME))
         await service.send("requests", request(HOME, "before"))
-        # What is to be written when the group goes on without its worker ends the worker: this one has nothing to do.
-        await service.until(lambda: service.lambda_of(HOME).get("decided") == 1, "a decision, and all that it brings")
+        # What is to be written when the group goes on without its worker ends the worker: this one
+        # has nothing to do.
+        await service.until(
+            lambda: service.lambda_of(HOME).get("decided") == 1,
+            "a decision, and all that it brings",
+        )
         await service.until(lambda: readiness(port)[0] == 200, "a worker that is ready", poll=False)
         said = len(worker.log.read_text())
         await asyncio.to_thread(broker.kill, 1)
-        await service.until(lambda: readiness(port)[0] == 503, "a worker that is not ready", poll=False)
+        await service.until(
+            lambda: readiness(port)[0] == 503, "a worker that is not ready", poll=False
+        )
         assert f"Kafka at {broker.bootstrap} has not answered" in readiness(port)[1]
         for _ in range(8):  # and it stays so
             await asyncio.sleep(1.0)
             assert readiness(port)[0] == 503
         await asyncio.to_thread(broker.start_node, 1)
-        await service.until(lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False)
+        await service.until(
+            lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False
+        )
         await service.send("requests", request(HOME, "after"))
         await service.until(lambda: service.route("after"), "a decision afterwards")
-        await service.until(lambda: "is back after" in "\n".join(lines(worker, said)), "the end of it", poll=False)
+        await service.until(
+            lambda: "is back after" in "\n".join(lines(worker, said)), "the end of it", poll=False
+        )
         about = [line for line in lines(worker, said) if "Kafka at" in line]
         assert len(about) == 2 and "failures were counted" in about[1], about
         loud = [line for line in lines(worker, said) if " WARNING " in line or " ERROR " in line]
@@ -62,7 +76,17 @@ async def test_an_idle_worker_is_not_ready_while_kafka_is_away_and_says_so_in_tw
 def own_redis(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start a Redis that only this test talks to."""
     (port,) = free_ports(1)
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+    command = [
+        "redis-server",
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(tmp_path),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr)
     yield f"redis://127.0.0.1:{port}/0", process
     process.kill()
@@ -81,7 +105,9 @@ async def test_a_worker_goes_on_without_redis_and_says_so(
         await service.until(lambda: readiness(port)[0] == 200, "a worker that is ready", poll=False)
         said = len(worker.log.read_text())
         process.send_signal(signal.SIGSTOP)
-        await service.until(lambda: readiness(port)[0] == 503, "a worker that is not ready", poll=False)
+        await service.until(
+            lambda: readiness(port)[0] == 503, "a worker that is not ready", poll=False
+        )
         assert f"Redis at {url[8:-2]} (PB_REDIS_URL) does not answer" in readiness(port)[1]
         await service.send("requests", request(HOME, "r-1"))
         await service.until(lambda: service.route("r-1"), "a decision without Redis")
@@ -89,20 +115,29 @@ async def test_a_worker_goes_on_without_redis_and_says_so(
             await service.send("costs", cost(HOME, name, 0.0005))
             await service.send("rewards", reward(HOME, name, 0.9))
         done = {"settled": 2, "rewards_applied": 2}
-        await service.until(lambda: done.items() <= service.lambda_of(HOME).items(), "bills and rewards")
+        await service.until(
+            lambda: done.items() <= service.lambda_of(HOME).items(), "bills and rewards"
+        )
         process.send_signal(signal.SIGCONT)
-        await service.until(lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False)
+        await service.until(
+            lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False
+        )
         about = [line for line in lines(worker, said) if "Redis at" in line]
         assert len(about) == 2 and "is back after" in about[1], about
         assert not service.dead_letters()
 
 
-async def test_a_full_redis_stops_nothing(kafka: str, own_redis: tuple[str, subprocess.Popen[bytes]], tmp_path: Path) -> None:
+async def test_a_full_redis_stops_nothing(
+    kafka: str, own_redis: tuple[str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
     url, _ = own_redis
     async with running_service(kafka, tmp_path, PB_REDIS_URL=url) as service:
         worker = await service.ready(service.worker())
         await asyncio.to_thread(
-            subprocess.run, ["redis-cli", "-u", url, "config", "set", "maxmemory", "1"], check=True, stdout=subprocess.DEVNULL
+            subprocess.run,
+            ["redis-cli", "-u", url, "config", "set", "maxmemory", "1"],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         await service.send("routers", router(HOME))
         for number in range(5):
@@ -114,6 +149,8 @@ async def test_a_full_redis_stops_nothing(kafka: str, own_redis: tuple[str, subp
             await service.send("costs", cost(HOME, f"r-{number}", 0.0005))
             await service.send("rewards", reward(HOME, f"r-{number}", 0.9))
         done = {"settled": 5, "rewards_applied": 5}
-        await service.until(lambda: done.items() <= service.lambda_of(HOME).items(), "bills and rewards")
+        await service.until(
+            lambda: done.items() <= service.lambda_of(HOME).items(), "bills and rewards"
+        )
         assert second.running and not service.dead_letters()
         assert worker.log.read_text().count("OutOfMemoryError") == 1

@@ -1,4 +1,6 @@
-"""A history played into topics of another prefix, through a real worker, with the player killed in between."""
+"""A history played into topics of another prefix, through a real worker, with the player killed in
+between.
+"""
 
 from __future__ import annotations
 
@@ -58,18 +60,38 @@ def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
 
 
 def command(history: Path, target: Settings, speed: str) -> list[str]:
-    into = ["--bootstrap", target.bootstrap, "replay", "--from", str(history), "--router", ROUTER, "--into", target.prefix]
+    into = [
+        "--bootstrap",
+        target.bootstrap,
+        "replay",
+        "--from",
+        str(history),
+        "--router",
+        ROUTER,
+        "--into",
+        target.prefix,
+    ]
     return [*into, "--speed", speed]
 
 
 def ids(history: KafkaHistory, topic: str) -> list[str]:
-    return [orjson.loads(record.value)["request_id"] for part in history.partitions() for record in history.read(topic, part)]
+    return [
+        orjson.loads(record.value)["request_id"]
+        for part in history.partitions()
+        for record in history.read(topic, part)
+    ]
 
 
 def killed(history: Path, target: Settings, *, after: int, extra: Sequence[str] = ()) -> int:
-    """Play at the recorded pace, 20 requests a second; kill the player after so many, and return how many it had sent."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))}
-    player = subprocess.Popen([sys.executable, "-m", "streams.cli", *command(history, target, "1"), *extra], env=env)
+    """Play at the recorded pace, 20 requests a second; kill the player after so many, and return
+    how many it had sent.
+    """
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
+    }
+    player = subprocess.Popen(
+        [sys.executable, "-m", "streams.cli", *command(history, target, "1"), *extra], env=env
+    )
     deadline = time.monotonic() + 200
     while count(target, "requests") < after:
         assert player.poll() is None and time.monotonic() < deadline
@@ -104,11 +126,20 @@ def test_decisions_that_were_published_before_the_player_came_back_are_taken_as_
     deadline = time.monotonic() + 60
     while count(target, "routes") < sent:
         assert time.monotonic() < deadline
-    result = CliRunner().invoke(main, [*command(history, target, "0"), *changed], catch_exceptions=False)
+    result = CliRunner().invoke(
+        main, [*command(history, target, "0"), *changed], catch_exceptions=False
+    )
     assert result.exit_code == 0, result.output
-    assert f"{REQUESTS - sent:,} requests sent, {sent:,} were there before; {REQUESTS:,} decided, 0 refused" in result.output
+    assert (
+        f"{REQUESTS - sent:,} requests sent, {sent:,} were there before; {REQUESTS:,} "
+        "decided, 0 refused"
+    ) in result.output
     with KafkaHistory(target) as played:
-        declared = [orjson.loads(record.value) for part in played.partitions() for record in played.read("routers", part)]
+        declared = [
+            orjson.loads(record.value)
+            for part in played.partitions()
+            for record in played.read("routers", part)
+        ]
     assert [router["budget_usd_per_request"] for router in declared] == [6e-4, 1e-4]
 
 
@@ -131,7 +162,17 @@ def test_it_never_writes_to_the_history(target: Settings, history: Path, tmp_pat
     refused = CliRunner().invoke(main, into_itself)
     assert refused.exit_code == 1 and "choose another prefix" in refused.output
     verified = CliRunner().invoke(
-        main, ["--bootstrap", target.bootstrap, "--prefix", target.prefix, "replay", "--router", ROUTER, "--verify"]
+        main,
+        [
+            "--bootstrap",
+            target.bootstrap,
+            "--prefix",
+            target.prefix,
+            "replay",
+            "--router",
+            ROUTER,
+            "--verify",
+        ],
     )
     assert verified.exit_code == 0, verified.output
     with KafkaHistory(target) as played:

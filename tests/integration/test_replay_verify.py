@@ -42,7 +42,9 @@ def verified(history: History, rank_of: Callable[[str], int]) -> tuple[Verdict, 
     account, verdict = Account(), Verdict()
     refused = refused_offsets(history)
     for partition in history.partitions():
-        rerun = Rerun(contexts=Contexts(no_encoder), rank_of=rank_of, read_prior=no_encoder, account=account)
+        rerun = Rerun(
+            contexts=Contexts(no_encoder), rank_of=rank_of, read_prior=no_encoder, account=account
+        )
         verify(Merge(history, partition, refused=refused, account=account), rerun, verdict)
     return verdict, account
 
@@ -55,12 +57,17 @@ def test_every_decision_of_a_run_with_a_killed_worker_is_made_again(recorded: Se
     assert verdict.identical == REQUESTS
 
 
-def test_an_export_gives_the_same_verdict_and_the_same_bytes_every_time(recorded: Settings, tmp_path: Path) -> None:
+def test_an_export_gives_the_same_verdict_and_the_same_bytes_every_time(
+    recorded: Settings, tmp_path: Path
+) -> None:
     with KafkaHistory(recorded) as history:
         export(history, tmp_path / "one")
         export(history, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert len(names) == 12
-    assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes() for name in names)
+    assert all(
+        (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        for name in names
+    )
     verdict, _ = verified(JsonlHistory(tmp_path / "one"), recorded.source_rank)
     assert verdict.holds and verdict.identical == REQUESTS

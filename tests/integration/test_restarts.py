@@ -1,4 +1,6 @@
-"""A worker that stops, dies or starts with a backlog: nothing lost, nothing twice, the state that of one that never did."""
+"""A worker that stops, dies or starts with a backlog: nothing lost, nothing twice, the state that
+of one that never did.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +10,15 @@ import pytest
 
 from agents import keys
 from tests.chaos.recompute import Recomputation, differences
-from tests.integration.service import SOURCES, RunningService, cost, request, reward, router, running_service
+from tests.integration.service import (
+    SOURCES,
+    RunningService,
+    cost,
+    request,
+    reward,
+    router,
+    running_service,
+)
 
 HOME = "acme.chat"
 
@@ -22,12 +32,17 @@ async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
 
 
 def assert_decided_once(service: RunningService, total: int) -> None:
-    """Every request has one decision; what was said twice after a crash is the same, and only what was asked twice is a repeat."""
+    """Every request has one decision; what was said twice after a crash is the same, and only what
+    was asked twice is a repeat.
+    """
     first: dict[tuple[str, str], dict[str, Any]] = {}
     for route in service.routes():
         at = (route["router_id"], route["request_id"])
         if route["repeat"]:
-            assert {**first[at], "repeat": True, "candidates": None} == {**route, "candidates": None}
+            assert {**first[at], "repeat": True, "candidates": None} == {
+                **route,
+                "candidates": None,
+            }
         elif at in first:
             assert {**first[at], "candidates": None} == {**route, "candidates": None}
         else:
@@ -45,7 +60,9 @@ async def assert_recomputed(service: RunningService) -> None:
     changelog = await service.log_of(settings.changelog)
     sources = {name: await service.log_of(settings.topic(name)) for name in SOURCES}
     for number, partition in (await service.partitions()).items():
-        here = {name: {record.offset: record for record in log[number]} for name, log in sources.items()}
+        here = {
+            name: {record.offset: record for record in log[number]} for name, log in sources.items()
+        }
         expected = await Recomputation(settings, number, here).run(changelog[number])
         assert not differences(partition.records, expected)
 
@@ -64,7 +81,9 @@ async def test_graceful_restart_repeats_nothing(service: RunningService) -> None
     assert sorted(route["seq"] for route in service.routes()) == list(range(1, 52))
 
 
-async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: RunningService) -> None:
+async def test_killed_worker_loses_nothing_and_counts_nothing_twice(
+    service: RunningService,
+) -> None:
     homes = [f"home-{number}" for number in range(8)]
     profiles = ("paper", "live")
     for number, home in enumerate(homes):
@@ -80,13 +99,17 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: Run
             await service.post("costs", cost(home, request_id, 1e-4 * (1 + number % 7)))
             await service.post("rewards", reward(home, request_id, 1.0, source="human"))
     for round_ in range(3):
-        await service.until(lambda done=(round_ + 1) * 500: len(service.routes()) >= done, "some decisions")
+        await service.until(
+            lambda done=(round_ + 1) * 500: len(service.routes()) >= done, "some decisions"
+        )
         service.workers[-1].kill()
         service.worker(instance="one")
 
     def finished() -> bool:
         shown = [service.lambda_of(home) for home in homes]
-        return all(one.get("settled") == one.get("rewards_applied") == total // len(homes) for one in shown)
+        return all(
+            one.get("settled") == one.get("rewards_applied") == total // len(homes) for one in shown
+        )
 
     await service.until(finished, "everything")
     assert_decided_once(service, total)
@@ -94,7 +117,9 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(service: Run
     await assert_recomputed(service)
 
 
-async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str, tmp_path: Path) -> None:
+async def test_request_that_waits_for_its_router_outlives_its_worker(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path, PB_UNKNOWN_ROUTER_WAIT="60") as service:
         worker = await service.ready(service.worker(instance="one"))
         beside = service.beside(HOME)
@@ -104,7 +129,12 @@ async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str,
         await service.send("requests", request(beside, "known"))
         await service.until(lambda: service.route("known"), "a decision after it")
         worker.kill()
-        parked = [key for partition in (await service.partitions()).values() for key in partition.records if key[:1] == keys.PARKED]
+        parked = [
+            key
+            for partition in (await service.partitions()).values()
+            for key in partition.records
+            if key[:1] == keys.PARKED
+        ]
         assert len(parked) == 1
         await service.ready(service.worker(instance="one"))
         await service.send("routers", router(HOME))
@@ -115,8 +145,15 @@ async def test_request_that_waits_for_its_router_outlives_its_worker(kafka: str,
         await assert_recomputed(service)
 
 
-async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, tmp_path: Path) -> None:
-    settings = {"PB_PARKED_EVENTS": "50", "PB_ORPHAN_WAIT": "1", "PB_SOURCE_BUFFER_BYTES": "131072", "PB_UNKNOWN_ROUTER_WAIT": "30"}
+async def test_backlog_of_bills_and_rewards_waits_for_its_requests(
+    kafka: str, tmp_path: Path
+) -> None:
+    settings = {
+        "PB_PARKED_EVENTS": "50",
+        "PB_ORPHAN_WAIT": "1",
+        "PB_SOURCE_BUFFER_BYTES": "131072",
+        "PB_UNKNOWN_ROUTER_WAIT": "30",
+    }
     async with running_service(kafka, tmp_path, partitions=2, **settings) as service:
         await service.send("routers", router(HOME))
         total = 3000
@@ -126,6 +163,8 @@ async def test_backlog_of_bills_and_rewards_waits_for_its_requests(kafka: str, t
         for number in range(total):
             await service.post("requests", request(HOME, f"r-{number}", seed=number))
         await service.ready(service.worker())
-        await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == total, "all rewards")
+        await service.until(
+            lambda: service.lambda_of(HOME).get("rewards_applied") == total, "all rewards"
+        )
         await service.until(lambda: service.lambda_of(HOME).get("settled") == total, "all bills")
         assert not service.dead_letters()

@@ -1,4 +1,6 @@
-"""A worker on a Kafka with TLS, passwords and an authorizer, and on a Redis alike: it has its rights and not one more."""
+"""A worker on a Kafka with TLS, passwords and an authorizer, and on a Redis alike: it has its
+rights and not one more.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ DONE = {"settled": 1, "rewards_applied": 1}
 
 
 class Secured(NamedTuple):
-    """Addresses: Kafka for users, Kafka for the test, Redis; and where certificates and passwords lie."""
+    """Addresses: Kafka for users, Kafka for the test, Redis; and where certificates and passwords
+    lie.
+    """
 
     kafka: str
     plain: str
@@ -47,14 +51,22 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = certificates(tmp_path_factory.mktemp("secured"))
     for user, password in PASSWORDS.items():
         (folder / user).write_text(password)
-    rule = acl(Settings(prefix=PREFIX), "pb-worker").replace(">PASSWORD", f">{REDIS_PASSWORD}").replace(PREFIX, "svc-*.")
+    rule = (
+        acl(Settings(prefix=PREFIX), "pb-worker")
+        .replace(">PASSWORD", f">{REDIS_PASSWORD}")
+        .replace(PREFIX, "svc-*.")
+    )
     blind = f"blind on >{REDIS_PASSWORD} ~* -@all +set"
-    with secured_kafka(folder, PASSWORDS) as (kafka, plain), secured_redis(folder, rules=[f"user {rule}", f"user {blind}"]) as port:
+    with (
+        secured_kafka(folder, PASSWORDS) as (kafka, plain),
+        secured_redis(folder, rules=[f"user {rule}", f"user {blind}"]) as port,
+    ):
         yield Secured(kafka, plain, f"127.0.0.1:{port}", folder)
 
 
 def redis_url(secured: Secured, user: str = "pb-worker") -> str:
-    return f"rediss://{user}:{REDIS_PASSWORD}@{secured.redis}/0?ssl_ca_certs={secured.folder / 'ca.pem'}"
+    authority = secured.folder / "ca.pem"
+    return f"rediss://{user}:{REDIS_PASSWORD}@{secured.redis}/0?ssl_ca_certs={authority}"
 
 
 def access(secured: Secured, user: str) -> dict[str, str]:
@@ -71,8 +83,12 @@ def access(secured: Secured, user: str) -> dict[str, str]:
 @pytest.fixture
 async def service(secured: Secured, tmp_path: Path) -> AsyncIterator[RunningService]:
     (secured.folder / "redis-url").write_text(redis_url(secured))
-    environment = access(secured, "pb-worker") | {"PB_REDIS_URL_FILE": str(secured.folder / "redis-url")}
-    async with running_service(secured.plain, tmp_path, PB_ENCODER_BACKEND="static", **environment) as running:
+    environment = access(secured, "pb-worker") | {
+        "PB_REDIS_URL_FILE": str(secured.folder / "redis-url")
+    }
+    async with running_service(
+        secured.plain, tmp_path, PB_ENCODER_BACKEND="static", **environment
+    ) as running:
         await grant(secured.plain, WORKER, rights(running.settings, "worker"))
         yield running
 
@@ -89,21 +105,33 @@ def settings_of(secured: Secured, service: RunningService, user: str) -> Setting
     )
 
 
-async def command(secured: Secured, service: RunningService, *words: str, user: str = "pb-operator", **more: str) -> Result:
+async def command(
+    secured: Secured, service: RunningService, *words: str, user: str = "pb-operator", **more: str
+) -> Result:
     """Run a command as a user."""
-    own = {"PB_PREFIX": service.settings.prefix, "PB_APP_ID": service.settings.app_id, "PB_PARTITIONS": "4"}
+    own = {
+        "PB_PREFIX": service.settings.prefix,
+        "PB_APP_ID": service.settings.app_id,
+        "PB_PARTITIONS": "4",
+    }
     environment = {**access(secured, user), **own, **more}
     stdin = json.dumps([0.5, 0.5, 0.5, 0.5, 1.0])
-    return await asyncio.to_thread(lambda: CliRunner().invoke(main, list(words), env=environment, input=stdin))
+    return await asyncio.to_thread(
+        lambda: CliRunner().invoke(main, list(words), env=environment, input=stdin)
+    )
 
 
-async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(secured: Secured, service: RunningService) -> None:
+async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
+    secured: Secured, service: RunningService
+) -> None:
     worker = await service.ready(service.worker(module="streams.cli worker --log-level debug"))
     await service.send("routers", router("home"))
     await service.send("routers", router("questions", dimensions=26))
     vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
     await service.send("requests", request("home", "asked-1", context=vector, prompt=PROMPT))
-    await service.send("requests", {"router_id": "questions", "request_id": "p-1", "prompt": PROMPT})
+    await service.send(
+        "requests", {"router_id": "questions", "request_id": "p-1", "prompt": PROMPT}
+    )
     astray = (service.partition_of("home") + 1) % 4
     await service.send("requests", request("home", "astray", context=vector), partition=astray)
     for home, request_id in (("home", "asked-1"), ("questions", "p-1")):
@@ -116,26 +144,46 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(sec
         {"prompt": " "},
     )
     for number, wrong in enumerate(refused):
-        await service.send("requests", {"router_id": "home", "request_id": f"bad-{number}", **wrong})
+        await service.send(
+            "requests", {"router_id": "home", "request_id": f"bad-{number}", **wrong}
+        )
     await service.send("requests", b'{"prompt": "' + PROMPT.encode() + b'", NaN', key=b"home")
     await service.send("requests", request("nowhere", "waits", context=vector, prompt=PROMPT))
     await service.until(lambda: len(service.records["dlq"]) == 6, "refusals")
-    await service.until(lambda: all(DONE.items() <= service.lambda_of(home).items() for home in ("home", "questions")), "the path")
-    await service.until(lambda: {route["request_id"] for route in service.routes()} == {"asked-1", "p-1", "astray"}, "decisions")
+    await service.until(
+        lambda: all(
+            DONE.items() <= service.lambda_of(home).items() for home in ("home", "questions")
+        ),
+        "the path",
+    )
+    await service.until(
+        lambda: {route["request_id"] for route in service.routes()} == {"asked-1", "p-1", "astray"},
+        "decisions",
+    )
 
-    listening = [c.laddr for c in psutil.Process(worker.process.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
+    listening = [
+        c.laddr
+        for c in psutil.Process(worker.process.pid).net_connections("inet")
+        if c.status == psutil.CONN_LISTEN
+    ]
     assert [address.ip for address in listening] == ["127.0.0.1"]
     pages = await asyncio.to_thread(
-        lambda: [_page(listening[0].port, path) for path in ("livez", "readyz", "metrics", "", "state")]
+        lambda: [
+            _page(listening[0].port, path) for path in ("livez", "readyz", "metrics", "", "state")
+        ]
     )
     assert [status for status, _ in pages] == [200, 200, 200, 404, 404]
-    assert not any(word in body for word in (b"home", b"questions", b"asked-1", b"llama") for _, body in pages)
+    assert not any(
+        word in body for word in (b"home", b"questions", b"asked-1", b"llama") for _, body in pages
+    )
 
     # A refused event is forgotten with the first commit after its dead letter was delivered.
     await asyncio.sleep(0.5)
     await service.send("requests", request("home", "last", context=vector))
     await service.until(lambda: service.route("last"), "a decision")
-    changelog = [r for log in (await service.log_of(service.settings.changelog)).values() for r in log]
+    changelog = [
+        r for log in (await service.log_of(service.settings.changelog)).values() for r in log
+    ]
     context_records = [r for r in changelog if r.key[:1] == keys.CONTEXT or b"\x1fwindow" in r.key]
     waiting = {r.key for r in changelog if r.key[:1] == keys.PARKED}
     last = {r.key: r.value for r in changelog}
@@ -146,15 +194,24 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(sec
         "state": b"".join(r.key + (r.value or b"") for r in changelog if r not in context_records),
         "headers of dead letters": repr([r.headers for r in service.records["dlq"]]).encode(),
         **{
-            name: b"".join((r.value or b"") + repr(r.headers).encode() for r in service.records[name])
+            name: b"".join(
+                (r.value or b"") + repr(r.headers).encode() for r in service.records[name]
+            )
             for name in ("lambda", "alerts", "refusals")
         },
         "decisions": b"".join(r.value for r in service.records["routes"]),
     }
     secrets = [*PASSWORDS.values(), REDIS_PASSWORD]
     texts = [text.encode() for text in (*secrets, "quokka", str(NUMBER))]
-    numbers = [struct.pack(kind, sign * NUMBER) for kind in ("<d", "<f", ">d", ">f") for sign in (1, -1)]
-    found = [(place, planted) for place, content in places.items() for planted in (*texts, *numbers) if planted in content]
+    numbers = [
+        struct.pack(kind, sign * NUMBER) for kind in ("<d", "<f", ">d", ">f") for sign in (1, -1)
+    ]
+    found = [
+        (place, planted)
+        for place, content in places.items()
+        for planted in (*texts, *numbers)
+        if planted in content
+    ]
     assert found == []
     assert struct.pack("<d", NUMBER) in b"".join(r.value or b"" for r in context_records)
     stored = b"".join(r.value or b"" for r in changelog)
@@ -169,7 +226,9 @@ def _page(port: int, path: str) -> tuple[int, bytes]:
         return getattr(error, "code", 0), b""
 
 
-async def test_each_right_that_is_taken_away_is_named(secured: Secured, service: RunningService) -> None:
+async def test_each_right_that_is_taken_away_is_named(
+    secured: Secured, service: RunningService
+) -> None:
     settings = settings_of(secured, service, "pb-worker")
     assert await missing_rights(settings, "worker") == []
     listed = rights(settings, "worker")
@@ -182,7 +241,10 @@ async def test_each_right_that_is_taken_away_is_named(secured: Secured, service:
     await revoke(secured.plain, WORKER, [taken])
     worker = service.worker()
     await service.until(lambda: not worker.running, "its end", poll=False)
-    assert f"user pb-worker has no right to Read on topic {settings.topic('requests')}: `kafka-acls.sh" in worker.tail()
+    assert (
+        f"user pb-worker has no right to Read on topic {settings.topic('requests')}: `kafka-acls.sh"
+        in worker.tail()
+    )
     await grant(secured.plain, WORKER, [taken])
     blind = service.worker(PB_REDIS_URL=redis_url(secured, "blind"))
     await service.until(lambda: not blind.running, "its end", poll=False)
@@ -196,10 +258,23 @@ async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_m
     operators = rights(service.settings, "operator")
     nobody = await command(secured, service, "routers", "list")
     assert nobody.exit_code == 1
-    assert f"user pb-operator has no right to Read on topic {service.settings.topic('routers')}" in nobody.output
+    assert (
+        f"user pb-operator has no right to Read on topic {service.settings.topic('routers')}"
+        in nobody.output
+    )
     await grant(secured.plain, OPERATOR, operators)
     await service.ready(service.worker())
-    add = ("models", "add", "small", "--input-price", "0.1", "--output-price", "0.4", "--dimensions", "5")
+    add = (
+        "models",
+        "add",
+        "small",
+        "--input-price",
+        "0.1",
+        "--output-price",
+        "0.4",
+        "--dimensions",
+        "5",
+    )
     for words in (
         add,
         ("request", "--context", "-", "--id", "q-1"),
@@ -216,10 +291,14 @@ async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_m
     refused = await command(secured, service, "budget", "set", "0.002")
     assert refused.exit_code == 1
     assert f"user pb-operator has no right to {taken}: `kafka-acls.sh" in refused.output
-    wrong = await command(secured, service, "routers", "list", PB_SASL_PASSWORD_FILE=str(secured.folder / "pb-worker"))
+    wrong = await command(
+        secured, service, "routers", "list", PB_SASL_PASSWORD_FILE=str(secured.folder / "pb-worker")
+    )
     assert wrong.exit_code == 1
     assert "refuses user pb-operator: look at PB_SASL_USERNAME and PB_SASL_PASSWORD" in wrong.output
-    untrusted = await command(secured, service, "routers", "list", PB_SSL_CAFILE=str(secured.folder / "server.crt"))
+    untrusted = await command(
+        secured, service, "routers", "list", PB_SSL_CAFILE=str(secured.folder / "server.crt")
+    )
     assert untrusted.exit_code == 1
     assert "PB_SSL_CAFILE" in untrusted.output
     told = nobody.output + refused.output + wrong.output + untrusted.output

@@ -19,7 +19,9 @@ HOME = "acme.chat"
 @pytest.fixture
 async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     """Run one worker, with short waits."""
-    async with running_service(kafka, tmp_path, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="2") as running:
+    async with running_service(
+        kafka, tmp_path, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="2"
+    ) as running:
         await running.ready(running.worker(instance="one"))
         yield running
 
@@ -29,9 +31,21 @@ async def test_request_is_decided_paid_and_learned_from(service: RunningService)
     await service.send("requests", request(HOME, "r-1", seed=1))
     await service.until(lambda: service.route("r-1"), "a decision")
     route = service.route("r-1")
-    assert route and route["seq"] == 1 and not route["repeat"] and route["config_offset"] == declared.offset
-    assert {candidate["model"] for candidate in route["candidates"]} == {"llama", "mistral", "gemini"}
-    assert all(c["score"] == pytest.approx(c["mean"] + c["bonus"] - c["penalty"]) for c in route["candidates"])
+    assert (
+        route
+        and route["seq"] == 1
+        and not route["repeat"]
+        and route["config_offset"] == declared.offset
+    )
+    assert {candidate["model"] for candidate in route["candidates"]} == {
+        "llama",
+        "mistral",
+        "gemini",
+    }
+    assert all(
+        c["score"] == pytest.approx(c["mean"] + c["bonus"] - c["penalty"])
+        for c in route["candidates"]
+    )
     await service.until(lambda: service.lambda_of(HOME).get("in_flight") == 1, "a commitment")
     assert service.lambda_of(HOME)["committed_usd"] == pytest.approx(route["expected_cost_usd"])
 
@@ -45,7 +59,9 @@ async def test_request_is_decided_paid_and_learned_from(service: RunningService)
     shown = service.lambda_of(HOME)
     assert (shown["spend_usd"], shown["committed_usd"], shown["in_flight"]) == (0.004, 0.0, 0)
     arm = after.state.arms.row[route["model"]]
-    assert not np.array_equal(before.state.arms[arm].belief.theta, after.state.arms[arm].belief.theta)
+    assert not np.array_equal(
+        before.state.arms[arm].belief.theta, after.state.arms[arm].belief.theta
+    )
     assert shown["lambda_t"] == after.state.lambda_t
 
 
@@ -68,7 +84,16 @@ async def test_same_request_again_gets_the_same_answer(service: RunningService) 
     await service.until(lambda: len(service.routes()) == 5, "five answers")
     first, *repeats = [route for route in service.routes() if route["request_id"] == "again"]
     assert not first["repeat"] and [route["repeat"] for route in repeats] == [True, True]
-    same = ("model", "seq", "lambda_t", "decided_at", "reason", "propensity", "expected_cost_usd", "config_offset")
+    same = (
+        "model",
+        "seq",
+        "lambda_t",
+        "decided_at",
+        "reason",
+        "propensity",
+        "expected_cost_usd",
+        "config_offset",
+    )
     assert all(route[name] == first[name] for route in repeats for name in same)
     assert sorted(route["seq"] for route in service.routes() if not route["repeat"]) == [1, 2, 3]
 
@@ -81,11 +106,17 @@ async def test_bill_and_reward_may_overtake_their_request(service: RunningServic
     await service.send("requests", request(HOME, "late"))
     await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "the bill")
     shown = service.lambda_of(HOME)
-    assert (shown["rewards_applied"], shown["spend_usd"], shown["unmatched_cost_usd"]) == (1, 0.002, 0.0)
+    assert (shown["rewards_applied"], shown["spend_usd"], shown["unmatched_cost_usd"]) == (
+        1,
+        0.002,
+        0.0,
+    )
     assert not service.dead_letters()
 
 
-async def test_orphans_are_dead_lettered_and_their_money_is_counted_once(service: RunningService) -> None:
+async def test_orphans_are_dead_lettered_and_their_money_is_counted_once(
+    service: RunningService,
+) -> None:
     await service.send("routers", router(HOME))
     await service.until(lambda: service.lambda_of(HOME), "the router")
     await service.send("costs", cost(HOME, "nobody", 0.002))
@@ -106,7 +137,10 @@ async def test_request_waits_for_its_router(service: RunningService) -> None:
     await service.send("requests", request(HOME, "early-too"))
     await service.send("routers", router(HOME))
     await service.until(lambda: len(service.routes()) == 2, "two decisions")
-    assert [(route["request_id"], route["seq"]) for route in service.routes()] == [("early", 1), ("early-too", 2)]
+    assert [(route["request_id"], route["seq"]) for route in service.routes()] == [
+        ("early", 1),
+        ("early-too", 2),
+    ]
     await service.until(service.dead_letters, "a dead letter")
     assert service.reasons() == {"unknown_router": 1}
     await service.send("requests", request(HOME, "after"))
@@ -158,7 +192,9 @@ async def test_strays_reach_their_partition_once(service: RunningService) -> Non
     await service.send("rewards", reward(HOME, "astray", 0.5), partition=wrong)
     await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "the bill")
     await service.until(lambda: service.lambda_of(HOME).get("rewards_applied") == 1, "the reward")
-    await service.send("requests", request(HOME, "twice"), partition=wrong, headers=[("pb.forwarded", b"1")])
+    await service.send(
+        "requests", request(HOME, "twice"), partition=wrong, headers=[("pb.forwarded", b"1")]
+    )
     await service.until(service.dead_letters, "a dead letter")
     assert service.reasons() == {"wrong_partition": 1}
 
@@ -166,31 +202,51 @@ async def test_strays_reach_their_partition_once(service: RunningService) -> Non
 async def test_conditional_declaration_is_refused_when_it_is_stale(service: RunningService) -> None:
     first = await service.send("routers", router(HOME))
     second = await service.send(
-        "routers", router(HOME, budget_usd_per_request=1e-3), headers=[("pb.based_on", b"%d" % first.offset)]
+        "routers",
+        router(HOME, budget_usd_per_request=1e-3),
+        headers=[("pb.based_on", b"%d" % first.offset)],
     )
-    await service.until(lambda: service.lambda_of(HOME).get("config_offset") == second.offset, "the second declaration")
-    await service.send("routers", router(HOME, budget_usd_per_request=5.0), headers=[("pb.based_on", b"%d" % first.offset)])
+    await service.until(
+        lambda: service.lambda_of(HOME).get("config_offset") == second.offset,
+        "the second declaration",
+    )
+    await service.send(
+        "routers",
+        router(HOME, budget_usd_per_request=5.0),
+        headers=[("pb.based_on", b"%d" % first.offset)],
+    )
     await service.until(service.dead_letters, "a dead letter")
     assert service.reasons() == {"stale_config": 1}
     assert service.lambda_of(HOME)["budget_usd_per_request"] == 1e-3
 
 
-async def test_removed_router_is_gone_and_starts_anew_when_declared_again(service: RunningService) -> None:
+async def test_removed_router_is_gone_and_starts_anew_when_declared_again(
+    service: RunningService,
+) -> None:
     await service.send("routers", router(HOME))
     await service.send("requests", request(HOME, "r-1"))
     await service.until(lambda: service.route("r-1"), "a decision")
     await service.send("routers", None, key=HOME.encode())
     await service.send("routers", router(service.beside(HOME)))
-    await service.until(lambda: service.lambda_of(service.beside(HOME)), "what was declared after it")
+    await service.until(
+        lambda: service.lambda_of(service.beside(HOME)), "what was declared after it"
+    )
     await service.send("requests", request(HOME, "r-2"))
     await service.until(service.dead_letters, "a dead letter")
     assert service.reasons() == {"unknown_router": 1}
-    kept = {key[:1] for key in (await service.partitions())[service.partition_of(HOME)].records if HOME.encode() in key}
+    kept = {
+        key[:1]
+        for key in (await service.partitions())[service.partition_of(HOME)].records
+        if HOME.encode() in key
+    }
     assert kept <= {keys.PARKED}
     await service.send("routers", router(HOME))
     await service.send("requests", request(HOME, "r-1"))
     await service.until(lambda: len(service.routes()) == 2, "a new decision")
-    assert [(route["seq"], route["repeat"]) for route in service.routes()] == [(1, False), (1, False)]
+    assert [(route["seq"], route["repeat"]) for route in service.routes()] == [
+        (1, False),
+        (1, False),
+    ]
 
 
 async def test_revisions_move_the_state_by_the_difference(service: RunningService) -> None:
@@ -198,10 +254,21 @@ async def test_revisions_move_the_state_by_the_difference(service: RunningServic
     await service.send("requests", request(HOME, "r-1", seed=4))
     await service.send("requests", request(HOME, "mark", seed=5))
     await service.until(lambda: service.route("mark"), "a decision")
-    for event in (cost(HOME, "r-1", 0.01, revision=2), cost(HOME, "r-1", 0.5, revision=1), cost(HOME, "r-1", 0.7, revision=2)):
+    for event in (
+        cost(HOME, "r-1", 0.01, revision=2),
+        cost(HOME, "r-1", 0.5, revision=1),
+        cost(HOME, "r-1", 0.7, revision=2),
+    ):
         await service.send("costs", event)
     await service.send("costs", cost(HOME, "r-1", 0.02, revision=3))
-    judged = [("metric", 0.1, 0), ("judge", 0.2, 0), ("user", 0.9, 7), ("judge", 0.3, 0), ("judge", 0.4, 1), ("human", 0.8, 0)]
+    judged = [
+        ("metric", 0.1, 0),
+        ("judge", 0.2, 0),
+        ("user", 0.9, 7),
+        ("judge", 0.3, 0),
+        ("judge", 0.4, 1),
+        ("human", 0.8, 0),
+    ]
     for source, value, revision in judged:
         await service.send("rewards", reward(HOME, "r-1", value, source=source, revision=revision))
     for send in (("costs", cost(HOME, "mark", 0.001)), ("rewards", reward(HOME, "mark", 0.5))):
@@ -212,15 +279,25 @@ async def test_revisions_move_the_state_by_the_difference(service: RunningServic
     assert service.lambda_of(HOME)["spend_usd"] == pytest.approx(0.021)
     record = engine.records["r-1"]
     assert record.label is not None and record.bill is not None
-    assert (record.label.reward, record.label.source, record.bill.cost_usd, record.bill.revision) == (0.8, "human", 0.02, 3)
+    assert (
+        record.label.reward,
+        record.label.source,
+        record.bill.cost_usd,
+        record.bill.revision,
+    ) == (0.8, "human", 0.02, 3)
     invariants.check(engine.state, engine.records)
 
 
 async def test_refusals_never_outgrow_a_commit(service: RunningService) -> None:
     large = "x" * 900_000
     for number in range(40):
-        await service.send("requests", {"router_id": "nobody", "request_id": f"r-{number}", "prompt": large})
-    await service.send("requests", {"router_id": "nobody", "request_id": "huge", "prompt": "x", "junk": "x" * 15_000_000})
+        await service.send(
+            "requests", {"router_id": "nobody", "request_id": f"r-{number}", "prompt": large}
+        )
+    await service.send(
+        "requests",
+        {"router_id": "nobody", "request_id": "huge", "prompt": "x", "junk": "x" * 15_000_000},
+    )
     await service.until(lambda: len(service.dead_letters()) == 41, "all dead letters")
     assert service.reasons() == {"unknown_router": 40, "malformed_event": 1}
     assert service.workers[0].running
@@ -230,5 +307,7 @@ async def test_a_prompt_above_the_workers_limit_is_refused(kafka: str, tmp_path:
     async with running_service(kafka, tmp_path, PB_PROMPT_BYTES="10") as running:
         await running.ready(running.worker())
         await running.send("routers", router(HOME))
-        await running.send("requests", {"router_id": HOME, "request_id": "long", "prompt": "eleven bytes"})
+        await running.send(
+            "requests", {"router_id": HOME, "request_id": "long", "prompt": "eleven bytes"}
+        )
         await running.until(lambda: running.reasons() == {"prompt_too_large": 1}, "its dead letter")

@@ -31,11 +31,15 @@ async def finish(service: RunningService) -> None:
         await service.send("costs", cost(HOME, f"r-{number}", 0.0005))
         await service.send("rewards", reward(HOME, f"r-{number}", 0.8))
     done = {"settled": REQUESTS, "rewards_applied": REQUESTS}
-    await service.until(lambda: done.items() <= service.lambda_of(HOME).items(), "every bill and reward")
+    await service.until(
+        lambda: done.items() <= service.lambda_of(HOME).items(), "every bill and reward"
+    )
     assert not service.dead_letters()
 
 
-async def test_contexts_wait_in_redis_and_come_back_for_rewards(service: RunningService, redis_url: str) -> None:
+async def test_contexts_wait_in_redis_and_come_back_for_rewards(
+    service: RunningService, redis_url: str
+) -> None:
     with redis.Redis.from_url(redis_url) as client:
         assert len(client.keys(f"{service.settings.prefix}context:{HOME}:*")) == REQUESTS
     await finish(service)
@@ -43,7 +47,9 @@ async def test_contexts_wait_in_redis_and_come_back_for_rewards(service: Running
     invariants.check(engine.state, engine.records)
 
 
-async def test_a_redis_that_was_emptied_is_refilled_from_the_changelog(service: RunningService, redis_url: str) -> None:
+async def test_a_redis_that_was_emptied_is_refilled_from_the_changelog(
+    service: RunningService, redis_url: str
+) -> None:
     with redis.Redis.from_url(redis_url) as client:
         for key in client.scan_iter(f"{service.settings.prefix}*"):
             client.delete(key)

@@ -13,25 +13,38 @@ from tests.integration.service import request, router, running_service
 PROMPTS = 60
 
 
-async def test_a_slow_encoder_holds_events_back_and_loses_neither_its_partitions_nor_a_request(kafka: str, tmp_path: Path) -> None:
-    slow = {"PB_ENCODER_BACKEND": "static", "SLOW_ENCODER_SECONDS": "3", "PB_BATCH_SIZE": "24", "PB_SOURCE_BUFFER_BYTES": "65536"}
+async def test_a_slow_encoder_holds_events_back_and_loses_neither_its_partitions_nor_a_request(
+    kafka: str, tmp_path: Path
+) -> None:
+    slow = {
+        "PB_ENCODER_BACKEND": "static",
+        "SLOW_ENCODER_SECONDS": "3",
+        "PB_BATCH_SIZE": "24",
+        "PB_SOURCE_BUFFER_BYTES": "65536",
+    }
     hasty = {"PB_SESSION_TIMEOUT": "2", "PB_HEARTBEAT": "0.5", "PB_STALL_AFTER": "1"}
     async with running_service(kafka, tmp_path, partitions=1, **slow, **hasty) as service:
         worker = await service.ready(service.worker(module="tests.integration.slow_encoder_worker"))
         await service.send("routers", router("home"))
         for number in range(PROMPTS):
-            await service.post("requests", {"router_id": "home", "request_id": f"r-{number}", "prompt": f"prompt {number}"})
+            await service.post(
+                "requests",
+                {"router_id": "home", "request_id": f"r-{number}", "prompt": f"prompt {number}"},
+            )
         await service.until(lambda: len(service.routes()) >= PROMPTS, "every decision")
         await service.send("requests", request("home", "last"))
         await service.until(lambda: service.route("last"), "one more")
-        # A batch that outlasts a session may be answered again, as after a crash; never with another number.
+        # A batch that outlasts a session may be answered again, as after a crash; never with
+        # another number.
         assert sorted({route["seq"] for route in service.routes()}) == list(range(1, PROMPTS + 2))
         assert worker.running
         assert worker.log.read_text().count("Worker ready") == 1
         assert not service.records["dlq"]
 
 
-async def test_a_worker_does_not_begin_on_a_changelog_that_is_gone_until_it_is_told_to(kafka: str, tmp_path: Path) -> None:
+async def test_a_worker_does_not_begin_on_a_changelog_that_is_gone_until_it_is_told_to(
+    kafka: str, tmp_path: Path
+) -> None:
     async with running_service(kafka, tmp_path, partitions=2) as service:
         settings = service.settings
         first = await service.ready(service.worker())
@@ -56,8 +69,12 @@ async def test_a_worker_does_not_begin_on_a_changelog_that_is_gone_until_it_is_t
         assert f"the changelog {settings.changelog} is empty" in said
         assert f"--topic {settings.topic('routers')} --reset-offsets --to-earliest" in said
 
-        async with AIOKafkaConsumer(bootstrap_servers=kafka, group_id=settings.app_id, enable_auto_commit=False) as group:
-            declarations = [TopicPartition(settings.topic("routers"), number) for number in range(2)]
+        async with AIOKafkaConsumer(
+            bootstrap_servers=kafka, group_id=settings.app_id, enable_auto_commit=False
+        ) as group:
+            declarations = [
+                TopicPartition(settings.topic("routers"), number) for number in range(2)
+            ]
             group.assign(declarations)
             await group.commit(dict.fromkeys(declarations, 0))
         await service.ready(service.worker())

@@ -21,9 +21,24 @@ def original(worker: Settings) -> Settings:
     add_two(worker, "original")
     done(worker, "budget", "set", "0.002", router="original")
     for number in range(6):
-        made = done_json(worker, "request", "--context", "-", "--id", f"q-{number}", stdin=CONTEXT, router="original")
+        made = done_json(
+            worker,
+            "request",
+            "--context",
+            "-",
+            "--id",
+            f"q-{number}",
+            stdin=CONTEXT,
+            router="original",
+        )
         done(worker, "cost", f"q-{number}", str(0.001 * (1 + number)), router="original")
-        done(worker, "reward", f"q-{number}", "0.9" if made["model"] == "large" else "0.4", router="original")
+        done(
+            worker,
+            "reward",
+            f"q-{number}",
+            "0.9" if made["model"] == "large" else "0.4",
+            router="original",
+        )
     return worker
 
 
@@ -43,12 +58,31 @@ def test_a_router_goes_on_under_another_name(original: Settings, tmp_path: Path)
     assert (state["lambda_t"], state["debt_usd"]) == (written["lambda_t"], written["debt_usd"])
     for number, context in enumerate(CONTEXTS):
         one, other = (
-            done_json(original, "request", "--context", "-", "--id", f"n-{number}", stdin=context, router=name)
+            done_json(
+                original,
+                "request",
+                "--context",
+                "-",
+                "--id",
+                f"n-{number}",
+                stdin=context,
+                router=name,
+            )
             for name in ("original", "copy")
         )
         assert {name: one[name] for name in SAME} == {name: other[name] for name in SAME}
         assert (one["seq"], other["seq"]) == (7 + number, 1 + number)
-    done(original, "models", "reprice", "small", "--input-price", "0.2", "--output-price", "0.8", router="copy")
+    done(
+        original,
+        "models",
+        "reprice",
+        "small",
+        "--input-price",
+        "0.2",
+        "--output-price",
+        "0.8",
+        router="copy",
+    )
     later = tmp_path / "copy.pbs"
     done(original, "snapshot", "export", str(later), router="copy")
     found = done_json(original, "snapshot", "diff", str(file), str(later))
@@ -72,7 +106,9 @@ def test_an_import_never_touches_a_router_that_is_there(original: Settings, tmp_
     assert "--force" in again.output
 
 
-def test_a_file_that_is_not_whole_is_refused_with_its_reason(original: Settings, tmp_path: Path) -> None:
+def test_a_file_that_is_not_whole_is_refused_with_its_reason(
+    original: Settings, tmp_path: Path
+) -> None:
     file = tmp_path / "original.pbs"
     done(original, "snapshot", "export", str(file), router="original")
     data = file.read_bytes()
@@ -83,14 +119,20 @@ def test_a_file_that_is_not_whole_is_refused_with_its_reason(original: Settings,
         (data[:9] + b"\x07" + data[10:], "newer"),
     ):
         file.write_bytes(spoilt)
-        for words in (("import", str(file), "--router", "never"), ("inspect", str(file)), ("diff", str(file), str(file))):
+        for words in (
+            ("import", str(file), "--router", "never"),
+            ("inspect", str(file)),
+            ("diff", str(file), str(file)),
+        ):
             refused = run(original, "snapshot", *words)
             assert refused.exit_code == 1
             assert says in refused.output
     assert "never" not in routers(original)
 
 
-def test_a_router_that_is_not_declared_cannot_be_exported(original: Settings, tmp_path: Path) -> None:
+def test_a_router_that_is_not_declared_cannot_be_exported(
+    original: Settings, tmp_path: Path
+) -> None:
     refused = run(original, "snapshot", "export", str(tmp_path / "none.pbs"), router="nobody")
     assert refused.exit_code == 1
     assert "'nobody' is not declared" in refused.output

@@ -1,4 +1,6 @@
-"""A router's learned state goes from one Kafka cluster to another, as a file, and decides there as it would have here."""
+"""A router's learned state goes from one Kafka cluster to another, as a file, and decides there as
+it would have here.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ TRAFFIC = 12
 def service(bootstrap: str, log: Path) -> Iterator[Settings]:
     """Run a service without an encoder on a cluster."""
     name = f"snapshot-{uuid4().hex[:8]}"
-    settings = load_settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    settings = load_settings(
+        bootstrap=bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
+    )
     asyncio.run(create_topics(settings))
     with running_worker(settings, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         yield settings
@@ -48,14 +52,31 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 
 def decide(settings: Settings, router: str, numbers: range) -> list[dict[str, object]]:
-    """Let a router decide requests, each paid and rewarded before the next; return what must not depend on the cluster."""
+    """Let a router decide requests, each paid and rewarded before the next; return what must not
+    depend on the cluster.
+    """
     decisions = []
     for number in numbers:
         context = CONTEXTS[number % len(CONTEXTS)]
-        made = done_json(settings, "request", "--context", "-", "--id", f"q-{number}", stdin=context, router=router)
+        made = done_json(
+            settings,
+            "request",
+            "--context",
+            "-",
+            "--id",
+            f"q-{number}",
+            stdin=context,
+            router=router,
+        )
         decisions.append({name: made[name] for name in SAME})
         done(settings, "cost", f"q-{number}", str(0.0005 * (1 + number % 5)), router=router)
-        done(settings, "reward", f"q-{number}", "0.9" if made["model"] == "large" else "0.4", router=router)
+        done(
+            settings,
+            "reward",
+            f"q-{number}",
+            "0.9" if made["model"] == "large" else "0.4",
+            router=router,
+        )
     return decisions
 
 
@@ -63,7 +84,9 @@ def written(settings: Settings) -> dict[str, list[int]]:
     """Return the ends of the declarations and of the changelog."""
 
     async def ends() -> dict[str, list[int]]:
-        async with AIOKafkaConsumer(bootstrap_servers=settings.bootstrap, enable_auto_commit=False) as consumer:
+        async with AIOKafkaConsumer(
+            bootstrap_servers=settings.bootstrap, enable_auto_commit=False
+        ) as consumer:
             found = {}
             for topic in (settings.topic("routers"), settings.changelog):
                 places = [TopicPartition(topic, number) for number in range(settings.partitions)]
@@ -80,7 +103,10 @@ def test_a_damaged_file_is_refused_by_the_other_cluster_and_nothing_is_written(
     done(here, "snapshot", "export", str(file), router="learned")
     whole, before = file.read_bytes(), written(elsewhere)
     middle = len(whole) // 2
-    for spoilt in (whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+    for spoilt in (
+        whole[:middle],
+        whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+    ):
         file.write_bytes(spoilt)
         refused = run(elsewhere, "snapshot", "import", str(file), router="learned")
         assert refused.exit_code == 1
@@ -96,7 +122,8 @@ def test_a_router_decides_on_another_cluster_as_it_would_have_on_the_first(
     exported = done_json(here, "snapshot", "export", str(file), router="learned")
     state = done_json(elsewhere, "snapshot", "import", str(file), router="learned")
     assert (state["lambda_t"], state["debt_usd"]) == (exported["lambda_t"], exported["debt_usd"])
-    # Learning goes on there as here: each of these decisions follows from the bills and rewards of those before it.
+    # Learning goes on there as here: each of these decisions follows from the bills and rewards of
+    # those before it.
     numbers = range(TRAFFIC, 2 * TRAFFIC)
     there = decide(elsewhere, "learned", numbers)
     assert there == decide(here, "learned", numbers)

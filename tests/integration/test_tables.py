@@ -1,4 +1,6 @@
-"""The durable table on a real broker: what a commit wrote is there as a whole, and only its owner's counts."""
+"""The durable table on a real broker: what a commit wrote is there as a whole, and only its owner's
+counts.
+"""
 
 import asyncio
 import random
@@ -34,7 +36,9 @@ async def exact(service: CountingService) -> None:
     assert await service.counted() == service.sent
 
 
-async def test_a_kill_in_the_middle_of_commits_leaves_each_of_them_whole_or_absent(service: CountingService) -> None:
+async def test_a_kill_in_the_middle_of_commits_leaves_each_of_them_whole_or_absent(
+    service: CountingService,
+) -> None:
     moments = random.Random(3)
     for _ in range(3):
         worker = service.worker(spread=30)
@@ -53,7 +57,9 @@ async def test_a_kill_in_the_middle_of_commits_leaves_each_of_them_whole_or_abse
     await exact(service)
 
 
-async def test_partitions_move_between_workers_and_back_without_loss(service: CountingService) -> None:
+async def test_partitions_move_between_workers_and_back_without_loss(
+    service: CountingService,
+) -> None:
     one = service.worker(instance="one")
     await one.says("Worker ready")
     dripping = asyncio.create_task(drip(service, 20.0))
@@ -68,7 +74,9 @@ async def test_partitions_move_between_workers_and_back_without_loss(service: Co
     await exact(service)
 
 
-async def test_a_frozen_owner_that_wakes_up_neither_answers_nor_spoils_the_state(service: CountingService) -> None:
+async def test_a_frozen_owner_that_wakes_up_neither_answers_nor_spoils_the_state(
+    service: CountingService,
+) -> None:
     env = {"PB_SESSION_TIMEOUT": "6", "PB_HEARTBEAT": "1"}
     frozen = service.worker(instance="frozen", env=env, faults={"batch_delay": 0.5})
     await frozen.says("Worker ready")
@@ -87,7 +95,9 @@ async def test_a_frozen_owner_that_wakes_up_neither_answers_nor_spoils_the_state
     assert heir.process.poll() is None
     written = await service.read(service.settings.changelog)
     for number in range(4):
-        epochs = [int(dict(record.headers)[EPOCH]) for record in written if record.partition == number]
+        epochs = [
+            int(dict(record.headers)[EPOCH]) for record in written if record.partition == number
+        ]
         assert epochs == sorted(epochs)
     await exact(service)
 
@@ -98,14 +108,18 @@ async def test_a_stop_and_a_restart_read_only_what_is_new(service: CountingServi
     await service.all_answered()
     first.process.terminate()
     assert await first.ended() == 0
-    fences = [record for record in await service.read(service.settings.changelog) if record.key == FENCE]
+    fences = [
+        record for record in await service.read(service.settings.changelog) if record.key == FENCE
+    ]
     assert len(fences) == 4
     service.worker()
     await exact(service)
     assert len(await service.answered()) == sum((await service.answered()).values())
 
 
-async def test_changes_too_large_for_one_batch_end_the_worker_with_what_to_do(service: CountingService) -> None:
+async def test_changes_too_large_for_one_batch_end_the_worker_with_what_to_do(
+    service: CountingService,
+) -> None:
     worker = service.worker(spread=40_000, env={"PB_CHANGELOG_BATCH_BYTES": str(2**20)})
     await service.produce(4, partition=0)
     assert await worker.ended() == 1

@@ -21,7 +21,9 @@ async def test_missing_topics_are_created_once_and_then_pass(settings: Settings)
     problems = await check_topics(settings)
     assert len(problems) == len(topic_specs(settings))
     assert all("run `pbstream topics create`" in problem for problem in problems)
-    assert sorted(await create_topics(settings)) == sorted(spec.name for spec in topic_specs(settings))
+    assert sorted(await create_topics(settings)) == sorted(
+        spec.name for spec in topic_specs(settings)
+    )
     assert await check_topics(settings) == []
     assert await create_topics(settings) == []
 
@@ -29,7 +31,10 @@ async def test_missing_topics_are_created_once_and_then_pass(settings: Settings)
 async def test_other_partition_counts_are_refused(settings: Settings) -> None:
     await create_topics(settings)
     problems = await check_topics(settings.model_copy(update={"partitions": 3}))
-    assert any(f"{settings.prefix}requests has 2 partitions, PB_PARTITIONS is 3" in problem for problem in problems)
+    assert any(
+        f"{settings.prefix}requests has 2 partitions, PB_PARTITIONS is 3" in problem
+        for problem in problems
+    )
 
 
 async def test_a_changelog_that_deletes_or_takes_too_little_is_refused(settings: Settings) -> None:

@@ -1,4 +1,6 @@
-"""A batch that is damaged on the broker's disk: its partition waits and says so, all others go on."""
+"""A batch that is damaged on the broker's disk: its partition waits and says so, all others
+go on.
+"""
 
 import urllib.error
 import urllib.request
@@ -13,7 +15,9 @@ from tests.integration.service import RunningService, request, router, running_s
 
 HOME, ELSEWHERE = "acme.damaged", "elsewhere"
 HEADER = 61
-"""Bytes before the records of a batch; the checksum covers what stands behind its own field."""
+"""Bytes before the records of a batch; the checksum covers what stands behind its own
+field.
+"""
 
 
 @pytest.fixture
@@ -53,7 +57,9 @@ async def decided(service: RunningService, request_id: str) -> None:
     await service.until(lambda: service.route(request_id), f"the decision of {request_id}")
 
 
-async def test_damaged_batch_is_named_and_keeps_only_its_partition_waiting(broker: str, tmp_path: Path) -> None:
+async def test_damaged_batch_is_named_and_keeps_only_its_partition_waiting(
+    broker: str, tmp_path: Path
+) -> None:
     (port,) = free_ports(1)
     async with running_service(broker, tmp_path, partitions=4) as service:
         assert service.partition_of(HOME) != service.partition_of(ELSEWHERE)
@@ -74,14 +80,22 @@ async def test_damaged_batch_is_named_and_keeps_only_its_partition_waiting(broke
         await decided(service, "good")  # what stands before it in the same fetch is not lost
         await decided(service, "other")
         await service.until(lambda: readiness(port)[0] == 503, "a worker that says so", poll=False)
-        assert f"topic {topic}, partition {lost.partition}: the batch with the offsets {lost.offset}" in readiness(port)[1]
+        assert (
+            f"topic {topic}, partition {lost.partition}: the batch with the offsets {lost.offset}"
+            in readiness(port)[1]
+        )
         said = worker.log.read_text()
         assert said.count("can't be read") == 1
-        assert f"--topic {topic}:{lost.partition} --reset-offsets --to-offset {lost.offset + 1}" in said
+        assert (
+            f"--topic {topic}:{lost.partition} --reset-offsets --to-offset {lost.offset + 1}"
+            in said
+        )
         await service.send("requests", request(ELSEWHERE, "later"))
         await decided(service, "later")
         assert worker.running
 
         flip(segment)  # the replica is restored
         await decided(service, "damaged")
-        await service.until(lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False)
+        await service.until(
+            lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False
+        )

@@ -1,4 +1,6 @@
-"""A rolling upgrade from an older commit of this repository, and the way back, on a real broker, with events all the time."""
+"""A rolling upgrade from an older commit of this repository, and the way back, on a real broker,
+with events all the time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ import pytest
 
 from agents.shard import Shard
 from router_state import invariants
-from tests.integration.service import ROOT, RunningService, Worker, cost, request, reward, router, running_service
+from tests.integration.service import (
+    ROOT,
+    RunningService,
+    Worker,
+    cost,
+    request,
+    reward,
+    router,
+    running_service,
+)
 
 OLDER = ROOT / "tests" / "fixtures" / "worker-3c2b25d.tar.xz"
 """Made with `tools/bundle_worker 3c2b25d`: a clone need not have the commit."""
@@ -40,7 +51,9 @@ async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
 
 
 class Traffic:
-    """Requests, and of the earlier ones bills and rewards, so that every phase settles what another version decided."""
+    """Requests, and of the earlier ones bills and rewards, so that every phase settles what another
+    version decided.
+    """
 
     def __init__(self, service: RunningService) -> None:
         self.service = service
@@ -60,12 +73,18 @@ class Traffic:
         for home, request_id in before:
             amount = float(self.rng.lognormal(-8, 1))
             await self.service.post("costs", cost(home, request_id, amount))
-            await self.service.post("rewards", reward(home, request_id, round(float(self.rng.random()), 3)))
+            await self.service.post(
+                "rewards", reward(home, request_id, round(float(self.rng.random()), 3))
+            )
             self.billed[home, request_id] = amount
             self.judged.add((home, request_id))
         await self.service.producer.flush()
         await self.service.until(
-            lambda: {route["request_id"] for route in self.service.routes()} >= {r for _, r in self.sent}, "answers"
+            lambda: (
+                {route["request_id"] for route in self.service.routes()}
+                >= {r for _, r in self.sent}
+            ),
+            "answers",
         )
 
     async def settled(self) -> None:
@@ -73,7 +92,10 @@ class Traffic:
         for home in HOMES:
             mine = sum(at[0] == home for at in self.billed)
             done = {"settled": mine, "rewards_applied": mine}
-            await self.service.until(lambda h=home, d=done: d.items() <= self.service.lambda_of(h).items(), f"the bills of {home}")
+            await self.service.until(
+                lambda h=home, d=done: d.items() <= self.service.lambda_of(h).items(),
+                f"the bills of {home}",
+            )
 
 
 async def ends(service: RunningService, worker: Worker) -> None:
@@ -81,7 +103,9 @@ async def ends(service: RunningService, worker: Worker) -> None:
     await service.until(lambda: not worker.running, "the end of a worker", poll=False)
 
 
-async def test_workers_of_two_versions_replace_each_other_and_go_back(service: RunningService, older: Path) -> None:
+async def test_workers_of_two_versions_replace_each_other_and_go_back(
+    service: RunningService, older: Path
+) -> None:
     def old() -> Worker:
         return service.worker(source=older)
 
@@ -119,13 +143,17 @@ async def joined(service: RunningService, start: Callable[[], Worker]) -> Worker
 
 
 def check(service: RunningService, traffic: Traffic) -> None:
-    """Check that each request has one decision, that they are numbered without gaps, and that the money is right."""
+    """Check that each request has one decision, that they are numbered without gaps, and that the
+    money is right.
+    """
     assert not service.dead_letters()
     decided: dict[str, dict[str, Any]] = {}
     numbers: dict[str, set[int]] = defaultdict(set)
     for route in service.routes():
         first = decided.setdefault(route["request_id"], route)
-        assert {name: first[name] for name in ("model", "seq", "lambda_t", "decided_at")}.items() <= route.items()
+        assert {
+            name: first[name] for name in ("model", "seq", "lambda_t", "decided_at")
+        }.items() <= route.items()
         numbers[route["router_id"]].add(route["seq"])
     assert decided.keys() == {request_id for _, request_id in traffic.sent}
     for home in HOMES:

@@ -1,4 +1,6 @@
-"""What payloads of others become; each golden one is in the form that its source documents (golden/README.md)."""
+"""What payloads of others become; each golden one is in the form that its source documents
+(golden/README.md).
+"""
 
 import asyncio
 import base64
@@ -38,7 +40,16 @@ def plain(raw: bytes, form: str, **headers: str) -> list[tuple[str, dict[str, An
 
 def test_open_telemetry_spans_and_their_evaluations() -> None:
     assert events("otel-trace.json", "otel") == [
-        ("costs", {"router_id": "default", "request_id": "r-1", "input_tokens": 52, "output_tokens": 17, "revision": 0}),
+        (
+            "costs",
+            {
+                "router_id": "default",
+                "request_id": "r-1",
+                "input_tokens": 52,
+                "output_tokens": 17,
+                "revision": 0,
+            },
+        ),
         (
             "rewards",
             {
@@ -52,7 +63,12 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
         ),
     ]
     ((topic, reward),) = events("otel-logs.json", "otel")
-    assert (topic, reward["request_id"], reward["reward"], reward["source"]) == ("rewards", "chatcmpl-123", 1.0, "metric")
+    assert (topic, reward["request_id"], reward["reward"], reward["source"]) == (
+        "rewards",
+        "chatcmpl-123",
+        1.0,
+        "metric",
+    )
 
 
 def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> None:
@@ -60,7 +76,16 @@ def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> Non
     assert lines == [
         ("costs", {"router_id": "chat", "request_id": "r-1", "cost_usd": 1.35e-05, "revision": 1}),
         ("costs", {"router_id": "default", "request_id": "call-2", "cost_usd": 0.0, "revision": 0}),
-        ("costs", {"router_id": "default", "request_id": "chatcmpl-3", "input_tokens": 7, "output_tokens": 9, "revision": 1}),
+        (
+            "costs",
+            {
+                "router_id": "default",
+                "request_id": "chatcmpl-3",
+                "input_tokens": 7,
+                "output_tokens": 9,
+                "revision": 1,
+            },
+        ),
     ]
     texts = (GOLDEN / "litellm.ndjson").read_text().splitlines()
     assert plain(f"[{','.join(texts)}]".encode(), "litellm") == lines
@@ -69,19 +94,35 @@ def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> Non
 
 def test_langfuse_scores() -> None:
     found = [event for _, event in events("langfuse.json", "langfuse")]
-    assert [(event["router_id"], event["request_id"], event["reward"], event["source"]) for event in found] == [
+    assert [
+        (event["router_id"], event["request_id"], event["reward"], event["source"])
+        for event in found
+    ] == [
         ("default", "r-1", 1.0, "human"),
         ("chat", "r-2", 0.9, "judge"),
         ("default", "r-3", 0.25, "judge"),
     ]
-    assert [event.get("observed_at") for event in found] == ["2026-11-21T09:30:05.250000Z", "2026-11-21T09:30:05Z", None]
+    assert [event.get("observed_at") for event in found] == [
+        "2026-11-21T09:30:05.250000Z",
+        "2026-11-21T09:30:05Z",
+        None,
+    ]
 
 
 def test_cloudevents_in_both_modes() -> None:
     ((topic, structured),) = events("cloudevent.json", "cloudevents")
     assert (topic, structured["router_id"], structured["request_id"]) == ("rewards", "chat", "r-1")
-    assert (structured["source"], structured["observed_at"]) == ("human", "2026-11-21T09:30:05.250000Z")
-    headers = {"ce_specversion": "1.0", "ce_type": "paretobandit.costs.v1", "ce_source": "/x", "ce_id": "1", "ce_subject": "r-9"}
+    assert (structured["source"], structured["observed_at"]) == (
+        "human",
+        "2026-11-21T09:30:05.250000Z",
+    )
+    headers = {
+        "ce_specversion": "1.0",
+        "ce_type": "paretobandit.costs.v1",
+        "ce_source": "/x",
+        "ce_id": "1",
+        "ce_subject": "r-9",
+    }
     assert plain(b'{"cost_usd": 0.5}', "cloudevents", **headers) == [
         ("costs", {"router_id": "default", "request_id": "r-9", "cost_usd": 0.5, "revision": 0})
     ]
@@ -106,18 +147,31 @@ def mapped(tmp_path: Path, text: str, document: Any) -> list[dict[str, Any]]:
     """Return what a mapping file makes of a document."""
     (tmp_path / "mapping.yaml").write_text(text)
     mapping = read_mapping(tmp_path / "mapping.yaml")
-    found = convert(json.dumps(document).encode(), lambda part, headers: mapping.found_in(part, DEFAULTS))
+    found = convert(
+        json.dumps(document).encode(), lambda part, headers: mapping.found_in(part, DEFAULTS)
+    )
     return [event.model_dump(mode="json", exclude_none=True) for _, event in found]
 
 
 def test_a_mapping_file_reads_anything_else(tmp_path: Path) -> None:
-    given = {"feedback": [{"trace": "a", "stars": 4, "by": "staff", "at": 1763717402}, {"trace": "b", "stars": 1, "by": "x"}]}
+    given = {
+        "feedback": [
+            {"trace": "a", "stars": 4, "by": "staff", "at": 1763717402},
+            {"trace": "b", "stars": 1, "by": "x"},
+        ]
+    }
     first, second = mapped(tmp_path, MAPPING, given)
-    assert (first["reward"], first["source"], first["observed_at"]) == (0.75, "human", "2025-11-21T09:30:02Z")
+    assert (first["reward"], first["source"], first["observed_at"]) == (
+        0.75,
+        "human",
+        "2025-11-21T09:30:02Z",
+    )
     assert (second["reward"], second["source"], second["router_id"]) == (0.0, "user", "chat")
 
 
-@pytest.mark.parametrize(("thumb", "reward"), [("up", 1), ("👎", 0), (True, 1), (False, 0), (-1, 0), ("+1", 1)])
+@pytest.mark.parametrize(
+    ("thumb", "reward"), [("up", 1), ("👎", 0), (True, 1), (False, 0), (-1, 0), ("+1", 1)]
+)
 def test_thumbs_become_rewards(tmp_path: Path, thumb: Any, reward: float) -> None:
     text = "topic: rewards\nfields: {request_id: $.id, reward: {path: $.thumb, thumbs: true}}"
     assert mapped(tmp_path, text, {"id": "r", "thumb": thumb})[0]["reward"] == reward
@@ -181,14 +235,23 @@ def test_odd_payloads_are_refused_or_say_nothing(form: str, raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "time", [1763717402.5, 1763717402500, "1763717402500000000", "2025-11-21T09:30:02.5Z", "2025-11-21T10:30:02.5+01:00"]
+    "time",
+    [
+        1763717402.5,
+        1763717402500,
+        "1763717402500000000",
+        "2025-11-21T09:30:02.5Z",
+        "2025-11-21T10:30:02.5+01:00",
+    ],
 )
 def test_times_of_every_unit_are_read(time: Any) -> None:
     assert rfc3339(time, "at") == "2025-11-21T09:30:02.500000Z"
 
 
 def test_convert_shows_events_and_refusals() -> None:
-    ran = CliRunner().invoke(main, ["convert", "--from", "langfuse", str(GOLDEN / "langfuse.json"), "--router", "acme"])
+    ran = CliRunner().invoke(
+        main, ["convert", "--from", "langfuse", str(GOLDEN / "langfuse.json"), "--router", "acme"]
+    )
     assert ran.exit_code == 0, ran.output
     assert [json.loads(line)["topic"] for line in ran.output.splitlines()] == ["rewards"] * 3
     wrong = CliRunner().invoke(main, ["convert", "--from", "langfuse"], input='{"value": "secret"}')
@@ -196,17 +259,25 @@ def test_convert_shows_events_and_refusals() -> None:
     assert CliRunner().invoke(main, ["convert"], input="{}").exit_code == 2
 
 
-async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(kafka: str, tmp_path: Path) -> None:
+async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
+    kafka: str, tmp_path: Path
+) -> None:
     name = f"ingest-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=2)
     await create_topics(settings)
-    service, topic = RunningService(settings, tmp_path, {}), settings.topic("alerts")  # any topic that is there
+    service, topic = (
+        RunningService(settings, tmp_path, {}),
+        settings.topic("alerts"),
+    )  # any topic that is there
     good, bad = (GOLDEN / "langfuse.json").read_bytes(), b'{"value": "high", "traceId": "r"}'
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         for value in (good, bad, good):
             await producer.send_and_wait(topic, value, key=b"k")
     for records, group in ((3, name), (0, name)):
-        work, stop = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group), asyncio.Event()
+        work, stop = (
+            Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=group),
+            asyncio.Event(),
+        )
         running = asyncio.create_task(work.run(stop))
         async with asyncio.timeout(60):
             while work.done.records < records:  # noqa: ASYNC110 - counted by the loop itself
@@ -215,8 +286,20 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(kafka: s
         await running
         assert work.done.records == records
     log = await service.log_of(settings.topic("rewards"))
-    found = [json.loads(record.value)["request_id"] for records in log.values() for record in records]
+    found = [
+        json.loads(record.value)["request_id"] for records in log.values() for record in records
+    ]
     assert sorted(found) == ["r-1", "r-1", "r-2", "r-2", "r-3", "r-3"]
-    (letter,) = [record for records in (await service.log_of(settings.topic("dlq"))).values() for record in records]
+    (letter,) = [
+        record
+        for records in (await service.log_of(settings.topic("dlq"))).values()
+        for record in records
+    ]
     told = DeadLetter.from_headers(letter.headers)
-    assert (letter.value, letter.key, told.stage, told.reason, told.topic) == (bad, b"k", "ingest", "invalid_field", topic)
+    assert (letter.value, letter.key, told.stage, told.reason, told.topic) == (
+        bad,
+        b"k",
+        "ingest",
+        "invalid_field",
+        topic,
+    )

@@ -1,4 +1,6 @@
-"""The real LiteLLM in front of a real service: bills from its callbacks, calls that go on whatever fails."""
+"""The real LiteLLM in front of a real service: bills from its callbacks, calls that go on whatever
+fails.
+"""
 
 import asyncio
 import contextlib
@@ -38,7 +40,9 @@ CONTEXT = [0.5, 1.0]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningService]:
+async def service(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningService]:
     """Run one worker for all tests of this file."""
     async with running_service(kafka, tmp_path_factory.mktemp("litellm")) as running:
         await running.ready(running.worker(instance="one"))
@@ -46,14 +50,23 @@ async def service(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Async
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bandit(service: RunningService, request: pytest.FixtureRequest) -> AsyncIterator[ParetoBandit]:
-    """Yield a plugin for a router of the test's own, of two dimensions, whose calls need no encoder."""
+async def bandit(
+    service: RunningService, request: pytest.FixtureRequest
+) -> AsyncIterator[ParetoBandit]:
+    """Yield a plugin for a router of the test's own, of two dimensions, whose calls need no
+    encoder.
+    """
     router_id = request.function.__name__
     models = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10.0)}
-    declared = {name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0} for name, (i, o) in models.items()}
+    declared = {
+        name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
+        for name, (i, o) in models.items()
+    }
     await service.send("routers", {"router_id": router_id, "models": declared, "dimensions": 2})
     access = {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
-    plugin = ParetoBandit(router_id, context_of=lambda messages: CONTEXT, timeout=PATIENCE, **access)
+    plugin = ParetoBandit(
+        router_id, context_of=lambda messages: CONTEXT, timeout=PATIENCE, **access
+    )
     litellm.callbacks = [plugin]
     yield plugin
     await plugin.close()
@@ -62,27 +75,39 @@ async def bandit(service: RunningService, request: pytest.FixtureRequest) -> Asy
 
 def smart(bandit: ParetoBandit, *models: str, **options: Any) -> litellm.Router:
     """Return LiteLLM's router over mocked models."""
-    parameters = [{"model": model, "api_key": "none", "mock_response": f"from {model}"} for model in models]
+    parameters = [
+        {"model": model, "api_key": "none", "mock_response": f"from {model}"} for model in models
+    ]
     return litellm.Router(
-        model_list=[{"model_name": "smart", "litellm_params": one} for one in parameters], plugins=[bandit], **options
+        model_list=[{"model_name": "smart", "litellm_params": one} for one in parameters],
+        plugins=[bandit],
+        **options,
     )
 
 
 async def books(service: RunningService, router_id: str, **wanted: float) -> dict[str, Any]:
     """Wait until a router's books say this."""
-    await service.until(lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}")
+    await service.until(
+        lambda: wanted.items() <= service.lambda_of(router_id).items(), f"{router_id} with {wanted}"
+    )
     return service.lambda_of(router_id)
 
 
 SLOW_START = 4
-"""How many times as long as usual is waited for a process that imports LiteLLM, which is seconds of work for an idle core."""
+"""How many times as long as usual is waited for a process that imports LiteLLM, which is seconds of
+work for an idle core.
+"""
 HELLO = [{"role": "user", "content": "hello"}]
 
 
-async def test_plain_streamed_and_cached_calls_are_billed(service: RunningService, bandit: ParetoBandit) -> None:
+async def test_plain_streamed_and_cached_calls_are_billed(
+    service: RunningService, bandit: ParetoBandit
+) -> None:
     name = "test_plain_streamed_and_cached_calls_are_billed"
     router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
-    answer = await router.acompletion("smart", HELLO, metadata={"pb_request_id": "mine", "session_id": "s"})
+    answer = await router.acompletion(
+        "smart", HELLO, metadata={"pb_request_id": "mine", "session_id": "s"}
+    )
     spent = answer._hidden_params["response_cost"]
     assert (await books(service, name, settled=1))["spend_usd"] == pytest.approx(spent)
     async for _ in await router.acompletion("smart", HELLO, stream=True):
@@ -102,7 +127,9 @@ async def test_plain_streamed_and_cached_calls_are_billed(service: RunningServic
     await books(service, name, rewards_applied=1)
 
 
-async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(service: RunningService, bandit: ParetoBandit) -> None:
+async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
+    service: RunningService, bandit: ParetoBandit
+) -> None:
     name = "test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds"
     router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2, allowed_fails=100)
     for one in router.model_list:
@@ -127,12 +154,20 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(service
 
 
 async def test_when_the_service_is_away_calls_go_on(bandit: ParetoBandit) -> None:
-    away = {"bootstrap": "127.0.0.1:9", "connect_timeout": 0.1, "timeout": 0.05, "delivery_timeout": 0.2}
+    away = {
+        "bootstrap": "127.0.0.1:9",
+        "connect_timeout": 0.1,
+        "timeout": 0.05,
+        "delivery_timeout": 0.2,
+    }
     for fallback in ("gpt-4o", None):
         alone = ParetoBandit("chat", fallback=fallback, **away)
         litellm.callbacks = [alone]
         said = await smart(alone, "openai/gpt-4o-mini", "openai/gpt-4o").acompletion("smart", HELLO)
-        assert said.choices[0].message.content in {"from openai/gpt-4o", None if fallback else "from openai/gpt-4o-mini"}
+        assert said.choices[0].message.content in {
+            "from openai/gpt-4o",
+            None if fallback else "from openai/gpt-4o-mini",
+        }
         await alone.close()
 
 
@@ -140,7 +175,10 @@ async def test_when_the_service_is_away_calls_go_on(bandit: ParetoBandit) -> Non
     ("messages", "text"),
     [
         ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "a"),
-        ([{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "c"}]}], "c"),
+        (
+            [{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "c"}]}],
+            "c",
+        ),
         ([{"role": "system", "content": "d"}, {"role": "user", "content": None}], "d\n"),
         ([], ""),
     ],
@@ -165,7 +203,9 @@ def declared_by(script: Path) -> dict[str, Any]:
         options = dict(itertools.pairwise(words))
         if "models" in words:
             prices = {"input_price_per_m": "--input-price", "output_price_per_m": "--output-price"}
-            models[options["add"]] = {field: float(options[option]) for field, option in prices.items()}
+            models[options["add"]] = {
+                field: float(options[option]) for field, option in prices.items()
+            }
         if "--dimensions" in options:
             document["dimensions"] = int(options["--dimensions"])
         if "budget" in words:
@@ -174,7 +214,9 @@ def declared_by(script: Path) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_worker_is_killed(service: RunningService) -> None:
+async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_worker_is_killed(
+    service: RunningService,
+) -> None:
     await service.send("routers", declared_by(EXAMPLE.with_name("declare.sh")))
     environment = {
         **os.environ,
@@ -192,7 +234,8 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
         for _ in range(SLOW_START):
             with contextlib.suppress(AssertionError):
                 await service.until(
-                    lambda: ended.done() or service.lambda_of("example").get("settled", 0) > 100, "half of the calls"
+                    lambda: ended.done() or service.lambda_of("example").get("settled", 0) > 100,
+                    "half of the calls",
                 )
                 break
         service.workers[-1].kill()
@@ -212,12 +255,22 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
 
 async def test_prices_are_imported_and_doubtful_ones_left(service: RunningService) -> None:
     hand = {"input_price_per_m": 0.1, "output_price_per_m": 0.5}
-    declared = {"gpt-4o-mini": hand, "gpt-4o": {"input_price_per_m": 0.001, "output_price_per_m": 1.0}}
+    declared = {
+        "gpt-4o-mini": hand,
+        "gpt-4o": {"input_price_per_m": 0.001, "output_price_per_m": 1.0},
+    }
     await service.send("routers", {"router_id": "priced", "models": declared, "dimensions": 2})
     await service.send("requests", {"router_id": "priced", "request_id": "r", "context": CONTEXT})
-    await service.send("costs", {"router_id": "priced", "request_id": "r", "input_tokens": 1000, "output_tokens": 100})
+    await service.send(
+        "costs",
+        {"router_id": "priced", "request_id": "r", "input_tokens": 1000, "output_tokens": 100},
+    )
     await books(service, "priced", settled=1)
-    environment = {"PB_BOOTSTRAP": service.settings.bootstrap, "PB_PREFIX": service.settings.prefix, "PB_PARTITIONS": "4"}
+    environment = {
+        "PB_BOOTSTRAP": service.settings.bootstrap,
+        "PB_PREFIX": service.settings.prefix,
+        "PB_PARTITIONS": "4",
+    }
 
     async def imported(*words: str) -> str:
         command = ["models", "import", "--litellm", "--router", "priced", *words]
@@ -231,7 +284,9 @@ async def test_prices_are_imported_and_doubtful_ones_left(service: RunningServic
     await imported("--accept", "gpt-4o", "--only", "gpt-4.1")
     await imported("--accept", "gpt-4o")
     (last,) = [
-        log[-1] for log in (await service.log_of(service.settings.topic("routers"))).values() if log and log[-1].key == b"priced"
+        log[-1]
+        for log in (await service.log_of(service.settings.topic("routers"))).values()
+        if log and log[-1].key == b"priced"
     ]
     models = json.loads(last.value)["models"]
     assert {name: models["gpt-4o-mini"][name] for name in hand} == hand

@@ -14,7 +14,10 @@ TODAY = date(2026, 11, 22)
 
 def entry(into: float | None, out: float | None, **more: Any) -> dict[str, Any]:
     """Return an entry of the list; prices in dollars per million tokens."""
-    prices = {"input_cost_per_token": into and into / 1e6, "output_cost_per_token": out and out / 1e6}
+    prices = {
+        "input_cost_per_token": into and into / 1e6,
+        "output_cost_per_token": out and out / 1e6,
+    }
     return {"mode": "chat", **prices, **more}
 
 
@@ -52,13 +55,23 @@ def only(changes: list[Change]) -> Change:
 
 def test_the_list_of_the_wheel_is_read() -> None:
     found = read_list()
-    assert len(found) > 500 and found["gpt-4o-mini"].prices == {"input_price_per_m": 0.15, "output_price_per_m": 0.6}
+    assert len(found) > 500 and found["gpt-4o-mini"].prices == {
+        "input_price_per_m": 0.15,
+        "output_price_per_m": 0.6,
+    }
     with pytest.raises(NoPriceList):
         read_list(Path("nowhere"))
 
 
 def test_only_what_answers_in_text_and_has_both_prices_is_read(prices: Any) -> None:
-    assert prices.keys() == {"gpt-4o", "gpt-4o-mini", "gpt-old", "gpt-going", "gpt-free", "gpt-slip"}
+    assert prices.keys() == {
+        "gpt-4o",
+        "gpt-4o-mini",
+        "gpt-old",
+        "gpt-going",
+        "gpt-free",
+        "gpt-slip",
+    }
 
 
 def test_a_usual_change_is_taken_with_or_without_its_provider(prices: Any) -> None:
@@ -79,7 +92,9 @@ def test_a_usual_change_is_taken_with_or_without_its_provider(prices: Any) -> No
         ("gpt-unknown", model(1.0, 3.0), "not in LiteLLM's list"),
     ],
 )
-def test_what_is_doubtful_is_asked_about(prices: Any, name: str, declared: dict[str, Any], doubt: str) -> None:
+def test_what_is_doubtful_is_asked_about(
+    prices: Any, name: str, declared: dict[str, Any], doubt: str
+) -> None:
     change = only(plan(prices, {name: declared}, only=None, today=TODAY))
     with pytest.raises(ValueError, match=doubt):
         raise ValueError(change.doubt)
@@ -92,7 +107,9 @@ def test_what_is_deprecated_later_is_taken_and_new_ones_that_are_free_are_not(pr
 
 
 def test_a_price_set_by_hand_survives(prices: Any) -> None:
-    assert only(plan(prices, {"gpt-4o": model(2.0, 8.0, imported=False)}, only=None, today=TODAY)).kept
+    assert only(
+        plan(prices, {"gpt-4o": model(2.0, 8.0, imported=False)}, only=None, today=TODAY)
+    ).kept
     repriced = {**model(5.0, 15.0), "input_price_per_m": 4.0}
     assert only(plan(prices, {"gpt-4o": repriced}, only=None, today=TODAY)).kept
     assert not only(plan(prices, {"gpt-4o": model(5.0, 15.0)}, only=None, today=TODAY)).kept

@@ -1,4 +1,6 @@
-"""Two routers side by side: the reference library and the core's paper profile, fed the same prompts, rewards and bills."""
+"""Two routers side by side: the reference library and the core's paper profile, fed the same
+prompts, rewards and bills.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,19 @@ from router_state.config import ModelConfig, Price, Prior, RouterConfig, knobs_f
 from router_state.engine import Engine
 
 TOLERANCE = 1e-9
-MODELS = ("meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512", "google/gemini-2.5-pro")
+MODELS = (
+    "meta-llama/llama-3.1-8b-instruct",
+    "mistralai/mistral-large-2512",
+    "google/gemini-2.5-pro",
+)
 PRICES = {MODELS[0]: Price(0.1, 0.1), MODELS[1]: Price(0.5, 1.5), MODELS[2]: Price(1.25, 10.0)}
 
 
 @dataclass(frozen=True, eq=False)
 class Prompts:
-    """Contexts (n, 26), rewards (n, 3) and costs in dollars (n, 3) of the benchmark's prompts, columns as in MODELS."""
+    """Contexts (n, 26), rewards (n, 3) and costs in dollars (n, 3) of the benchmark's prompts,
+    columns as in MODELS.
+    """
 
     contexts: np.ndarray
     rewards: np.ndarray
@@ -38,7 +46,12 @@ def prompts() -> Prompts:
     """The whole benchmark: the 1,785 validation prompts, then the 1,824 of the test split."""
     splits = [load_benchmark("val"), load_benchmark("test")]
     assert all(split.models == MODELS for split in splits)
-    return Prompts(*(np.concatenate([getattr(s, name) for s in splits]) for name in ("contexts", "rewards", "costs")))
+    return Prompts(
+        *(
+            np.concatenate([getattr(s, name) for s in splits])
+            for name in ("contexts", "rewards", "costs")
+        )
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +68,8 @@ class Pair:
 
     Attributes:
         decided: decisions so far; also the request id and the time of the next one.
-        chosen, reasons: how often each model and each reason came up; tied: how often a draw had to decide.
+        chosen, reasons: how often each model and each reason came up; tied: how often a draw had to
+        decide.
     """
 
     library: Any
@@ -72,8 +86,12 @@ class Pair:
         x = self.prompts.contexts[i]
         wanted, log = self.library.route(x, max_cost=max_price_per_1k)
         request_id = str(self.decided)
-        record = self.engine.decide(request_id, x, now=float(self.decided), max_price_per_1k=max_price_per_1k)
-        assert record.model == wanted, f"decision {self.decided}: {record.model}, the library {wanted}"
+        record = self.engine.decide(
+            request_id, x, now=float(self.decided), max_price_per_1k=max_price_per_1k
+        )
+        assert record.model == wanted, (
+            f"decision {self.decided}: {record.model}, the library {wanted}"
+        )
         assert record.candidates is not None
         score = record.candidates.score(record.candidates.models.index(wanted))
         assert abs(score - log.predicted_utility) <= TOLERANCE
@@ -89,14 +107,19 @@ class Pair:
         """Give both sides the bill and the reward of prompt i, decided under these ids."""
         theirs, ours, model = ids
         k = MODELS.index(model)
-        cost_usd, reward = float(self.prompts.costs[i, k]) * cost_factor, float(self.prompts.rewards[i, k])
+        cost_usd, reward = (
+            float(self.prompts.costs[i, k]) * cost_factor,
+            float(self.prompts.rewards[i, k]),
+        )
         self.library.log_index[theirs].cost_usd = cost_usd
         self.library.process_feedback(theirs, reward)
         self.engine.settle(ours, cost_usd=cost_usd)
         self.engine.learn(ours, reward=reward)
 
     def play(self, order: Any, **restrictions: Any) -> None:
-        """Decide prompt by prompt, the bill and the reward before the next one; then compare what was learned."""
+        """Decide prompt by prompt, the bill and the reward before the next one; then compare what
+        was learned.
+        """
         for i in order:
             self.feed_back(int(i), self.decide(int(i), **restrictions))
         self.compare()
@@ -104,7 +127,10 @@ class Pair:
     def declare(self, prices: Mapping[str, Price], **model: Any) -> None:
         """Declare the portfolio again on the engine's side, with these list prices."""
         known = self.engine.state.config.models
-        models = {name: ModelConfig(price, known[name].prior if name in known else None, **model) for name, price in prices.items()}
+        models = {
+            name: ModelConfig(price, known[name].prior if name in known else None, **model)
+            for name, price in prices.items()
+        }
         self.engine.configure(RouterConfig(models=models, **self.config), now=float(self.decided))
 
     def compare(self) -> None:
@@ -114,8 +140,14 @@ class Pair:
         for k, name in enumerate(arms.names):
             assert np.abs(arms[k].belief.theta - bandit.theta[name]).max() <= TOLERANCE
             assert np.abs(arms[k].belief.A_inv() - bandit.A_inv[name]).max() <= TOLERANCE
-            assert np.abs(arms[k].belief.A() - bandit.A[name]).max() <= TOLERANCE * np.abs(bandit.A[name]).max()
-            assert np.abs(arms[k].belief.b() - bandit.b[name]).max() <= TOLERANCE * np.abs(bandit.b[name]).max()
+            assert (
+                np.abs(arms[k].belief.A() - bandit.A[name]).max()
+                <= TOLERANCE * np.abs(bandit.A[name]).max()
+            )
+            assert (
+                np.abs(arms[k].belief.b() - bandit.b[name]).max()
+                <= TOLERANCE * np.abs(bandit.b[name]).max()
+            )
         if self.library.budget_pacer is not None:
             assert abs(state.lambda_t - self.library.budget_pacer.lambda_t) <= TOLERANCE
         invariants.check(state, self.engine.records)
@@ -123,7 +155,9 @@ class Pair:
 
 @pytest.fixture
 def pair(prompts: Prompts) -> Callable[..., Pair]:
-    """Return a maker of pairs: budget, λ_c, γ, α, seed, models with prices, with the shipped priors or cold."""
+    """Return a maker of pairs: budget, λ_c, γ, α, seed, models with prices, with the shipped priors
+    or cold.
+    """
 
     def make(
         *,
@@ -139,9 +173,13 @@ def pair(prompts: Prompts) -> Callable[..., Pair]:
         from pareto_bandit.feature_service import FeatureService
         from pareto_bandit.router import BanditRouter
 
-        # An own registry: the shipped one adds a bias to models by their speed profile, which the paper does not.
+        # An own registry: the shipped one adds a bias to models by their speed profile, which the
+        # paper does not.
         registry = {
-            name: {"input_cost_per_m": price.input_price_per_m, "output_cost_per_m": price.output_price_per_m}
+            name: {
+                "input_cost_per_m": price.input_price_per_m,
+                "output_cost_per_m": price.output_price_per_m,
+            }
             for name, price in prices.items()
         }
         with warnings.catch_warnings():
@@ -162,8 +200,15 @@ def pair(prompts: Prompts) -> Callable[..., Pair]:
             k = MODELS.index(name)
             prior = None if shipped is None else Prior(A=shipped.A[k], b=shipped.b[k])
             models[name] = ModelConfig(price, prior, onboarding_pulls=0)
-        knobs = knobs_for("paper", {"lambda_c": lambda_c, "gamma": gamma, "alpha": alpha, "seed": seed})
-        config = {"budget_usd_per_request": budget, "dimensions": prompts.contexts.shape[1], "profile": "paper", "knobs": knobs}
+        knobs = knobs_for(
+            "paper", {"lambda_c": lambda_c, "gamma": gamma, "alpha": alpha, "seed": seed}
+        )
+        config = {
+            "budget_usd_per_request": budget,
+            "dimensions": prompts.contexts.shape[1],
+            "profile": "paper",
+            "knobs": knobs,
+        }
         return Pair(library, Engine.start(RouterConfig(models=models, **config)), config, prompts)
 
     return make

@@ -1,4 +1,6 @@
-"""The paper profile decides as the reference library does, decision for decision, and learns the same numbers to 1e-9."""
+"""The paper profile decides as the reference library does, decision for decision, and learns the
+same numbers to 1e-9.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import pytest
 from router_state.config import Price
 
 BUDGETS = (3.0e-4, 6.62e-4, 1.87e-3)
-LLAMA, MISTRAL, GEMINI = "meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512", "google/gemini-2.5-pro"
+LLAMA, MISTRAL, GEMINI = (
+    "meta-llama/llama-3.1-8b-instruct",
+    "mistralai/mistral-large-2512",
+    "google/gemini-2.5-pro",
+)
 LISTED = {LLAMA: Price(0.1, 0.1), MISTRAL: Price(0.5, 1.5), GEMINI: Price(1.25, 10.0)}
 CUT = Price(0.1, 0.1)
 
@@ -35,14 +41,18 @@ def test_every_shuffle_of_the_whole_benchmark(pair: MakePair, prompts: Any, seed
 
 @pytest.mark.parametrize("gamma", [0.997, 1.0])
 @pytest.mark.parametrize("warm", [True, False])
-def test_a_fixed_price_penalty_without_a_budget(pair: MakePair, prompts: Any, gamma: float, warm: bool) -> None:
+def test_a_fixed_price_penalty_without_a_budget(
+    pair: MakePair, prompts: Any, gamma: float, warm: bool
+) -> None:
     both = pair(lambda_c=0.3, gamma=gamma, warm=warm)
     both.play(range(len(prompts)))
     assert both.decided == 3609
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_cold_start_breaks_ties_with_the_same_draws(pair: MakePair, prompts: Any, seed: int) -> None:
+def test_a_cold_start_breaks_ties_with_the_same_draws(
+    pair: MakePair, prompts: Any, seed: int
+) -> None:
     alike = dict.fromkeys(LISTED, Price(0.5, 1.5))
     both = pair(lambda_c=0.3, gamma=1.0, alpha=0.5, seed=seed, warm=False, prices=alike)
     both.play(np.random.default_rng(seed).permutation(len(prompts))[:400])
@@ -88,7 +98,8 @@ def test_forced_pulls_of_a_joining_model(pair: MakePair, prompts: Any) -> None:
         cost_usd, reward = float(prompts.costs[i, 2]), float(prompts.rewards[i, 2])
         both.engine.settle(str(i), cost_usd=cost_usd)
         both.engine.learn(str(i), reward=reward)
-        # The library knows no forced pulls; its parts, called as `route` and `process_feedback` would.
+        # The library knows no forced pulls; its parts, called as `route` and `process_feedback`
+        # would.
         both.library.bandit.mark_selected(GEMINI)
         both.library.bandit.update(GEMINI, prompts.contexts[i], reward, advance_time=False)
         both.library.budget_pacer.observe(cost_usd)
@@ -110,7 +121,9 @@ def test_bills_and_rewards_that_come_late(pair: MakePair, prompts: Any, in_fligh
     both.compare()
 
 
-def test_a_model_that_rested_longer_than_anything_is_remembered(pair: MakePair, prompts: Any) -> None:
+def test_a_model_that_rested_longer_than_anything_is_remembered(
+    pair: MakePair, prompts: Any
+) -> None:
     both = pair(budget=1.5e-2)
     both.play(range(200))
     before = both.chosen[GEMINI]

@@ -1,4 +1,6 @@
-"""The reference library's decisions again, through a real worker on a real broker, one request in flight."""
+"""The reference library's decisions again, through a real worker on a real broker, one request in
+flight.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ def declaration() -> dict[str, object]:
         }
         for name in MODELS
     }
-    return {"router_id": HOME, "models": models, "profile": "paper", "lambda_c": 0.0, "budget_usd_per_request": BUDGET}
+    return {
+        "router_id": HOME,
+        "models": models,
+        "profile": "paper",
+        "lambda_c": 0.0,
+        "budget_usd_per_request": BUDGET,
+    }
 
 
 def settled(service: RunningService, requests: int) -> bool:
@@ -68,4 +76,7 @@ async def test_the_service_decides_as_the_library_does(
         learned = (await service.engine(HOME)).state
         for name in MODELS:
             k = learned.arms.row[name]
-            assert np.abs(learned.arms[k].belief.theta - both.library.bandit.theta[name]).max() <= TOLERANCE
+            assert (
+                np.abs(learned.arms[k].belief.theta - both.library.bandit.theta[name]).max()
+                <= TOLERANCE
+            )

@@ -1,4 +1,6 @@
-"""The benchmark of the paper runs the library as its scripts do, and the paper profile beside it."""
+"""The benchmark of the paper runs the library as its scripts do, and the paper profile
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ def val() -> Benchmark:
 
 @pytest.mark.parametrize("budget", [None, *FINITE.values()])
 @pytest.mark.parametrize("warm", [True, False])
-def test_library_and_paper_profile_earn_and_pay_the_same(val: Benchmark, budget: float | None, warm: bool) -> None:
+def test_library_and_paper_profile_earn_and_pay_the_same(
+    val: Benchmark, budget: float | None, warm: bool
+) -> None:
     order = np.random.default_rng(4).permutation(len(val))[:600]
     brought = []
     for policy in ("reference", "paper"):
-        router = contender(policy, val, budget=budget, priors=wheel_priors() if warm else None, seed=9)
+        router = contender(
+            policy, val, budget=budget, priors=wheel_priors() if warm else None, seed=9
+        )
         brought.append(router.run(val.contexts, val.rewards, val.costs, order))
     assert not warm or len(set(brought[0].arms.tolist())) > 1
     assert np.array_equal(brought[0].arms, brought[1].arms)
@@ -32,7 +38,10 @@ def test_library_and_paper_profile_earn_and_pay_the_same(val: Benchmark, budget:
 
 
 def test_the_library_books_a_repriced_newcomer_at_its_input_price(val: Benchmark) -> None:
-    repriced, listed = (contender_of("reference", val.models, val.prices, budget=3e-4, priors=wheel_priors()) for _ in range(2))
+    repriced, listed = (
+        contender_of("reference", val.models, val.prices, budget=3e-4, priors=wheel_priors())
+        for _ in range(2)
+    )
     assert isinstance(repriced, Reference)
     assert isinstance(listed, Reference)
     repriced.join("flash", DEAR, pulls=1, booked=Price(3.0, 3.0))

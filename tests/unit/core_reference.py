@@ -1,4 +1,6 @@
-"""The core's mathematics once more, dense and slow, out of plain lists: what the tests compare it with."""
+"""The core's mathematics once more, dense and slow, out of plain lists: what the tests compare it
+with.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +81,12 @@ class DenseArm:
         return A, b
 
 
-def weighted_sums(observations: Sequence[Observation], *, gamma: float, ridge: float, d: int) -> tuple[Array, Array]:
-    """Return A and b as one sum, each observation with its weight γ^age, where the ridge was never restored."""
+def weighted_sums(
+    observations: Sequence[Observation], *, gamma: float, ridge: float, d: int
+) -> tuple[Array, Array]:
+    """Return A and b as one sum, each observation with its weight γ^age, where the ridge was never
+    restored.
+    """
     end = observations[-1].t
     A = ridge * gamma**end * np.eye(d)
     b = np.zeros(d)
@@ -95,7 +101,10 @@ def freeze(engine: Engine) -> dict[str, bytes]:
     """Return everything that a router is, as bytes, piece by piece."""
     state = engine.state
     pieces = {named(name): piece for name, piece in snapshot.pack_pieces(state).items()}
-    return pieces | {f"request {request_id}": snapshot.pack_record(record) for request_id, record in engine.records.items()}
+    return pieces | {
+        f"request {request_id}": snapshot.pack_record(record)
+        for request_id, record in engine.records.items()
+    }
 
 
 def named(piece: str) -> str:
@@ -111,7 +120,11 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
             record = snapshot.unpack_record(data)
             record.x = contexts[key.removeprefix("request ")]
             records[key.removeprefix("request ")] = record
-    awaited = {request_id: r.decided_at for request_id, r in records.items() if r.bill is None and not r.expired}
+    awaited = {
+        request_id: r.decided_at
+        for request_id, r in records.items()
+        if r.bill is None and not r.expired
+    }
     state = snapshot.unpack(lambda name: pieces[named(name)], awaited)
     return Engine(state, records)
 

@@ -1,4 +1,6 @@
-"""A small world for the live profile: four features, three models whose rewards and costs depend on them."""
+"""A small world for the live profile: four features, three models whose rewards and costs depend on
+them.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,17 @@ def declaration(
 ) -> RouterConfig:
     """Return these models with priors, but for the cold ones, under the live profile."""
     listed = PRICES | (prices or {})
-    declared = {name: ModelConfig(listed[name], None if name in cold else prior(name)) for name in models}
+    declared = {
+        name: ModelConfig(listed[name], None if name in cold else prior(name)) for name in models
+    }
     return RouterConfig(declared, budget, D, "live", knobs_for("live", knobs))
 
 
 @dataclass
 class World:
-    """Prompts for an engine, the answers of its choices, and the bills and rewards `late` requests later."""
+    """Prompts for an engine, the answers of its choices, and the bills and rewards `late` requests
+    later.
+    """
 
     engine: Engine
     late: int = 0
@@ -78,7 +84,9 @@ class World:
             mean = self.quality(record.model, level + slope * x[0])
             self.earned.append(float(np.clip(mean + NOISE * self.rng.normal(), 0.0, 1.0)))
             tokens = TOKENS[record.model] * np.exp(0.4 * x[1] + 0.3 * self.rng.normal())
-            self.spent.append(float(PRICES[record.model].per_1k * tokens * self.factor(record.model)))
+            self.spent.append(
+                float(PRICES[record.model].per_1k * tokens * self.factor(record.model))
+            )
             self.chosen.append(record.model)
             self.reasons.append(record.reason)
             self.alerts += self.engine.take_alerts()
@@ -91,6 +99,8 @@ class World:
         self.engine.learn(str(i), reward=self.earned[i])
 
 
-def world(budget: float | None = 6e-4, *, late: int = 0, seed: int = 0, **declared: object) -> World:
+def world(
+    budget: float | None = 6e-4, *, late: int = 0, seed: int = 0, **declared: object
+) -> World:
     """Return a world in which a router was just declared."""
     return World(Engine.start(declaration(budget, **declared)), late=late, seed=seed)  # type: ignore[arg-type]

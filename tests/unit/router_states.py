@@ -1,4 +1,6 @@
-"""A router in every state that it can be in: `python -m tests.unit.router_states` writes them as the fixtures of a layout."""
+"""A router in every state that it can be in: `python -m tests.unit.router_states` writes them as
+the fixtures of a layout.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,27 @@ CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
 ABOUT = {"router_id": "home", "service": "test", "exported_at": "2026-11-22T12:00:00Z"}
 
 
-def play(engine: Engine, count: int, *, only: str | None = None, reward: float = 0.8, bill: float = 1.0) -> None:
-    """Let a router decide `count` requests, and tell it what they cost (in list prices) and how good they were."""
+def play(
+    engine: Engine, count: int, *, only: str | None = None, reward: float = 0.8, bill: float = 1.0
+) -> None:
+    """Let a router decide `count` requests, and tell it what they cost (in list prices) and how
+    good they were.
+    """
     rng = np.random.default_rng([7, engine.state.seq])
     for number in range(engine.state.seq, engine.state.seq + count):
         x = np.append(rng.normal(size=engine.state.arms.d - 1), 1.0)
         allowed = None if only is None else {only}
         made = engine.decide(f"r-{number}", x, now=1e9 + number, allowed_models=allowed)
-        engine.settle(f"r-{number}", cost_usd=bill * float(rng.lognormal(0, 0.3)) * made.price.per_1k)
+        engine.settle(
+            f"r-{number}", cost_usd=bill * float(rng.lognormal(0, 0.3)) * made.price.per_1k
+        )
         engine.learn(f"r-{number}", reward=min(1.0, reward + 0.1 * float(rng.random())))
 
 
 def _played(count: int = 60, **declared: object) -> Engine:
-    engine = Engine.start(replace(declaration(**{"profile": "live", "pulls": 2, **declared}), offset=3))  # type: ignore[arg-type]
+    engine = Engine.start(
+        replace(declaration(**{"profile": "live", "pulls": 2, **declared}), offset=3)
+    )  # type: ignore[arg-type]
     play(engine, count)
     return engine
 
@@ -55,7 +65,10 @@ def _suspect() -> Engine:
 
 def _retired() -> Engine:
     engine = _played()
-    models = {"cheap": engine.state.config.models["cheap"], "dear": replace(engine.state.config.models["dear"], price=CHEAP)}
+    models = {
+        "cheap": engine.state.config.models["cheap"],
+        "dear": replace(engine.state.config.models["dear"], price=CHEAP),
+    }
     engine.configure(replace(engine.state.config, models=models), now=1e9 + 60)
     play(engine, 5)
     return engine
@@ -98,7 +111,9 @@ def main() -> None:
         data = export.pack(state().state, ABOUT)
         (FOLDER / f"{name}.pbs").write_bytes(data)
         found = summary(export.unpack(data), data)
-        (FOLDER / f"{name}.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(
+            json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

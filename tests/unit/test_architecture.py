@@ -13,7 +13,9 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:py|md|svg))?)`", PAGE)))
 NAMED = [
     (name, path)
-    for name, path in re.findall(r"`([A-Za-z_]+(?:\.[a-z_]+)?)` (?:in |\()`([a-z_/0-9]+\.py)`", PAGE)
+    for name, path in re.findall(
+        r"`([A-Za-z_]+(?:\.[a-z_]+)?)` (?:in |\()`([a-z_/0-9]+\.py)`", PAGE
+    )
     if not name.startswith("pb.")
 ]
 STEPS = ("take_in(", "encode(", "service.batch()", "decide(", "service.reached(", "service.answer(")
@@ -28,7 +30,9 @@ def test_a_file_or_folder_that_is_named_exists(path: str) -> None:
 def test_what_is_named_stands_in_its_file(name: str, path: str) -> None:
     source = (ROOT / path).read_text(encoding="utf-8")
     for part in name.split("."):
-        assert re.search(rf"^\s*(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), f"{part} is not in {path}"
+        assert re.search(rf"^\s*(?:async )?(?:def|class) {part}\b", source, re.MULTILINE), (
+            f"{part} is not in {path}"
+        )
 
 
 def test_enough_is_named_for_the_tests_above_to_mean_something() -> None:

@@ -1,4 +1,6 @@
-"""The AsyncAPI document names every topic, refers to nothing that is not there, and its parser takes it."""
+"""The AsyncAPI document names every topic, refers to nothing that is not there, and its parser
+takes it.
+"""
 
 import json
 import shutil
@@ -36,8 +38,12 @@ def test_every_topic_of_a_worker_is_a_channel_and_an_operation() -> None:
     assert set(TOPICS) == set(WORKERS_TOPICS) | {"refusals"} == set(EVENTS) | {"dlq"}
     assert {name for name, topic in TOPICS.items() if topic.to_service} == set(SOURCES)
     made = document()
-    assert {channel["address"] for channel in made["channels"].values()} == {f"pb.{name}" for name in TOPICS}
-    assert {operation["channel"]["$ref"].rpartition("/")[2] for operation in made["operations"].values()} == set(TOPICS)
+    assert {channel["address"] for channel in made["channels"].values()} == {
+        f"pb.{name}" for name in TOPICS
+    }
+    assert {
+        operation["channel"]["$ref"].rpartition("/")[2] for operation in made["operations"].values()
+    } == set(TOPICS)
 
 
 def test_every_reference_leads_to_something() -> None:
@@ -49,12 +55,22 @@ def test_every_reference_leads_to_something() -> None:
 
 def test_schemas_have_stable_ids() -> None:
     for topic in EVENTS:
-        assert json.loads(schema_files()[f"{topic}.json"])["$id"] == schema_id(topic) == f"urn:paretobandit:schemas:v1:{topic}"
+        assert (
+            json.loads(schema_files()[f"{topic}.json"])["$id"]
+            == schema_id(topic)
+            == f"urn:paretobandit:schemas:v1:{topic}"
+        )
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is missing, which nothing else needs: tools/asyncapi-check")
+@pytest.mark.skipif(
+    shutil.which("npm") is None,
+    reason="Node.js is missing, which nothing else needs: tools/asyncapi-check",
+)
 def test_parser_of_asyncapi_finds_no_fault() -> None:
     ran = subprocess.run(
-        [str(ROOT / "tools" / "asyncapi-check"), str(FOLDER / "asyncapi.json")], capture_output=True, text=True, check=False
+        [str(ROOT / "tools" / "asyncapi-check"), str(FOLDER / "asyncapi.json")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr

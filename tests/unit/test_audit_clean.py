@@ -19,7 +19,14 @@ async def test_busy_service_is_clean() -> None:
 
 async def _ask(world: World, *request_ids: str) -> None:
     for request_id in request_ids:
-        await world.send("requests", {"router_id": "home", "request_id": request_id, "context": [0.1] * (DIMENSIONS - 1) + [1.0]})
+        await world.send(
+            "requests",
+            {
+                "router_id": "home",
+                "request_id": request_id,
+                "context": [0.1] * (DIMENSIONS - 1) + [1.0],
+            },
+        )
 
 
 async def test_a_router_that_came_again_and_has_decided_less_than_the_one_before_is_clean() -> None:
@@ -45,4 +52,6 @@ async def test_decisions_after_the_state_was_read_are_no_violation() -> None:
     await world.send("routers", router("home", budget_usd_per_request=0.5))
     await _ask(world, *"de")
     await world.pass_time(1.0)
-    assert audit(MemoryTopics({**world.records, place: state}), SETTINGS).as_json()["violations"] == {}
+    assert (
+        audit(MemoryTopics({**world.records, place: state}), SETTINGS).as_json()["violations"] == {}
+    )

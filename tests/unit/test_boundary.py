@@ -30,7 +30,12 @@ class Sent:
     error: Exception | None = None
 
     async def __call__(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = None, headers: Any = None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Any = None,
     ) -> Any:
         self.records.append((topic, value, key, partition, headers))
 
@@ -60,7 +65,9 @@ async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]
     async def send_large(topic: str, **record: Any) -> None:
         large.append((topic, record))
 
-    letters = DeadLetters("pb.", stage="route_requests", send_large=send_large, count=reasons.append)
+    letters = DeadLetters(
+        "pb.", stage="route_requests", send_large=send_large, count=reasons.append
+    )
     outbox = Outbox(sent)
     await letters.send(outbox, message, MalformedEvent(Reason.MALFORMED_JSON, "cut off"))
     await outbox.delivered()
@@ -68,7 +75,9 @@ async def dead_letter(message: Message) -> tuple[list[Any], list[Any], list[str]
 
 
 async def test_a_dead_letter_holds_the_sources_bytes_and_why() -> None:
-    [(topic, value, key, partition, headers), told], large, reasons = await dead_letter(Message(7, value=b"{"))
+    [(topic, value, key, partition, headers), told], large, reasons = await dead_letter(
+        Message(7, value=b"{")
+    )
     letter = DeadLetter.from_headers(headers)
     assert (topic, value, key, partition, large) == ("pb.dlq", b"{", b"r1", None, [])
     assert (letter.topic, letter.offset, letter.reason, letter.stage) == (
@@ -80,7 +89,12 @@ async def test_a_dead_letter_holds_the_sources_bytes_and_why() -> None:
     assert reasons == ["malformed_json"]
     refusal = decode_keyed(EventRefused, key=told[2], value=told[1])
     assert (told[0], refusal.router_id, refusal.request_id) == ("pb.refusals", "r1", None)
-    assert (refusal.topic, refusal.partition, refusal.offset, refusal.reason) == ("requests", 0, 7, "malformed_json")
+    assert (refusal.topic, refusal.partition, refusal.offset, refusal.reason) == (
+        "requests",
+        0,
+        7,
+        "malformed_json",
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,13 +114,21 @@ async def test_clients_are_told_whose_event_was_refused(
     key: bytes | None, value: bytes | None, named: tuple[str, str | None] | None
 ) -> None:
     sent, _, _ = await dead_letter(Message(7, key=key, value=value))
-    told = [decode_keyed(EventRefused, key=key, value=value) for topic, value, key, *_ in sent if topic == "pb.refusals"]
-    assert [(refusal.router_id, refusal.request_id) for refusal in told] == [named] * (named is not None)
+    told = [
+        decode_keyed(EventRefused, key=key, value=value)
+        for topic, value, key, *_ in sent
+        if topic == "pb.refusals"
+    ]
+    assert [(refusal.router_id, refusal.request_id) for refusal in told] == [named] * (
+        named is not None
+    )
     assert not any(b"secret" in value for topic, value, *_ in sent if topic == "pb.refusals")
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"k", b"x" * 600_000), (None, None)])
-async def test_what_a_usual_send_refuses_goes_another_way(key: bytes | None, value: bytes | None) -> None:
+async def test_what_a_usual_send_refuses_goes_another_way(
+    key: bytes | None, value: bytes | None
+) -> None:
     usual, large, _ = await dead_letter(Message(7, key=key, value=value))
     assert not any(topic == "pb.dlq" for topic, *_ in usual)
     assert [(record["key"], record["value"]) for _, record in large] == [(key, value)]
@@ -133,7 +155,9 @@ async def attempt(failures: int, deadline: float) -> tuple[int, float]:
             raise ConnectionError("away")
         return calls
 
-    made = await retrying(call, transient=(ConnectionError,), deadline=deadline, clock=clock, sleep=clock.sleep)
+    made = await retrying(
+        call, transient=(ConnectionError,), deadline=deadline, clock=clock, sleep=clock.sleep
+    )
     return made, clock.now
 
 
@@ -156,6 +180,8 @@ async def test_other_failures_are_not_tried_again() -> None:
 
 def test_an_exception_in_a_batch_ends_the_process_at_once() -> None:
     code = "from agents.boundary import fatal\nwith fatal():\n    1 / 0\nprint('still here')"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "ZeroDivisionError" in ended.stderr

@@ -37,7 +37,9 @@ def stranger() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["KAFKA_BOOTSTRAP", "PB_BOOTSTRAP"])
-def test_a_named_broker_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_named_broker_that_does_not_answer_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     (port,) = free_ports(1)
     monkeypatch.setenv(name, f"127.0.0.1:{port}")
     with pytest.raises(KafkaUnavailable, match=f"{name} is 127.0.0.1:{port}"), choose_broker():
@@ -68,7 +70,9 @@ def test_the_brokers_of_a_metadata_answer_are_read_by_any_of_the_addresses() -> 
         assert live_brokers(f"127.0.0.1:{server.getsockname()[1]}") == {1, 7}
 
 
-def test_without_any_way_the_error_names_all_three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_any_way_the_error_names_all_three(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     with pytest.raises(KafkaUnavailable) as caught, choose_broker(say=lambda text: None):
@@ -77,10 +81,15 @@ def test_without_any_way_the_error_names_all_three(monkeypatch: pytest.MonkeyPat
         assert way in str(caught.value)
 
 
-def test_missing_maven_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_maven_is_named_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     _fake_java(tmp_path, version="17.0.9")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr("streams.broker.jars.shutil.which", lambda name, **_: None if name == "mvn" else f"{tmp_path}/java")
+    monkeypatch.setattr(
+        "streams.broker.jars.shutil.which",
+        lambda name, **_: None if name == "mvn" else f"{tmp_path}/java",
+    )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(KafkaUnavailable, match="apt-get install maven"):
         installation()

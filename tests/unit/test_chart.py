@@ -1,4 +1,6 @@
-"""The chart's manifests are what Kubernetes takes, and what a worker needs; Strimzi's examples are what `pbstream` grants."""
+"""The chart's manifests are what Kubernetes takes, and what a worker needs; Strimzi's examples are
+what `pbstream` grants.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,25 @@ CHART = ROOT / "deploy" / "helm" / "paretobandit-streams"
 RENDERED = ROOT / "deploy" / "kubernetes" / "paretobandit.yaml"
 VERSIONS = ("1.27", "1.30", "1.33")
 FOREIGN = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
-EVERYTHING = "serviceMonitor.enabled,prometheusRule.enabled,dashboards.enabled,keda.enabled,topics.create"
-needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is missing: go install helm.sh/helm/v3/cmd/helm@v3.18.6")
+EVERYTHING = (
+    "serviceMonitor.enabled,prometheusRule.enabled,dashboards.enabled,keda.enabled,topics.create"
+)
+needs_helm = pytest.mark.skipif(
+    shutil.which("helm") is None,
+    reason="helm is missing: go install helm.sh/helm/v3/cmd/helm@v3.18.6",
+)
 
 
 def helm(*arguments: str) -> str:
-    command = ["helm", "template", "paretobandit", str(CHART), "--kube-version", "1.33.0", *arguments]
+    command = [
+        "helm",
+        "template",
+        "paretobandit",
+        str(CHART),
+        "--kube-version",
+        "1.33.0",
+        *arguments,
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -60,8 +75,14 @@ def test_rendered_manifests_are_valid() -> None:
     validate(manifests)
     kinds = {manifest["kind"] for manifest in manifests}
     assert kinds == {
-        "StatefulSet", "Service", "ServiceAccount", "PodDisruptionBudget", "NetworkPolicy", "CronJob", "PersistentVolumeClaim"
-    }  # fmt: skip
+        "StatefulSet",
+        "Service",
+        "ServiceAccount",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+        "CronJob",
+        "PersistentVolumeClaim",
+    }
 
 
 def test_every_pod_is_without_root_rights_and_writable_disk_and_has_its_secrets_in_files() -> None:
@@ -71,25 +92,47 @@ def test_every_pod_is_without_root_rights_and_writable_disk_and_has_its_secrets_
         assert pod["enableServiceLinks"] is False
         for container in pod["containers"]:
             security = container["securityContext"]
-            assert (security["readOnlyRootFilesystem"], security["allowPrivilegeEscalation"]) == (True, False)
+            assert (security["readOnlyRootFilesystem"], security["allowPrivilegeEscalation"]) == (
+                True,
+                False,
+            )
             assert security["capabilities"] == {"drop": ["ALL"]}
             assert {"requests", "limits"} <= container["resources"].keys()
-            assert not [name for name in (env["name"] for env in container["env"]) if re.search("PASSWORD$|URL$", name)]
+            assert not [
+                name
+                for name in (env["name"] for env in container["env"])
+                if re.search("PASSWORD$|URL$", name)
+            ]
 
 
 def test_every_variable_of_the_chart_is_a_setting() -> None:
     known = {f"PB_{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
-    text = "".join(path.read_text(encoding="utf-8") for path in CHART.rglob("*") if path.suffix in (".yaml", ".tpl"))
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for path in CHART.rglob("*")
+        if path.suffix in (".yaml", ".tpl")
+    )
     assert set(re.findall(r"\bPB_[A-Z0-9_]+", text)) <= known
 
 
 def test_workers_have_a_name_that_stays_and_a_probe_of_each_kind() -> None:
-    (workers,) = (one for one in documents(RENDERED.read_text(encoding="utf-8")) if one["kind"] == "StatefulSet")
+    (workers,) = (
+        one
+        for one in documents(RENDERED.read_text(encoding="utf-8"))
+        if one["kind"] == "StatefulSet"
+    )
     (container,) = workers["spec"]["template"]["spec"]["containers"]
     env = {one["name"]: one for one in container["env"]}
     assert env["PB_INSTANCE_ID"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
-    probes = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
-    assert probes == {"startupProbe": "/livez", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
+    probes = {
+        name: container[name]["httpGet"]["path"]
+        for name in ("startupProbe", "readinessProbe", "livenessProbe")
+    }
+    assert probes == {
+        "startupProbe": "/livez",
+        "readinessProbe": "/readyz",
+        "livenessProbe": "/livez",
+    }
 
 
 @needs_helm
@@ -105,9 +148,12 @@ def test_chart_with_everything_on_is_valid_and_carries_the_same_rules_and_dashbo
     by_kind = {manifest["kind"]: manifest for manifest in manifests}
     assert by_kind.keys() > FOREIGN
     source = [
-        yaml.safe_load((ROOT / "deploy/prometheus" / name).read_text())["groups"] for name in ("recording.yaml", "alerts.yaml")
+        yaml.safe_load((ROOT / "deploy/prometheus" / name).read_text())["groups"]
+        for name in ("recording.yaml", "alerts.yaml")
     ]
-    assert by_kind["PrometheusRule"]["spec"]["groups"] == [group for groups in source for group in groups]
+    assert by_kind["PrometheusRule"]["spec"]["groups"] == [
+        group for groups in source for group in groups
+    ]
     for name in ("service", "routers"):
         shipped = (ROOT / f"deploy/grafana/dashboards/{name}.json").read_text(encoding="utf-8")
         assert by_kind["ConfigMap"]["data"][f"paretobandit-{name}.json"].strip() == shipped.strip()
@@ -121,7 +167,9 @@ def test_more_replicas_than_partitions_are_refused() -> None:
 
 def test_strimzi_examples_are_todays_topics_and_rights() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "strimzi"))["files"](Settings())
-    assert {name: (ROOT / "deploy" / "strimzi" / name).read_text(encoding="utf-8") for name in made} == made
+    assert {
+        name: (ROOT / "deploy" / "strimzi" / name).read_text(encoding="utf-8") for name in made
+    } == made
     users = documents(made["users.yaml"])
     assert [user["metadata"]["name"] for user in users] == [f"pb-{role}" for role in ROLES]
 

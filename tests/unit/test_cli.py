@@ -78,7 +78,11 @@ def test_help_of_every_command_explains_itself(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", [path for path in EVERY if len(path) == 1], ids=" ".join)
 def test_help_of_every_first_level_command_has_an_example(path: tuple[str, ...]) -> None:
-    assert re.search(rf"^ +(\S+=\S+ |echo .* \| )?pbstream {path[0]}\b", run(*path, "--help").output, re.MULTILINE)
+    assert re.search(
+        rf"^ +(\S+=\S+ |echo .* \| )?pbstream {path[0]}\b",
+        run(*path, "--help").output,
+        re.MULTILINE,
+    )
 
 
 def test_help_needs_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +92,16 @@ def test_help_needs_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_examples_in_the_help_are_valid_commands() -> None:
     for path in EVERY:
-        for example in re.findall(r"^ +pbstream ((?!\[|demo).*)$", run(*path, "--help").output, re.MULTILINE):
+        for example in re.findall(
+            r"^ +pbstream ((?!\[|demo).*)$", run(*path, "--help").output, re.MULTILINE
+        ):
             words = re.findall(r'"[^"]*"|\S+', example.split("#")[0].split("&&")[0])
             command: click.Command = main
             while isinstance(command, click.Group):
                 command = command.commands[words.pop(0)]
-            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            known = {option for parameter in command.params for option in parameter.opts} | {
+                "--help"
+            }
             assert {word for word in words if word.startswith("--")} <= known, example
 
 
@@ -113,14 +121,18 @@ def test_without_a_broker_the_sentence_names_both_remedies() -> None:
     assert "PB_BOOTSTRAP" in output
 
 
-def test_a_wrong_setting_exits_with_2_and_shows_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_setting_exits_with_2_and_shows_a_right_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PB_PARTITIONS", "many")
     result = run("watch", "--once")
     assert result.exit_code == 2
     assert "PB_PARTITIONS=8" in result.output
 
 
-def test_a_misspelt_setting_is_named_with_the_right_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_setting_is_named_with_the_right_spelling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PB_PARTITION", "4")
     result = run("watch", "--once")
     assert result.exit_code == 2
@@ -134,7 +146,11 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(monkeypatch: pytest
         (["request", "a prompt", "--context", "-"], "[1.0]", "give a prompt in quotes"),
         (["request", "--context", "-"], "not json", "no JSON array of numbers"),
         (["request", "hi", "--router", "a b"], None, "no router id"),
-        (["models", "add", "", "--input-price", "1", "--output-price", "1"], None, "'' is no name of a model"),
+        (
+            ["models", "add", "", "--input-price", "1", "--output-price", "1"],
+            None,
+            "'' is no name of a model",
+        ),
         (["budget", "set", "-1"], None, "above 0 and up to 1000"),
         (["request", "-"], None, "--context -"),
         (["cost", "r-1"], None, "give dollars"),
@@ -144,13 +160,19 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(monkeypatch: pytest
         (["budget", "set", "0"], None, "dollars per request"),
         (["budget", "set", "a lot"], None, "dollars per request"),
         (["models", "add", "m"], None, "--input-price"),
-        (["models", "add", "m", "--input-price", "1", "--output-price", "1", "--n-eff", "3"], None, "give --prior or --like"),
+        (
+            ["models", "add", "m", "--input-price", "1", "--output-price", "1", "--n-eff", "3"],
+            None,
+            "give --prior or --like",
+        ),
         (["demo", "--requests", "5000"], None, "1<=x<=1824"),
         (["demo", "--shock", "earthquake"], None, "price-cut"),
         (["nonsense"], None, "No such command"),
     ],
 )
-def test_wrong_usage_exits_with_2_and_a_hint(words: list[str], stdin: str | None, says: str) -> None:
+def test_wrong_usage_exits_with_2_and_a_hint(
+    words: list[str], stdin: str | None, says: str
+) -> None:
     result = run(*words, stdin=stdin)
     assert result.exit_code == 2
     assert says in result.output
@@ -164,7 +186,9 @@ def test_a_request_that_would_be_refused_is_not_sent() -> None:
 
 
 def test_a_folder_without_priors_is_named(tmp_path: Path) -> None:
-    result = run("models", "add", "m", "--input-price", "1", "--output-price", "1", "--prior", str(tmp_path))
+    result = run(
+        "models", "add", "m", "--input-price", "1", "--output-price", "1", "--prior", str(tmp_path)
+    )
     assert result.exit_code == 1
     assert "pbstream fit" in result.output
 
@@ -177,13 +201,20 @@ def test_judgements_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_a_refusal_carries_reason_explanation_and_remedy() -> None:
     text = Refused("the request", "no_affordable_model", "the cheapest costs more").format_message()
-    assert text.startswith("the request was refused, no_affordable_model (the cheapest costs more): ")
+    assert text.startswith(
+        "the request was refused, no_affordable_model (the cheapest costs more): "
+    )
     assert "--max-price" in text
 
 
 def test_missing_topics_are_told_in_one_line() -> None:
-    lines = [f"topic pb.{name} does not exist: run `pbstream topics create` (or more)" for name in ("routers", "costs")]
-    sentence = in_a_sentence(TopicsNotReady("\n".join([*lines, "topic pb.routes has 3 partitions"])))
+    lines = [
+        f"topic pb.{name} does not exist: run `pbstream topics create` (or more)"
+        for name in ("routers", "costs")
+    ]
+    sentence = in_a_sentence(
+        TopicsNotReady("\n".join([*lines, "topic pb.routes has 3 partitions"]))
+    )
     assert sentence is not None
     assert sentence.format_message().splitlines() == [
         "topics pb.routers, pb.costs do not exist: run `pbstream topics create`.",
@@ -214,8 +245,16 @@ def test_a_command_that_is_to_be_copied_names_the_router_where_it_must(
 
 
 def test_starting_imports_nothing_that_takes_long() -> None:
-    code = "import sys, streams.cli; print(*{'pydantic', 'aiokafka', 'numpy', 'rich', 'faust', 'orjson'} & sys.modules.keys())"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+    code = (
+        "import sys, streams.cli; print(*{'pydantic', 'aiokafka', 'numpy', 'rich', 'faust', "
+        "'orjson'} & sys.modules.keys())"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == ""
+    )
 
 
 def test_every_command_that_is_listed_is_there() -> None:
@@ -233,10 +272,19 @@ def test_a_shell_is_told_how_to_complete(shell: str) -> None:
 
 def test_commands_and_options_are_completed() -> None:
     found = ShellComplete(main, {}, "pbstream", "_PBSTREAM_COMPLETE")
-    assert {item.value for item in found.get_completions([], "re")} == {"request", "reward", "replay"}
-    assert "--input-price" in {item.value for item in found.get_completions(["models", "add"], "--in")}
+    assert {item.value for item in found.get_completions([], "re")} == {
+        "request",
+        "reward",
+        "replay",
+    }
+    assert "--input-price" in {
+        item.value for item in found.get_completions(["models", "add"], "--in")
+    }
 
 
 def test_a_principal_is_a_user_unless_it_says_otherwise() -> None:
-    assert "--allow-principal User:pb-client" in run("topics", "acls", "--role", "client", "--principal", "pb-client").output
+    assert (
+        "--allow-principal User:pb-client"
+        in run("topics", "acls", "--role", "client", "--principal", "pb-client").output
+    )
     assert "--allow-principal Group:all" in run("topics", "acls", "--principal", "Group:all").output

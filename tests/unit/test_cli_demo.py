@@ -56,7 +56,9 @@ def scenario(count: int = 300) -> Scenario:
     )
 
 
-def decide(request_id: str, *, model: str = MODELS[1], seq: int = 1, repeat: bool = False) -> RouteDecided:
+def decide(
+    request_id: str, *, model: str = MODELS[1], seq: int = 1, repeat: bool = False
+) -> RouteDecided:
     return RouteDecided(
         router_id="default",
         request_id=request_id,
@@ -74,7 +76,9 @@ def decide(request_id: str, *, model: str = MODELS[1], seq: int = 1, repeat: boo
 
 
 def play_out(traffic: Traffic) -> list[tuple[int, Sent]]:
-    """Answer each request at once; return every event with the number of decisions that came before it."""
+    """Answer each request at once; return every event with the number of decisions that came before
+    it.
+    """
     log: list[tuple[int, Sent]] = []
     while not traffic.done:
         sent = traffic.step()
@@ -95,7 +99,9 @@ def test_every_request_is_asked_once_and_gets_one_bill_and_one_reward() -> None:
 
 
 def play_one_by_one(traffic: Traffic) -> tuple[dict[str, int], list[tuple[int, Sent]]]:
-    """Answer one request at a time; return how many decisions came before each one's, and before each event."""
+    """Answer one request at a time; return how many decisions came before each one's, and before
+    each event.
+    """
     decided: dict[str, int] = {}
     log: list[tuple[int, Sent]] = []
     waiting: list[str] = []
@@ -114,14 +120,20 @@ def play_one_by_one(traffic: Traffic) -> tuple[dict[str, int], list[tuple[int, S
 def test_bills_come_some_30_decisions_later_and_rewards_some_100() -> None:
     decided, log = play_one_by_one(Traffic(scenario(), in_flight=1000))
     # The last ones come at once, as no more decisions follow.
-    bills = [at - decided[event.request_id] for at, event in log if isinstance(event, CostReported)][:200]
-    rewards = [at - decided[event.request_id] for at, event in log if isinstance(event, RewardObserved)][:150]
+    bills = [
+        at - decided[event.request_id] for at, event in log if isinstance(event, CostReported)
+    ][:200]
+    rewards = [
+        at - decided[event.request_id] for at, event in log if isinstance(event, RewardObserved)
+    ][:150]
     assert 21 <= min(bills) <= max(bills) <= 41
     assert 70 <= min(rewards) <= max(rewards) <= 132
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
-def test_no_more_requests_are_in_flight_than_allowed_and_a_small_limit_does_not_stop_it(limit: int) -> None:
+def test_no_more_requests_are_in_flight_than_allowed_and_a_small_limit_does_not_stop_it(
+    limit: int,
+) -> None:
     traffic = Traffic(scenario(60), in_flight=limit)
     unbilled = 0
     for _, event in play_out(traffic):
@@ -157,7 +169,9 @@ def test_a_refused_request_counts_as_answered() -> None:
 
 def test_contexts_are_sent_instead_of_prompts_where_there_are_some() -> None:
     with_contexts = replace(scenario(3), contexts=np.array([[0.5, 1.0]] * 3))
-    requests = [event for event in Traffic(with_contexts).step() if isinstance(event, RequestSubmitted)]
+    requests = [
+        event for event in Traffic(with_contexts).step() if isinstance(event, RequestSubmitted)
+    ]
     assert [event.context for event in requests] == [(0.5, 1.0)] * 3
     assert all(event.prompt is None for event in requests)
 
@@ -190,18 +204,28 @@ def test_a_price_cut_moves_bills_and_list_prices_together_and_back() -> None:
 def test_a_failing_model_earns_less_in_the_middle_and_nobody_is_told() -> None:
     before, after = scenario(300), SHOCKS["model-failure"](scenario(300))
     assert after.rewards[100:200, 1].mean() == pytest.approx(0.3, abs=0.03)
-    assert np.array_equal(np.delete(after.rewards, range(100, 200), axis=0), np.delete(before.rewards, range(100, 200), axis=0))
+    assert np.array_equal(
+        np.delete(after.rewards, range(100, 200), axis=0),
+        np.delete(before.rewards, range(100, 200), axis=0),
+    )
     assert len(after.declarations) == 1
 
 
 def test_a_new_model_is_not_there_before_it_joins() -> None:
     after = SHOCKS["new-model"](scenario(30))
-    assert [sorted(declared.models) for _, declared in after.declarations] == [["a/small", "c/large"], sorted(MODELS)]
+    assert [sorted(declared.models) for _, declared in after.declarations] == [
+        ["a/small", "c/large"],
+        sorted(MODELS),
+    ]
     assert after.available[:, 1].tolist() == [False] * 10 + [True] * 20
 
 
 def test_the_best_mix_of_two_models_meets_the_budget_exactly() -> None:
-    fixed = [Yardstick("cheap", 0.8, 1.0), Yardstick("dear", 0.9, 3.0), Yardstick("useless", 0.1, 2.0)]
+    fixed = [
+        Yardstick("cheap", 0.8, 1.0),
+        Yardstick("dear", 0.9, 3.0),
+        Yardstick("useless", 0.1, 2.0),
+    ]
     mix = best_mix(fixed, 2.0)
     assert mix is not None
     assert (mix.reward, mix.cost_usd) == (pytest.approx(0.85), 2.0)
@@ -249,7 +273,14 @@ def played(of: Scenario) -> Play:
         config_offset=0,
         observed_at=NOON,
     )
-    return Play(outcomes=traffic.outcomes, refused={}, dead_letters=[], state=state, alerts=[], seconds=(2.0, 2.5))
+    return Play(
+        outcomes=traffic.outcomes,
+        refused={},
+        dead_letters=[],
+        state=state,
+        alerts=[],
+        seconds=(2.0, 2.5),
+    )
 
 
 def test_curves_have_one_point_for_each_decision() -> None:
@@ -269,30 +300,50 @@ def test_the_report_is_three_files_and_the_page_needs_no_network(tmp_path: Path)
     assert "url(http" not in page
     assert "<svg" in page
     assert "price-rise" in page
-    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
+    found = re.search(
+        r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL
+    )
     assert found is not None
     figures: dict[str, Any] = json.loads(found[1])
     assert figures["decided"] == 250
-    assert figures["cost_per_budget"] == pytest.approx(json.loads((tmp_path / "demo.json").read_text())["cost_per_budget"])
+    assert figures["cost_per_budget"] == pytest.approx(
+        json.loads((tmp_path / "demo.json").read_text())["cost_per_budget"]
+    )
 
 
 def wheel_with_costs() -> Priors:
-    """Return the shipped priors, with costs that depend on no prompt, so that nothing has to be encoded."""
+    """Return the shipped priors, with costs that depend on no prompt, so that nothing has to be
+    encoded.
+    """
     judged = load_rows("val")
     contexts = np.tile([0.0] * 25 + [1.0], (len(judged), 1))
-    known = Observations(judged.models, contexts, np.full_like(judged.rewards, np.nan), judged.costs, judged.prompts)
+    known = Observations(
+        judged.models, contexts, np.full_like(judged.rewards, np.nan), judged.costs, judged.prompts
+    )
     return replace(wheel_priors(), costs=fit_costs(known))
 
 
 def test_the_papers_portfolio_has_its_prices_its_priors_and_1824_prompts() -> None:
-    declared = paper_router(wheel_with_costs(), router_id="default", budget_usd=6.62e-4, profile="live")
-    listed = [(model.input_price_per_m, model.output_price_per_m) for model in declared.models.values()]
+    declared = paper_router(
+        wheel_with_costs(), router_id="default", budget_usd=6.62e-4, profile="live"
+    )
+    listed = [
+        (model.input_price_per_m, model.output_price_per_m) for model in declared.models.values()
+    ]
     assert listed == [(0.1, 0.1), (0.5, 1.5), (1.25, 10.0)]
-    means = [model.cost_prior.mean_usd for model in declared.models.values() if model.cost_prior is not None]
+    means = [
+        model.cost_prior.mean_usd
+        for model in declared.models.values()
+        if model.cost_prior is not None
+    ]
     assert means == pytest.approx([2.9e-5, 5.0e-4, 1.5e-2], rel=0.02)
     assert all(model.prior is not None for model in declared.models.values())
     prompts = held_out_prompts(declared)
-    assert (len(prompts), prompts.rewards.shape, prompts.costs.shape) == (1824, (1824, 3), (1824, 3))
+    assert (len(prompts), prompts.rewards.shape, prompts.costs.shape) == (
+        1824,
+        (1824, 3),
+        (1824, 3),
+    )
     # Table of the paper: always Mistral earns .923 at $5.3e-4.
     assert prompts.rewards[:, 1].mean() == pytest.approx(0.923, abs=5e-4)
     assert prompts.costs[:, 1].mean() == pytest.approx(5.3e-4, abs=5e-6)
@@ -324,7 +375,10 @@ def test_the_report_says_why_by_what_each_choice_was_worth() -> None:
     of.rewards[:, 0], of.rewards[:, 1] = 0.5, np.where(np.arange(100) < 40, 0.9, 0.55)
     play = played(of)
     outcomes = [
-        replace(one, decision=one.decision.model_copy(update={"model": MODELS[int(one.position < 40)]})) for one in play.outcomes
+        replace(
+            one, decision=one.decision.model_copy(update={"model": MODELS[int(one.position < 40)]})
+        )
+        for one in play.outcomes
     ]
     report = Report(of, replace(play, outcomes=outcomes), "live", "none")
     there = "on the prompts that it gave to middle, that earned +0.400 against small; "

@@ -19,7 +19,13 @@ from streams.settings import Settings
 from streams.state.redis_rights import acl
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/quickstart.md", "docs/operating.md", "docs/integrate.md", "docs/commands.md"]
+PAGES = [
+    "README.md",
+    "docs/quickstart.md",
+    "docs/operating.md",
+    "docs/integrate.md",
+    "docs/commands.md",
+]
 
 
 def shown(default: Any) -> str:
@@ -34,13 +40,20 @@ def shown(default: Any) -> str:
 def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
     text = (ROOT / "docs/operating.md").read_text()
     listed = dict(re.findall(r"^\| `(PB_\w+)` \| (.*?) \| .+ \|$", text, re.MULTILINE))
-    assert listed == {f"PB_{name.upper()}": shown(field.default) for name, field in Settings.model_fields.items()}
+    assert listed == {
+        f"PB_{name.upper()}": shown(field.default) for name, field in Settings.model_fields.items()
+    }
 
 
 def test_the_table_of_metrics_is_complete() -> None:
     text = (ROOT / "docs/operating.md").read_text().partition("## Metrics")[2].partition("##")[0]
-    there = {f"{family.name}_total" if family.type == "counter" else family.name for family in Metrics().registry.collect()}
-    described = {name for name in re.findall(r"`(pb_\w+)`", text) if not name.startswith("pb_router")}  # those are opt-in
+    there = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in Metrics().registry.collect()
+    }
+    described = {
+        name for name in re.findall(r"`(pb_\w+)`", text) if not name.startswith("pb_router")
+    }  # those are opt-in
     assert described == {name for name in there if name.startswith("pb_")}
 
 
@@ -70,10 +83,18 @@ def test_the_table_of_rights_is_the_list_in_the_code() -> None:
     text = (ROOT / "docs/operating.md").read_text()
     everything = {spec.name for spec in topic_specs(Settings())}
     listed: dict[tuple[str, str, str], str] = {}
-    for role, operations, where in re.findall(rf"^\| ({'|'.join(ROLES)})[^|]* \| (\w+(?:, \w+)*) \| (.+) \|$", text, re.MULTILINE):
+    for role, operations, where in re.findall(
+        rf"^\| ({'|'.join(ROLES)})[^|]* \| (\w+(?:, \w+)*) \| (.+) \|$", text, re.MULTILINE
+    ):
         names = everything if "all topics" in where else set(re.findall(r"`([^`]+)`", where))
-        listed |= {(role, operation, name): where for operation in operations.split(", ") for name in names}
-    needed = {(role, right.operation.title, right.name) for role in ROLES for right in rights(Settings(), role)}
+        listed |= {
+            (role, operation, name): where for operation in operations.split(", ") for name in names
+        }
+    needed = {
+        (role, right.operation.title, right.name)
+        for role in ROLES
+        for right in rights(Settings(), role)
+    }
     assert listed.keys() == needed
 
 
@@ -82,10 +103,14 @@ def test_the_rule_for_redis_is_the_one_in_the_code() -> None:
 
 
 def test_rights_are_printed_as_commands_and_as_data() -> None:
-    printed = CliRunner().invoke(main, ["topics", "acls", "--role", "client", "--principal", "User:gateway"])
+    printed = CliRunner().invoke(
+        main, ["topics", "acls", "--role", "client", "--principal", "User:gateway"]
+    )
     assert printed.exit_code == 0
     lines = printed.output.splitlines()
     assert len(lines) == len(rights(Settings(), "client"))
-    assert lines[0].endswith("--add --allow-principal User:gateway --operation Write --topic pb.requests")
+    assert lines[0].endswith(
+        "--add --allow-principal User:gateway --operation Write --topic pb.requests"
+    )
     data = json.loads(CliRunner().invoke(main, ["topics", "acls", "--json"]).output)
     assert {"resource": "group", "name": "paretobandit", "operation": "Read"} in data["rights"]

@@ -30,8 +30,24 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def decision(number: int, model: str = "small", **changed: Any) -> RouteDecided:
     candidates = (
-        Candidate(model="small", mean=0.79, bonus=0.002, penalty=0.004, score=0.788, expected_cost_usd=2.9e-5, excluded=None),
-        Candidate(model="large", mean=0.92, bonus=0.003, penalty=0.08, score=0.843, expected_cost_usd=5.3e-4, excluded="ceiling"),
+        Candidate(
+            model="small",
+            mean=0.79,
+            bonus=0.002,
+            penalty=0.004,
+            score=0.788,
+            expected_cost_usd=2.9e-5,
+            excluded=None,
+        ),
+        Candidate(
+            model="large",
+            mean=0.92,
+            bonus=0.003,
+            penalty=0.08,
+            score=0.843,
+            expected_cost_usd=5.3e-4,
+            excluded="ceiling",
+        ),
     )
     fields: dict[str, Any] = {
         "router_id": "default",
@@ -86,17 +102,32 @@ def drift() -> AlertRaised:
 
 
 def dead(reason: str) -> DeadLetter:
-    return DeadLetter(topic="pb.costs", partition=0, offset=1, stage="decode", exception_class="E", message="", reason=reason)
+    return DeadLetter(
+        topic="pb.costs",
+        partition=0,
+        offset=1,
+        stage="decode",
+        exception_class="E",
+        message="",
+        reason=reason,
+    )
 
 
 def busy_board() -> Board:
     board = Board("default")
     for number in range(1, 9):
         board.observe(decision(number, "small" if number % 4 else "large"), at=number / 4)
-        board.observe(CostReported(router_id="default", request_id=f"r-{number}", cost_usd=0.0012), at=number / 4)
+        board.observe(
+            CostReported(router_id="default", request_id=f"r-{number}", cost_usd=0.0012),
+            at=number / 4,
+        )
     board.observe(decision(1, repeat=True), at=2.0)
-    board.observe(RewardObserved(router_id="default", request_id="r-1", reward=0.8, source="judge"), at=2.0)
-    board.observe(RewardObserved(router_id="default", request_id="r-2", reward=0.6, source="judge"), at=2.0)
+    board.observe(
+        RewardObserved(router_id="default", request_id="r-1", reward=0.8, source="judge"), at=2.0
+    )
+    board.observe(
+        RewardObserved(router_id="default", request_id="r-2", reward=0.6, source="judge"), at=2.0
+    )
     board.observe(state(), at=2.0)
     board.observe(drift(), at=2.0)
     board.observe(dead("orphan_cost"), at=2.0)
@@ -177,7 +208,15 @@ def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
 def test_the_line_and_the_document_say_the_same() -> None:
     board = busy_board()
     line, document = screen.line(board, now=2.0, total=20), screen.as_json(board, now=2.0)
-    for part in ("decided 8/20", "cost ÷ budget 1.20", "λ_t 0.250", "reward 0.700", "small 75%", "dead letters 1", "alerts 1"):
+    for part in (
+        "decided 8/20",
+        "cost ÷ budget 1.20",
+        "λ_t 0.250",
+        "reward 0.700",
+        "small 75%",
+        "dead letters 1",
+        "alerts 1",
+    ):
         assert part in line
     assert document["spend_per_budget"] == board.spend_per_budget
     assert document["dead_letters"] == {"orphan_cost": 1}
@@ -186,10 +225,26 @@ def test_the_line_and_the_document_say_the_same() -> None:
 
 def test_an_explanation_holds_every_term_of_every_candidate() -> None:
     shown = text(explain_decision(decision(7)), width=160)
-    for part in ("→ small", "highest score", "0.7900", "+0.0020", "−0.0040", "0.7880", "$2.9e-05", "+0.0030", "−0.0800", "0.8430"):
+    for part in (
+        "→ small",
+        "highest score",
+        "0.7900",
+        "+0.0020",
+        "−0.0040",
+        "0.7880",
+        "$2.9e-05",
+        "+0.0030",
+        "−0.0800",
+        "0.8430",
+    ):
         assert part in shown
     assert "above the price ceiling" in shown
-    for part in ("decision 7 of router default", "λ_t 0.1", "configuration 4", "2026-11-21 12:00:00 UTC"):
+    for part in (
+        "decision 7 of router default",
+        "λ_t 0.1",
+        "configuration 4",
+        "2026-11-21 12:00:00 UTC",
+    ):
         assert part in shown
 
 
@@ -200,7 +255,9 @@ def test_each_reason_of_a_decision_has_a_sentence() -> None:
 
 
 def test_a_propensity_below_one_is_told() -> None:
-    assert "with probability 0.25" in text(explain_decision(decision(1, propensity=0.25)), width=200)
+    assert "with probability 0.25" in text(
+        explain_decision(decision(1, propensity=0.25)), width=200
+    )
 
 
 def test_a_repeat_without_candidates_is_explained_without_a_table() -> None:
@@ -217,7 +274,10 @@ def alert(kind: str, **fields: Any) -> AlertRaised:
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        (alert("drift", signal="reward", size=0.2, evidence={"rewards": 41}), "large: quality rose by 0.20, seen in 41 rewards"),
+        (
+            alert("drift", signal="reward", size=0.2, evidence={"rewards": 41}),
+            "large: quality rose by 0.20, seen in 41 rewards",
+        ),
         (
             alert("drift", signal="cost", evidence={"factor": 2.24, "bills": 7}),
             "large: a call costs 2.2 times what it did, seen in 7 bills",
@@ -228,7 +288,10 @@ def alert(kind: str, **fields: Any) -> AlertRaised:
             alert("cap_reached", model=None, evidence={"cap_usd": 5.0, "seconds": 3600.0}),
             "a cap in dollars is used up ($5 an hour)",
         ),
-        (alert("budget_unreachable", size=1.3, evidence={"cheapest_usd": 0.002}), "costs 1.3 times the budget ($0.002 a request)"),
+        (
+            alert("budget_unreachable", size=1.3, evidence={"cheapest_usd": 0.002}),
+            "costs 1.3 times the budget ($0.002 a request)",
+        ),
     ],
 )
 def test_an_alert_is_a_sentence(raised: AlertRaised, said: str) -> None:

@@ -1,4 +1,6 @@
-"""The compose file bounds what each service takes, publishes on loopback only, and has no variable that looks like a setting."""
+"""The compose file bounds what each service takes, publishes on loopback only, and has no variable
+that looks like a setting.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -20,14 +22,20 @@ def test_each_service_has_a_limit_and_logs_that_end(name: str) -> None:
 
 
 def test_monitoring_is_a_profile_with_the_rules_and_dashboards_of_deploy() -> None:
-    assert {name for name, service in SERVICES.items() if service.get("profiles") == ["monitoring"]} == {"prometheus", "grafana"}
-    mounted = [volume.split(":")[0] for name in ("prometheus", "grafana") for volume in SERVICES[name]["volumes"]]
+    assert {
+        name for name, service in SERVICES.items() if service.get("profiles") == ["monitoring"]
+    } == {"prometheus", "grafana"}
+    mounted = [
+        volume.split(":")[0]
+        for name in ("prometheus", "grafana")
+        for volume in SERVICES[name]["volumes"]
+    ]
     folders = [(ROOT / "docker" / path).resolve() for path in mounted if path.startswith("..")]
     assert folders
     assert all(folder.is_dir() for folder in folders)
-    scraped = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())["scrape_configs"][0]["static_configs"][0][
-        "targets"
-    ]
+    scraped = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())[
+        "scrape_configs"
+    ][0]["static_configs"][0]["targets"]
     assert {target.split(":")[0] for target in scraped} <= SERVICES.keys()
 
 

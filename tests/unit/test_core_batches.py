@@ -26,7 +26,12 @@ def contexts(n: int, *, d: int = 4, seed: int = 0) -> list[Array]:
 
 def alike(one: RequestRecord, other: RequestRecord) -> None:
     """Compare two decisions: names and counts exactly, numbers to 1e-9."""
-    assert (one.seq, one.model, one.reason, one.propensity) == (other.seq, other.model, other.reason, other.propensity)
+    assert (one.seq, one.model, one.reason, one.propensity) == (
+        other.seq,
+        other.model,
+        other.reason,
+        other.propensity,
+    )
     assert (one.offset, one.config_offset, one.decided_at, one.price) == (
         other.offset,
         other.config_offset,
@@ -37,7 +42,13 @@ def alike(one: RequestRecord, other: RequestRecord) -> None:
     assert one.candidates.models == other.candidates.models
     assert one.candidates.excluded == other.candidates.excluded
     numbers = [
-        [r.expected_reward, r.expected_cost_usd, r.lambda_t, *r.candidates.terms, *r.candidates.penalty]  # type: ignore[union-attr]
+        [
+            r.expected_reward,
+            r.expected_cost_usd,
+            r.lambda_t,
+            *r.candidates.terms,
+            *r.candidates.penalty,
+        ]  # type: ignore[union-attr]
         for r in (one, other)
     ]
     np.testing.assert_allclose(numbers[0], numbers[1], rtol=0, atol=1e-9)
@@ -51,13 +62,20 @@ def equal(one: Engine, other: Engine) -> None:
     assert (a.t, a.seq, a.settled, a.rewards_applied) == (b.t, b.seq, b.settled, b.rewards_applied)
     assert list(a.open_commitments) == list(b.open_commitments)
     for mine, theirs in zip(a.arms, b.arms, strict=True):
-        assert mine.belief.last_update == theirs.belief.last_update and mine.belief.last_played == theirs.belief.last_played
+        assert (
+            mine.belief.last_update == theirs.belief.last_update
+            and mine.belief.last_played == theirs.belief.last_played
+        )
         assert mine.pulls_left == theirs.pulls_left
         assert mine.belief.decay == pytest.approx(theirs.belief.decay, abs=1e-9)
     assert a.latest == b.latest
     for k in range(len(a.arms)):
-        np.testing.assert_allclose(a.arms[k].belief.A_inv(), b.arms[k].belief.A_inv(), rtol=0, atol=1e-9)
-        np.testing.assert_allclose(a.arms[k].belief.theta, b.arms[k].belief.theta, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            a.arms[k].belief.A_inv(), b.arms[k].belief.A_inv(), rtol=0, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            a.arms[k].belief.theta, b.arms[k].belief.theta, rtol=0, atol=1e-9
+        )
     np.testing.assert_allclose(
         [a.lambda_t, a.committed_usd],
         [b.lambda_t, b.committed_usd],
@@ -67,12 +85,19 @@ def equal(one: Engine, other: Engine) -> None:
         assert (mine.model, mine.label) == (yours.model, yours.label)
 
 
-def play(options: dict[str, Any], sizes: list[int], *, d: int = 4, seed: int = 0) -> tuple[Engine, Engine]:
-    """Play the same rounds of decisions, bills and rewards in batches and one by one; return both routers."""
+def play(
+    options: dict[str, Any], sizes: list[int], *, d: int = 4, seed: int = 0
+) -> tuple[Engine, Engine]:
+    """Play the same rounds of decisions, bills and rewards in batches and one by one; return both
+    routers.
+    """
     rng = np.random.default_rng(seed)
     many, single = (Engine.start(declaration(dimensions=d, **options)) for _ in range(2))
     for number, n in enumerate(sizes):
-        ids, drawn = [f"{number}-{i}" for i in range(n)], contexts(n, d=d, seed=1000 * seed + number)
+        ids, drawn = (
+            [f"{number}-{i}" for i in range(n)],
+            contexts(n, d=d, seed=1000 * seed + number),
+        )
         decided = many.decide_many(ids, drawn, now=float(number), offsets=range(n))
         for record, request_id, x, offset in zip(decided, ids, drawn, range(n), strict=True):
             assert many.records[request_id] is record
@@ -81,7 +106,8 @@ def play(options: dict[str, Any], sizes: list[int], *, d: int = 4, seed: int = 0
             for engine in (many, single):
                 engine.settle(request_id, cost_usd=cost)
         kept = [
-            (ids[i], float(np.clip(0.5 + 0.3 * drawn[i][0] + 0.1 * rng.normal(), 0, 1))) for i in rng.permutation(n)[: n - n // 4]
+            (ids[i], float(np.clip(0.5 + 0.3 * drawn[i][0] + 0.1 * rng.normal(), 0, 1)))
+            for i in rng.permutation(n)[: n - n // 4]
         ]
         assert many.learn_many(kept, source="judge", rank=1) == [Outcome.APPLIED] * len(kept)
         for request_id, reward in kept:
@@ -93,7 +119,9 @@ def play(options: dict[str, Any], sizes: list[int], *, d: int = 4, seed: int = 0
 @pytest.mark.parametrize("budget", [None, 1e-4, 5e-4, 1e-2])
 @pytest.mark.parametrize("gamma", [0.5, 0.997, 1.0])
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), seed=st.integers(0, 1000), alpha=st.sampled_from([0.0, 0.01, 2.0])
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
+    seed=st.integers(0, 1000),
+    alpha=st.sampled_from([0.0, 0.01, 2.0]),
 )
 def test_the_papers_policy_in_batches_is_the_same_policy(
     budget: float | None, gamma: float, sizes: list[int], seed: int, alpha: float
@@ -103,7 +131,12 @@ def test_the_papers_policy_in_batches_is_the_same_policy(
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4), seed=st.integers(0, 1000))
 def test_every_other_policy_gives_what_one_by_one_gives(sizes: list[int], seed: int) -> None:
-    for options in ({"profile": "live"}, {"epsilon": 0.3}, {"pulls": 3}, {"commit_and_settle": True}):
+    for options in (
+        {"profile": "live"},
+        {"epsilon": 0.3},
+        {"pulls": 3},
+        {"commit_and_settle": True},
+    ):
         play(options, sizes, seed=seed)
 
 
@@ -148,7 +181,9 @@ BAD: dict[str, tuple[type[errors.RouterStateError], Array]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_context_that_does_not_fit_is_refused_after_those_before_it_are_decided(name: str) -> None:
+def test_a_context_that_does_not_fit_is_refused_after_those_before_it_are_decided(
+    name: str,
+) -> None:
     error, x = BAD[name]
     engine, single = (Engine.start(declaration(lambda_c=0.1)) for _ in range(2))
     drawn = contexts(4)
@@ -180,7 +215,9 @@ def test_a_reward_that_does_not_fit_is_refused_after_those_before_it_are_learned
     assert freeze(engine) == freeze(single)
 
 
-@pytest.mark.parametrize("batch", [lambda e: e.decide_many([], [], now=1.0), lambda e: e.learn_many([])])
+@pytest.mark.parametrize(
+    "batch", [lambda e: e.decide_many([], [], now=1.0), lambda e: e.learn_many([])]
+)
 def test_an_empty_batch_changes_nothing(batch: Callable[[Engine], list[Any]]) -> None:
     engine = Engine.start(declaration())
     before = freeze(engine)
@@ -193,8 +230,15 @@ def test_revisions_repeats_and_removed_models_in_a_batch_of_rewards() -> None:
     engine.decide("old", contexts(1)[0], now=0.0, allowed_models=["dear"])
     engine.decide_many(list("abc"), contexts(3), now=1.0)
     engine.configure(declaration({"cheap": CHEAP, "middle": MIDDLE}), now=2.0)
-    assert engine.learn_many([("a", 0.5), ("a", 0.7), ("b", 0.2)]) == [Outcome.APPLIED, Outcome.DUPLICATE, Outcome.APPLIED]
-    assert engine.learn_many([("a", 0.9), ("c", 0.1)], revision=1) == [Outcome.REVISED, Outcome.APPLIED]
+    assert engine.learn_many([("a", 0.5), ("a", 0.7), ("b", 0.2)]) == [
+        Outcome.APPLIED,
+        Outcome.DUPLICATE,
+        Outcome.APPLIED,
+    ]
+    assert engine.learn_many([("a", 0.9), ("c", 0.1)], revision=1) == [
+        Outcome.REVISED,
+        Outcome.APPLIED,
+    ]
     assert engine.learn_many([("old", 0.9)]) == [Outcome.APPLIED]
     engine.decide_many(list("xyz"), contexts(3), now=3.0)
     assert {engine.records[request_id].model for request_id in "xyz"} <= {"cheap", "middle"}

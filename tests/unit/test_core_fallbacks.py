@@ -1,4 +1,6 @@
-"""A request that was answered by another model than was decided: the books and that model's learning are true."""
+"""A request that was answered by another model than was decided: the books and that model's
+learning are true.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,13 @@ def engine(profile: str = "live") -> Engine:
     """Return a router of two models."""
     models = {"small": ModelConfig(SMALL, None, 0), "large": ModelConfig(LARGE, None, 0)}
     return Engine.start(
-        RouterConfig(models=models, budget_usd_per_request=0.01, dimensions=3, profile=profile, knobs=knobs_for(profile, {}))
+        RouterConfig(
+            models=models,
+            budget_usd_per_request=0.01,
+            dimensions=3,
+            profile=profile,
+            knobs=knobs_for(profile, {}),
+        )
     )
 
 
@@ -31,7 +39,9 @@ def decided(profile: str = "live") -> Engine:
 
 def learned(router: Engine) -> dict[str, bytes]:
     """Return what a router knows, its counters apart."""
-    return {name: piece for name, piece in snapshot.pack_pieces(router.state).items() if name != HEAD}
+    return {
+        name: piece for name, piece in snapshot.pack_pieces(router.state).items() if name != HEAD
+    }
 
 
 @pytest.mark.parametrize("profile", ["live", "paper"])
@@ -40,8 +50,14 @@ def test_a_fallbacks_bill_settles_the_late_decision_and_teaches_the_fallback(pro
     arms = router.state.arms
     bills = {arm.name: arm.costs.bills for arm in arms}
     assert router.settle("r", tokens=(1000, 500), model="small") is Outcome.APPLIED
-    assert router.state.spend_usd == pytest.approx(SMALL.cost_usd(input_tokens=1000, output_tokens=500))
-    assert (router.state.settled, router.state.committed_usd, router.state.open_commitments) == (1, 0.0, {})
+    assert router.state.spend_usd == pytest.approx(
+        SMALL.cost_usd(input_tokens=1000, output_tokens=500)
+    )
+    assert (router.state.settled, router.state.committed_usd, router.state.open_commitments) == (
+        1,
+        0.0,
+        {},
+    )
     after = {arm.name: arm.costs.bills for arm in arms}
     assert (after["small"] - bills["small"], after["large"] - bills["large"]) == (1, 0)
     assert router.settle("r", cost_usd=5.0, model="large") is Outcome.DUPLICATE
@@ -53,7 +69,9 @@ def test_a_bills_revision_is_priced_as_the_bill_was() -> None:
     router = decided()
     router.settle("r", tokens=(1000, 500), model="small")
     assert router.settle("r", tokens=(2000, 500), revision=1) is Outcome.REVISED
-    assert router.state.spend_usd == pytest.approx(SMALL.cost_usd(input_tokens=2000, output_tokens=500))
+    assert router.state.spend_usd == pytest.approx(
+        SMALL.cost_usd(input_tokens=2000, output_tokens=500)
+    )
 
 
 @pytest.mark.parametrize("named", ["by the bill", "by the reward"])
@@ -61,9 +79,15 @@ def test_a_reward_is_learned_of_the_model_that_was_called(named: str) -> None:
     router = decided()
     arms = router.state.arms
     router.settle("r", cost_usd=1e-4, model="small" if named == "by the bill" else None)
-    assert router.learn("r", reward=0.8, model=None if named == "by the bill" else "small") is Outcome.APPLIED
+    assert (
+        router.learn("r", reward=0.8, model=None if named == "by the bill" else "small")
+        is Outcome.APPLIED
+    )
     assert router.learn("r", reward=0.2, rank=9, source="human", model="large") is Outcome.REVISED
-    seen = {arm.name: arm.belief.evidence(arms.rewards.ridges, arms.rewards.mean)[0][-1, -1] for arm in arms}
+    seen = {
+        arm.name: arm.belief.evidence(arms.rewards.ridges, arms.rewards.mean)[0][-1, -1]
+        for arm in arms
+    }
     assert seen == pytest.approx({"large": 0.0, "small": 1.0}, abs=1e-9)
 
 

@@ -1,4 +1,6 @@
-"""Faults that were found from outside: loops without an end, bills that lie about a price, weights that were not told."""
+"""Faults that were found from outside: loops without an end, bills that lie about a price, weights
+that were not told.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ from tests.unit.core_reference import context, freeze
 from tests.unit.core_reference import declaration as paper_declaration
 from tests.unit.live_world import D, declaration, world
 
-CONSTANT_SCORES, CONSTANT_COSTS = (-0.09100973495245385, 0.5384599023148396), (0.0002393133536337754, 0.0008010047447295831)
+CONSTANT_SCORES, CONSTANT_COSTS = (
+    (-0.09100973495245385, 0.5384599023148396),
+    (0.0002393133536337754, 0.0008010047447295831),
+)
 
 
 def test_the_dual_of_constant_contexts_is_found() -> None:
     scores, costs = np.tile(CONSTANT_SCORES, (7, 1)), np.tile(CONSTANT_COSTS, (7, 1))
     price = solve_dual(scores, costs, target=0.0003205511953749522, start=1000.0)
     assert price is not None
-    assert price == pytest.approx((CONSTANT_SCORES[1] - CONSTANT_SCORES[0]) / (CONSTANT_COSTS[1] - CONSTANT_COSTS[0]))
+    assert price == pytest.approx(
+        (CONSTANT_SCORES[1] - CONSTANT_SCORES[0]) / (CONSTANT_COSTS[1] - CONSTANT_COSTS[0])
+    )
 
 
 @given(
@@ -41,7 +48,10 @@ def test_the_dual_of_degenerate_windows_takes_a_bounded_number_of_steps(
 ) -> None:
     rng = np.random.default_rng(seed)
     scores, costs = {
-        "constant": lambda: (np.tile(rng.normal(size=K), (n, 1)), np.tile(rng.lognormal(size=K) * 1e-3, (n, 1))),
+        "constant": lambda: (
+            np.tile(rng.normal(size=K), (n, 1)),
+            np.tile(rng.lognormal(size=K) * 1e-3, (n, 1)),
+        ),
         "steps": lambda: (rng.integers(0, 3, (n, K)) / 2.0, rng.integers(0, 3, (n, K)) * 1e-3),
         "wide": lambda: (rng.normal(size=(n, K)), 10.0 ** rng.uniform(-9.0, 3.0, (n, K))),
         "equal": lambda: (np.ones((n, K)), np.full((n, K), 1e-3)),
@@ -81,7 +91,9 @@ def settled(late: int = 100) -> tuple[Engine, str]:
 @pytest.mark.parametrize("cost", [0.0, 1e-12])
 def test_two_bills_of_nothing_do_not_make_a_model_free(cost: float) -> None:
     engine, model = settled()
-    waiting = [i for i, record in engine.records.items() if record.bill is None and record.model == model]
+    waiting = [
+        i for i, record in engine.records.items() if record.bill is None and record.model == model
+    ]
     before = mean_costs(engine)[model]
     for request_id in waiting[:2]:
         engine.settle(request_id, cost_usd=cost)
@@ -112,9 +124,14 @@ def test_a_watch_does_not_look_at_bills_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.0, 1.0), (1.0, 0.0)])
-def test_late_bills_of_a_time_when_a_model_was_free_teach_nothing_of_its_price(before: float, after: float) -> None:
+def test_late_bills_of_a_time_when_a_model_was_free_teach_nothing_of_its_price(
+    before: float, after: float
+) -> None:
     def priced(per_m: float) -> RouterConfig:
-        models = {"a": ModelConfig(Price(per_m, per_m), onboarding_pulls=0), "b": ModelConfig(Price(9.0, 9.0), onboarding_pulls=0)}
+        models = {
+            "a": ModelConfig(Price(per_m, per_m), onboarding_pulls=0),
+            "b": ModelConfig(Price(9.0, 9.0), onboarding_pulls=0),
+        }
         return RouterConfig(models, 1e-4, D, "live", knobs_for("live"))
 
     engine = Engine.start(priced(before))
@@ -132,13 +149,19 @@ def test_late_bills_of_a_time_when_a_model_was_free_teach_nothing_of_its_price(b
 def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observation() -> None:
     w = world(None)
     w.play(400)
-    first = next(i for i, r in w.engine.records.items() if r.model == "middle" and r.label is not None and int(i) > 300)
+    first = next(
+        i
+        for i, r in w.engine.records.items()
+        if r.model == "middle" and r.label is not None and int(i) > 300
+    )
     w.quality = lambda model, mean: 0.2 if model == "middle" else mean
     arms = w.engine.state.arms
     k = arms.row["middle"]
     while not (arms.suspect and arms[k].suspicion is not None and arms[k].suspicion.count >= 400):  # type: ignore[union-attr]
         w.play(1)
-        w.engine.decide(f"m{len(w.spent)}", np.ones(D), now=float(len(w.spent)), allowed_models=["middle"])
+        w.engine.decide(
+            f"m{len(w.spent)}", np.ones(D), now=float(len(w.spent)), allowed_models=["middle"]
+        )
         w.engine.learn(f"m{len(w.spent)}", reward=0.2)
     label = w.engine.records[first].label
     assert label is not None
@@ -187,7 +210,10 @@ def test_features_out_of_all_proportion_are_a_wrong_context(size: float) -> None
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_without_forgetting_the_inverse_stays_the_inverse(constant: bool) -> None:
-    engine, rng = Engine.start(paper_declaration({"only": Price(1.0, 1.0)}, budget=None, gamma=1.0)), np.random.default_rng(0)
+    engine, rng = (
+        Engine.start(paper_declaration({"only": Price(1.0, 1.0)}, budget=None, gamma=1.0)),
+        np.random.default_rng(0),
+    )
     A, b = np.eye(4), np.zeros(4)
     for i in range(20_000):
         x = context(0.5, 0.25, -1.0) if constant else context(*rng.normal(size=3))

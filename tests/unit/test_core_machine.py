@@ -1,4 +1,6 @@
-"""Any sequence of events: the engine against a model of dictionaries and lists, every invariant after every step."""
+"""Any sequence of events: the engine against a model of dictionaries and lists, every invariant
+after every step.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from tests.unit.core_reference import (
     named,
     same,
     thaw,
-)  # fmt: skip
+)
 
 NAMES = ("a", "b", "c", "d")
 TTL = 50.0
@@ -39,15 +41,20 @@ ids = st.integers(0, 30).map(str)
 entries = st.integers(-20, 20).map(lambda n: n / 10.0)
 prices = st.sampled_from([CHEAP, MIDDLE, DEAR, Price(0.0, 0.0)])
 portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
-budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])  # below all models, among them, above all
+budgets = st.sampled_from(
+    [None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0]
+)  # below all models, among them, above all
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 CROWD = {f"model-{k}": Price(0.1 * k, 0.2 * k) for k in range(64)}
 MOST_SECONDS = 5.0
-"""Of one step, on a machine that does other things too."""
+"""Of one step, on a machine that does other things too.
+"""
 
 
 class Books(RuleBasedStateMachine):
-    """What holds in every profile: one decision per request, every bill and reward once, refusals without a trace."""
+    """What holds in every profile: one decision per request, every bill and reward once, refusals
+    without a trace.
+    """
 
     profile = "live"
     knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL}
@@ -55,9 +62,15 @@ class Books(RuleBasedStateMachine):
     crowds: ClassVar[bool] = True
 
     @initialize(
-        portfolio=portfolios, budget=budgets, pulls=st.sampled_from([0, 2]), kind=st.sampled_from(KINDS), crowd=st.integers(0, 9)
+        portfolio=portfolios,
+        budget=budgets,
+        pulls=st.sampled_from([0, 2]),
+        kind=st.sampled_from(KINDS),
+        crowd=st.integers(0, 9),
     )
-    def start(self, portfolio: dict[str, Price], budget: float | None, pulls: int, kind: str, crowd: int) -> None:
+    def start(
+        self, portfolio: dict[str, Price], budget: float | None, pulls: int, kind: str, crowd: int
+    ) -> None:
         self.now = 0.0
         self.kind = kind
         if crowd == 9 and self.crowds:
@@ -74,7 +87,9 @@ class Books(RuleBasedStateMachine):
         self._declared(portfolio)
 
     def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
-        return declaration(portfolio, budget=budget, profile=self.profile, pulls=self.pulls, **self.knobs)
+        return declaration(
+            portfolio, budget=budget, profile=self.profile, pulls=self.pulls, **self.knobs
+        )
 
     def _declared(self, portfolio: dict[str, Price]) -> None:
         self.active = dict(portfolio)
@@ -118,7 +133,9 @@ class Books(RuleBasedStateMachine):
         features=st.tuples(entries, entries, entries),
         allowed=st.none() | st.sets(st.sampled_from(NAMES), max_size=3),
     )
-    def decide(self, request_id: str, features: tuple[float, float, float], allowed: set[str] | None) -> None:
+    def decide(
+        self, request_id: str, features: tuple[float, float, float], allowed: set[str] | None
+    ) -> None:
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed
@@ -134,15 +151,24 @@ class Books(RuleBasedStateMachine):
             return
         self.check_decision(request_id, x, eligible, allowed)
 
-    def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
+    def check_decision(
+        self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None
+    ) -> None:
         record = self.decided(request_id, x, allowed)
         assert record.model in eligible
         assert 0.0 < record.propensity <= 1.0
         self.contexts[request_id] = x
         self.requests[request_id] = {
-            "model": record.model, "x": x, "at": self.now, "expected": record.expected_cost_usd, "cost": None, "bill": -1,
-            "label": None, "seen": None, "expired": False,
-        }  # fmt: skip
+            "model": record.model,
+            "x": x,
+            "at": self.now,
+            "expected": record.expected_cost_usd,
+            "cost": None,
+            "bill": -1,
+            "label": None,
+            "seen": None,
+            "expired": False,
+        }
         self.t = self.engine.state.t
 
     @rule(request_id=ids, cost=st.floats(0.0, 0.05), revision=st.integers(0, 3))
@@ -167,7 +193,12 @@ class Books(RuleBasedStateMachine):
     def paid(self, cost: float) -> None:
         """Follow the first bill of a request."""
 
-    @rule(request_id=ids, reward=st.integers(0, 20).map(lambda n: n / 20), rank=st.integers(0, 1), revision=st.integers(0, 2))
+    @rule(
+        request_id=ids,
+        reward=st.integers(0, 20).map(lambda n: n / 20),
+        rank=st.integers(0, 1),
+        revision=st.integers(0, 2),
+    )
     def reward(self, request_id: str, reward: float, rank: int, revision: int) -> None:
         request = self.requests.get(request_id)
         reward = {"rewards of nothing": 0.0, "equal rewards": 0.5}.get(self.kind, reward)
@@ -176,7 +207,9 @@ class Books(RuleBasedStateMachine):
             self.refused(errors.UnknownRequest, lambda: self.apply(Judged(request_id, reward)))
             return
         label = request["label"]
-        known = label is not None and not (rank > label[0] or (rank == label[0] and revision > label[1]))
+        known = label is not None and not (
+            rank > label[0] or (rank == label[0] and revision > label[1])
+        )
         before = freeze(self.engine) if known else None
         outcome = self.apply(Judged(request_id, reward, source, rank, revision=revision)).outcome
         if known:
@@ -194,7 +227,11 @@ class Books(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        due = [r for r in self.requests.values() if r["bill"] < 0 and not r["expired"] and r["at"] <= self.now - TTL]
+        due = [
+            r
+            for r in self.requests.values()
+            if r["bill"] < 0 and not r["expired"] and r["at"] <= self.now - TTL
+        ]
         assert len(self.apply(Waited()).records) == len(due)
         for request in due:
             request["expired"] = True
@@ -219,17 +256,26 @@ class Books(RuleBasedStateMachine):
         other = Engine.start(replace(self.engine.state.config, snapshot=data))
         invariants.check(other.state, other.records)
 
-    @rule(bad=st.sampled_from(["context", "cost", "reward", "dimensions"]), number=st.sampled_from([math.nan, math.inf, -math.inf]))
+    @rule(
+        bad=st.sampled_from(["context", "cost", "reward", "dimensions"]),
+        number=st.sampled_from([math.nan, math.inf, -math.inf]),
+    )
     def poison(self, bad: str, number: float) -> None:
         known = next(iter(self.requests), None)
         if bad == "context" and self.active:
-            self.refused(errors.NonFiniteInput, lambda: self.decided("poison", context(0, number, 0)))
+            self.refused(
+                errors.NonFiniteInput, lambda: self.decided("poison", context(0, number, 0))
+            )
         elif bad == "cost" and known is not None:
-            self.refused(errors.NonFiniteInput, lambda: self.apply(Charged(known, number, revision=9)))
+            self.refused(
+                errors.NonFiniteInput, lambda: self.apply(Charged(known, number, revision=9))
+            )
         elif bad == "reward" and known is not None:
             self.refused(errors.NonFiniteInput, lambda: self.apply(Judged(known, number, rank=9)))
         elif bad == "dimensions":
-            self.refused(errors.InvalidConfig, lambda: self.apply(Redeclared(declaration(dimensions=7))))
+            self.refused(
+                errors.InvalidConfig, lambda: self.apply(Redeclared(declaration(dimensions=7)))
+            )
 
     def refused(self, error: type[errors.RouterStateError], attempt: Any) -> None:
         before = freeze(self.engine)
@@ -250,7 +296,10 @@ class Books(RuleBasedStateMachine):
         invariants.check(state, self.engine.records)
         assert state.seq == len(self.requests)
         assert math.isfinite(state.lambda_t)
-        assert same(state.spend_usd, math.fsum(r["cost"] for r in self.requests.values() if r["cost"] is not None))
+        assert same(
+            state.spend_usd,
+            math.fsum(r["cost"] for r in self.requests.values() if r["cost"] is not None),
+        )
         awaited = [r for r in self.requests.values() if r["bill"] < 0 and not r["expired"]]
         assert state.in_flight == len(awaited)
         assert same(state.committed_usd, math.fsum(r["expected"] for r in awaited))
@@ -260,11 +309,18 @@ class Books(RuleBasedStateMachine):
 
 
 class Paper(Books):
-    """The paper's policy besides: what the arms know, every score, the pacer and the choice, recomputed from the lists."""
+    """The paper's policy besides: what the arms know, every score, the pacer and the choice,
+    recomputed from the lists.
+    """
 
     profile = "paper"
     crowds: ClassVar[bool] = False
-    knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL, "gamma": 0.95, "alpha": 0.3, "lambda_c": 0.1}
+    knobs: ClassVar[dict[str, Any]] = {
+        "commitment_ttl_seconds": TTL,
+        "gamma": 0.95,
+        "alpha": 0.3,
+        "lambda_c": 0.1,
+    }
 
     def _declared(self, portfolio: dict[str, Price]) -> None:
         super()._declared(portfolio)
@@ -285,10 +341,15 @@ class Paper(Books):
             mean = 0.95 * self.pacer[1] + 0.05 * cost
             self.pacer = (min(5.0, max(0.0, self.pacer[0] + 0.05 * (mean / budget - 1.0))), mean)
 
-    def check_decision(self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None) -> None:
+    def check_decision(
+        self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None
+    ) -> None:
         arms, lambda_t, t = self.engine.state.arms, self.engine.state.lambda_t, self.t
         pulls = {arm.name: arm.pulls_left for arm in arms}
-        per_1k = {name: (p.input_price_per_m + p.output_price_per_m) / 2000 for name, p in self.active.items()}
+        per_1k = {
+            name: (p.input_price_per_m + p.output_price_per_m) / 2000
+            for name, p in self.active.items()
+        }
         super().check_decision(request_id, x, eligible, allowed)
         record = self.engine.records[request_id]
         assert record.candidates is not None
@@ -297,18 +358,31 @@ class Paper(Books):
         for name in eligible:
             arm = self.arms[name]
             A, b = arm.statistics(gamma=0.95, ridge=1.0, d=4)
-            last = max(arm.observations[-1].t if arm.observations else arm.born, self.last_played.get(name, arm.born))
+            last = max(
+                arm.observations[-1].t if arm.observations else arm.born,
+                self.last_played.get(name, arm.born),
+            )
             variance = x @ np.linalg.solve(A, x) / max(0.95 ** min(t - last, 1000), 1 / 200)
             position = math.log(max(per_1k[name], 1e-4) / 1e-4) / math.log(0.1 / 1e-4)
-            scores[name] = float(np.linalg.solve(A, b) @ x + 0.3 * math.sqrt(variance) - (0.1 + lambda_t) * min(1.0, position))
-            assert same(record.candidates.score(record.candidates.models.index(name)), scores[name], tolerance=1e-7)
+            scores[name] = float(
+                np.linalg.solve(A, b) @ x
+                + 0.3 * math.sqrt(variance)
+                - (0.1 + lambda_t) * min(1.0, position)
+            )
+            assert same(
+                record.candidates.score(record.candidates.models.index(name)),
+                scores[name],
+                tolerance=1e-7,
+            )
         self.last_played[record.model] = self.t
         if record.reason == "onboarding":
             assert pulls[record.model] > 0
             return
         assert not any(pulls[name] for name in eligible)
         if lambda_t > 0.0:
-            under = {name for name in eligible if per_1k[name] <= max(per_1k.values()) / (1.0 + lambda_t)}
+            under = {
+                name for name in eligible if per_1k[name] <= max(per_1k.values()) / (1.0 + lambda_t)
+            }
             assert (record.reason == "ceiling_relaxed") is (not under)
             scores = {name: score for name, score in scores.items() if name in under} or scores
         assert scores[record.model] >= max(scores.values()) - 1e-7
@@ -324,7 +398,9 @@ class Paper(Books):
         for k, name in enumerate(state.arms.names):
             A, b = self.arms[name].statistics(gamma=0.95, ridge=1.0, d=4)
             np.testing.assert_allclose(state.arms[k].belief.A(), A, rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(
+                state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-7, atol=1e-9
+            )
 
 
 TestBooks = Books.TestCase

@@ -20,16 +20,28 @@ X = context(1.0, 2.0, 3.0)
 
 
 def in_motion(profile: str = "paper") -> Engine:
-    """Return an engine with requests in every stage: decided, settled, learned, expired, of a retired model."""
+    """Return an engine with requests in every stage: decided, settled, learned, expired, of a
+    retired model.
+    """
     engine = Engine.start(declaration(profile=profile, commitment_ttl_seconds=5.0))
     for n in range(12):
-        engine.decide(str(n), context(n % 4, -1, n / 7), now=float(n), allowed_models=[("cheap", "middle", "dear")[n % 3]])
+        engine.decide(
+            str(n),
+            context(n % 4, -1, n / 7),
+            now=float(n),
+            allowed_models=[("cheap", "middle", "dear")[n % 3]],
+        )
     for n in range(0, 12, 2):
         engine.settle(str(n), cost_usd=1e-3 * n)
     for n in range(0, 12, 3):
         engine.learn(str(n), reward=n / 12)
     engine.expire(now=9.0)
-    engine.configure(declaration({"cheap": CHEAP, "middle": MIDDLE}, profile=profile, commitment_ttl_seconds=5.0), now=12.0)
+    engine.configure(
+        declaration(
+            {"cheap": CHEAP, "middle": MIDDLE}, profile=profile, commitment_ttl_seconds=5.0
+        ),
+        now=12.0,
+    )
     return engine
 
 
@@ -41,16 +53,43 @@ def with_prior(**prior: Any) -> RouterConfig:
 REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]]] = {
     "context too short": (errors.WrongContext, lambda e: e.decide("new", np.ones(3), now=1.0)),
     "context too long": (errors.WrongContext, lambda e: e.decide("new", np.ones(5), now=1.0)),
-    "context of two dimensions": (errors.WrongContext, lambda e: e.decide("new", np.ones((4, 1)), now=1.0)),
-    "context without bias": (errors.WrongContext, lambda e: e.decide("new", np.array([1.0, 1.0, 1.0, 2.0]), now=1.0)),
-    "bias NaN": (errors.WrongContext, lambda e: e.decide("new", np.array([1.0, 1.0, 1.0, NAN]), now=1.0)),
+    "context of two dimensions": (
+        errors.WrongContext,
+        lambda e: e.decide("new", np.ones((4, 1)), now=1.0),
+    ),
+    "context without bias": (
+        errors.WrongContext,
+        lambda e: e.decide("new", np.array([1.0, 1.0, 1.0, 2.0]), now=1.0),
+    ),
+    "bias NaN": (
+        errors.WrongContext,
+        lambda e: e.decide("new", np.array([1.0, 1.0, 1.0, NAN]), now=1.0),
+    ),
     "context NaN": (errors.NonFiniteInput, lambda e: e.decide("new", context(NAN, 0, 0), now=1.0)),
-    "context infinite": (errors.NonFiniteInput, lambda e: e.decide("new", context(0, INF, 0), now=1.0)),
-    "context with both infinities": (errors.NonFiniteInput, lambda e: e.decide("new", context(-INF, INF, 0), now=1.0)),
-    "no allowed model": (errors.NoAllowedModel, lambda e: e.decide("new", X, now=1.0, allowed_models=["other"])),
-    "allowed model retired": (errors.NoAllowedModel, lambda e: e.decide("new", X, now=1.0, allowed_models=["dear"])),
-    "nobody allowed": (errors.NoAllowedModel, lambda e: e.decide("new", X, now=1.0, allowed_models=[])),
-    "nobody affordable": (errors.NoAffordableModel, lambda e: e.decide("new", X, now=1.0, max_price_per_1k=1e-9)),
+    "context infinite": (
+        errors.NonFiniteInput,
+        lambda e: e.decide("new", context(0, INF, 0), now=1.0),
+    ),
+    "context with both infinities": (
+        errors.NonFiniteInput,
+        lambda e: e.decide("new", context(-INF, INF, 0), now=1.0),
+    ),
+    "no allowed model": (
+        errors.NoAllowedModel,
+        lambda e: e.decide("new", X, now=1.0, allowed_models=["other"]),
+    ),
+    "allowed model retired": (
+        errors.NoAllowedModel,
+        lambda e: e.decide("new", X, now=1.0, allowed_models=["dear"]),
+    ),
+    "nobody allowed": (
+        errors.NoAllowedModel,
+        lambda e: e.decide("new", X, now=1.0, allowed_models=[]),
+    ),
+    "nobody affordable": (
+        errors.NoAffordableModel,
+        lambda e: e.decide("new", X, now=1.0, max_price_per_1k=1e-9),
+    ),
     "bill of nobody": (errors.UnknownRequest, lambda e: e.settle("other", cost_usd=0.1)),
     "bill NaN": (errors.NonFiniteInput, lambda e: e.settle("1", cost_usd=NAN)),
     "bill infinite": (errors.NonFiniteInput, lambda e: e.settle("1", cost_usd=INF)),
@@ -59,19 +98,40 @@ REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]
     "bill without amount": (errors.CostOutOfRange, lambda e: e.settle("1")),
     "revised bill NaN": (errors.NonFiniteInput, lambda e: e.settle("0", cost_usd=NAN, revision=3)),
     "tokens negative": (errors.CostOutOfRange, lambda e: e.settle("1", tokens=(-1_000, 10))),
-    "tokens beyond reason": (errors.CostOutOfRange, lambda e: e.settle("1", tokens=(10**12, 10**12))),
+    "tokens beyond reason": (
+        errors.CostOutOfRange,
+        lambda e: e.settle("1", tokens=(10**12, 10**12)),
+    ),
     "reward of nobody": (errors.UnknownRequest, lambda e: e.learn("other", reward=0.5)),
     "reward NaN": (errors.NonFiniteInput, lambda e: e.learn("1", reward=NAN)),
     "reward infinite": (errors.NonFiniteInput, lambda e: e.learn("1", reward=-INF)),
     "reward above one": (errors.RewardOutOfRange, lambda e: e.learn("1", reward=1.0 + 1e-9)),
     "reward below zero": (errors.RewardOutOfRange, lambda e: e.learn("1", reward=-0.1)),
     "revised reward NaN": (errors.NonFiniteInput, lambda e: e.learn("0", reward=NAN, revision=4)),
-    "other dimensions": (errors.InvalidConfig, lambda e: e.configure(declaration(dimensions=5), now=1.0)),
-    "prior of another shape": (errors.InvalidConfig, lambda e: e.configure(with_prior(A=np.eye(3), b=np.ones(3)), now=1.0)),
-    "prior NaN": (errors.InvalidConfig, lambda e: e.configure(with_prior(A=np.eye(4) * NAN, b=np.ones(4)), now=1.0)),
-    "prior lopsided": (errors.InvalidConfig, lambda e: e.configure(with_prior(A=np.triu(np.ones((4, 4))), b=np.ones(4)), now=1.0)),
-    "prior indefinite": (errors.InvalidConfig, lambda e: e.configure(with_prior(A=-np.eye(4), b=np.ones(4)), now=1.0)),
-    "prior like nobody": (errors.InvalidConfig, lambda e: e.configure(with_prior(like="other"), now=1.0)),
+    "other dimensions": (
+        errors.InvalidConfig,
+        lambda e: e.configure(declaration(dimensions=5), now=1.0),
+    ),
+    "prior of another shape": (
+        errors.InvalidConfig,
+        lambda e: e.configure(with_prior(A=np.eye(3), b=np.ones(3)), now=1.0),
+    ),
+    "prior NaN": (
+        errors.InvalidConfig,
+        lambda e: e.configure(with_prior(A=np.eye(4) * NAN, b=np.ones(4)), now=1.0),
+    ),
+    "prior lopsided": (
+        errors.InvalidConfig,
+        lambda e: e.configure(with_prior(A=np.triu(np.ones((4, 4))), b=np.ones(4)), now=1.0),
+    ),
+    "prior indefinite": (
+        errors.InvalidConfig,
+        lambda e: e.configure(with_prior(A=-np.eye(4), b=np.ones(4)), now=1.0),
+    ),
+    "prior like nobody": (
+        errors.InvalidConfig,
+        lambda e: e.configure(with_prior(like="other"), now=1.0),
+    ),
 }
 
 
@@ -109,7 +169,11 @@ def test_a_reward_whose_context_is_lost_is_refused_until_somebody_brings_it() ->
     assert engine.records["1"].label is not None
 
 
-@given(st.lists(st.floats(-100.0, 100.0) | st.sampled_from([NAN, INF, -INF]), min_size=3, max_size=3), st.floats(), st.floats())
+@given(
+    st.lists(st.floats(-100.0, 100.0) | st.sampled_from([NAN, INF, -INF]), min_size=3, max_size=3),
+    st.floats(),
+    st.floats(),
+)
 def test_no_number_can_poison_the_state(entries: list[float], cost: float, reward: float) -> None:
     engine = in_motion()
     for attempt in (
@@ -125,7 +189,9 @@ def test_no_number_can_poison_the_state(entries: list[float], cost: float, rewar
             assert freeze(engine) == before
     for k in range(len(engine.state.arms)):
         assert np.isfinite(engine.state.arms.stack.rows[k]).all()
-    assert np.isfinite([engine.state.spend_usd, engine.state.lambda_t, engine.state.committed_usd]).all()
+    assert np.isfinite(
+        [engine.state.spend_usd, engine.state.lambda_t, engine.state.committed_usd]
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +231,9 @@ def test_knobs_out_of_range_are_refused(settings: dict[str, float]) -> None:
     ],
 )
 def test_knobs_that_are_no_numbers_or_endless_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(errors.InvalidConfig, match="finite" if "t_adapt" not in settings else "n_eff"):
+    with pytest.raises(
+        errors.InvalidConfig, match="finite" if "t_adapt" not in settings else "n_eff"
+    ):
         knobs_for("paper", settings)
 
 

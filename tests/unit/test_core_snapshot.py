@@ -15,7 +15,17 @@ from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, RouterStateError
 from router_state.events import Asked, Judged
 from router_state.framing import frame
-from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, PORTFOLIO, Array, context, declaration, freeze, thaw
+from tests.unit.core_reference import (
+    CHEAP,
+    DEAR,
+    MIDDLE,
+    PORTFOLIO,
+    Array,
+    context,
+    declaration,
+    freeze,
+    thaw,
+)
 
 DECLARED = (
     PORTFOLIO,
@@ -33,15 +43,23 @@ def steps(draw: st.DrawFn) -> list[tuple[str, Any]]:
     event = st.one_of(
         st.tuples(st.just("decide"), st.tuples(entries, entries, entries)),
         st.tuples(st.just("decide"), st.tuples(entries, entries, entries)),
-        st.tuples(st.just("settle"), st.tuples(st.integers(0, 40), st.floats(0, 0.02), st.integers(0, 2))),
-        st.tuples(st.just("learn"), st.tuples(st.integers(0, 40), st.integers(0, 10), st.integers(0, 2))),
+        st.tuples(
+            st.just("settle"), st.tuples(st.integers(0, 40), st.floats(0, 0.02), st.integers(0, 2))
+        ),
+        st.tuples(
+            st.just("learn"), st.tuples(st.integers(0, 40), st.integers(0, 10), st.integers(0, 2))
+        ),
         st.tuples(st.just("expire"), st.integers(0, 60)),
-        st.tuples(st.just("configure"), st.tuples(st.integers(0, 3), st.sampled_from([None, 3e-4, 2e-3]))),
+        st.tuples(
+            st.just("configure"), st.tuples(st.integers(0, 3), st.sampled_from([None, 3e-4, 2e-3]))
+        ),
     )
     return draw(st.lists(event, min_size=1, max_size=50))
 
 
-def play(engine: Engine, contexts: dict[str, Array], events: list[tuple[str, Any]], *, start: int) -> None:
+def play(
+    engine: Engine, contexts: dict[str, Array], events: list[tuple[str, Any]], *, start: int
+) -> None:
     """Give the events to an engine; refusals are part of life."""
     profile, epsilon = engine.state.config.profile, engine.state.config.knobs.epsilon
     for now, (kind, value) in enumerate(events, start):
@@ -58,7 +76,9 @@ def play(engine: Engine, contexts: dict[str, Array], events: list[tuple[str, Any
                 engine.expire(now=float(value))
             else:
                 prices, budget = DECLARED[value[0]], value[1]
-                config = declaration(prices, budget=budget, pulls=None, profile=profile, epsilon=epsilon, **KNOBS)
+                config = declaration(
+                    prices, budget=budget, pulls=None, profile=profile, epsilon=epsilon, **KNOBS
+                )
                 engine.configure(config, now=float(now))
         except RouterStateError:
             pass
@@ -112,7 +132,9 @@ def test_packing_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("piece", ["config", "head", "array cheap", "request 0"])
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: b"\x09" + data[1:], lambda data: data[:-8]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: b"\x09" + data[1:], lambda data: data[:-8]]
+)
 def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]) -> None:
     engine = Engine.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
@@ -122,7 +144,9 @@ def test_damaged_pieces_are_refused(piece: str, damage: Callable[[bytes], bytes]
         thaw(pieces, {"0": context(1, 2, 3)})
 
 
-@pytest.mark.parametrize("piece", ["config", "head", "array cheap", "array \x1fcost:cheap", "request 0"])
+@pytest.mark.parametrize(
+    "piece", ["config", "head", "array cheap", "array \x1fcost:cheap", "request 0"]
+)
 @given(data=st.data())
 def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject) -> None:
     engine = Engine.start(declaration())
@@ -136,8 +160,13 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(piece: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("piece", ["config", "head", "array cheap", "request 0"])
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b'{"counters": 3}', b"[[], 1", b"\xff\xfe", b"1234567890123"])
-def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(piece: str, body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b"null", b'{"counters": 3}', b"[[], 1", b"\xff\xfe", b"1234567890123"],
+)
+def test_pieces_of_another_shape_are_corrupt_even_with_a_true_checksum(
+    piece: str, body: bytes
+) -> None:
     engine = Engine.start(declaration())
     engine.decide("0", context(1, 2, 3), now=0.0)
     with pytest.raises(CorruptSnapshot):

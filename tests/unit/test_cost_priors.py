@@ -1,4 +1,6 @@
-"""What earlier bills say of a model's costs: believed from the first request on, outweighed by new ones, refused if it is none."""
+"""What earlier bills say of a model's costs: believed from the first request on, outweighed by new
+ones, refused if it is none.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_bills_of_zero_lower_the_mean_and_nothing_else() -> None:
     X, usd = bills(400, np.random.default_rng(1))
     half = np.where(np.arange(400) % 2 == 0, usd, 0.0)
     centre = np.array([0.0, 0.0, 0.0, 1.0])
-    assert expected(engine(prior_of(X, half)), centre) == pytest.approx(0.5 * expected(engine(prior_of(X, usd)), centre), rel=0.1)
+    assert expected(engine(prior_of(X, half)), centre) == pytest.approx(
+        0.5 * expected(engine(prior_of(X, usd)), centre), rel=0.1
+    )
 
 
 def test_a_wrong_prior_is_outweighed_by_bills() -> None:

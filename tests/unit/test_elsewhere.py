@@ -1,4 +1,6 @@
-"""The worlds that policies are compared in: drawn alike from the same number, and measured as they should be."""
+"""The worlds that policies are compared in: drawn alike from the same number, and measured as they
+should be.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,19 @@ SHORT = 0.2
 @pytest.mark.parametrize("number", range(12))
 def test_a_drawn_world_is_the_same_again_and_within_its_bounds(number: int) -> None:
     world, again = (drawn(number, seconds=SHORT) for _ in range(2))
-    for one, other in ((world.rewards, again.rewards), (world.costs, again.costs), (world.contexts, again.contexts)):
+    for one, other in (
+        (world.rewards, again.rewards),
+        (world.costs, again.costs),
+        (world.contexts, again.contexts),
+    ):
         assert np.array_equal(one, other)
     assert world.rewards.min() >= 0.0 and world.rewards.max() <= 1.0
     assert world.costs.min() >= 0.0 and np.isfinite(world.costs).all()
     assert (world.contexts[:, -1] == 1.0).all()
-    assert world.expected is not None and np.abs(world.rewards.mean(0) - world.expected.mean(0)).max() < 0.1
+    assert (
+        world.expected is not None
+        and np.abs(world.rewards.mean(0) - world.expected.mean(0)).max() < 0.1
+    )
     measured_from = world.phases["learned"].start
     assert np.isfinite(world.reward_delay[:measured_from]).sum() >= 0.7 * 100 * len(world.models)
     assert world.budget >= world.costs[world.phases["learned"]].mean(0).min()
@@ -41,7 +50,10 @@ def test_drawn_worlds_differ_in_everything() -> None:
     assert {r.K for r in recipes} >= {2, 3, 8, 32} and max(r.K for r in recipes) >= 60
     assert {2, 26, 385} <= {r.d for r in recipes}
     assert min(r.sigma for r in recipes) < 0.06 and max(r.sigma for r in recipes) > 0.45
-    assert {r.judged for r in recipes} >= {1.0, 0.1, 0.01} and {r.in_flight for r in recipes} >= {0.0, 300.0}
+    assert {r.judged for r in recipes} >= {1.0, 0.1, 0.01} and {r.in_flight for r in recipes} >= {
+        0.0,
+        300.0,
+    }
     assert {r.shifts for r in recipes} == {"none", "abrupt", "slow"}
 
 
@@ -90,14 +102,18 @@ def test_every_contender_plays(name: str) -> None:
 
 
 def test_the_command_ends_with_a_line_of_json() -> None:
-    told = CliRunner().invoke(main, ["--where", "winner", "--seeds", "1", "--policy", "live"], catch_exceptions=False)
+    told = CliRunner().invoke(
+        main, ["--where", "winner", "--seeds", "1", "--policy", "live"], catch_exceptions=False
+    )
     figures = json.loads(told.stdout.splitlines()[-1])
     assert figures["benchmark"] == "elsewhere" and figures["figures"]["floors"] >= 2
     assert any(row.get("policy") == "best fixed mix" for row in figures["figures"]["rows"])
 
 
 def test_estimates_from_an_exploring_history_hold_against_the_truth() -> None:
-    made, supported, covered, squared, weight = off_policy.one({"history": "ε 0.2", "seed": 0})["reward"]
+    made, supported, covered, squared, weight = off_policy.one({"history": "ε 0.2", "seed": 0})[
+        "reward"
+    ]
     assert (made, supported) == (6, 6)
     assert covered >= 5 and squared / supported < 4.0
     assert 0.8 < weight / supported < 1.25
@@ -110,4 +126,8 @@ def test_kept_results_are_not_played_again(tmp_path: Path) -> None:
     again = run_all([Job("winner", 0, ("paper",))], workers=1, kept=kept)
     assert kept.read_text().splitlines() == lines and json.loads(json.dumps(first)) == again
     more = run_all([Job("winner", 0, ("paper", "LinUCB"))], workers=1, kept=kept)
-    assert len(kept.read_text().splitlines()) == len(lines) + 1 and {r["policy"] for r in more} >= {"paper", "LinUCB", "hindsight"}
+    assert len(kept.read_text().splitlines()) == len(lines) + 1 and {r["policy"] for r in more} >= {
+        "paper",
+        "LinUCB",
+        "hindsight",
+    }

@@ -1,4 +1,6 @@
-"""A router in a file: it goes on as the one that was exported, and what is no true file is refused."""
+"""A router in a file: it goes on as the one that was exported, and what is no true file is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ CAPS = (Cap(5.0, 3600.0), Cap(60.0, 86_400.0, hard=True))
 def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
     """Return a router with caps and exploration at random."""
     return replace(
-        declaration(**{"dimensions": d, "profile": profile, "pulls": 2, "epsilon": 0.1, "budget": 2e-3} | changed), caps=CAPS
+        declaration(
+            **{"dimensions": d, "profile": profile, "pulls": 2, "epsilon": 0.1, "budget": 2e-3}
+            | changed
+        ),
+        caps=CAPS,
     )
 
 
@@ -56,10 +62,20 @@ def play(engines: list[Engine], first: int, count: int, *, seed: int = 1) -> Non
     rng = np.random.default_rng([seed, first])
     d = engines[0].state.arms.d
     for number in range(first, first + count):
-        x, tokens, luck = np.append(rng.normal(size=d - 1), 1.0), float(rng.lognormal(0, 0.5)), 0.1 * float(rng.random())
+        x, tokens, luck = (
+            np.append(rng.normal(size=d - 1), 1.0),
+            float(rng.lognormal(0, 0.5)),
+            0.1 * float(rng.random()),
+        )
         allowed = ["cheap", "dear"] if number % 9 == 4 else None
-        made = [engine.decide(f"r-{number}", x, now=1e9 + number, allowed_models=allowed) for engine in engines]
-        told = [(r.model, r.reason, r.propensity, r.candidates, r.lambda_t, r.expected_cost_usd) for r in made]
+        made = [
+            engine.decide(f"r-{number}", x, now=1e9 + number, allowed_models=allowed)
+            for engine in engines
+        ]
+        told = [
+            (r.model, r.reason, r.propensity, r.candidates, r.lambda_t, r.expected_cost_usd)
+            for r in made
+        ]
         assert told.count(told[0]) == len(told)
         quality = {"cheap": 0.4, "middle": 0.6 if number < 120 else 0.1, "dear": 0.9}[made[0].model]
         for engine in engines:
@@ -71,7 +87,10 @@ def exported(profile: str, d: int = 4, count: int = 200) -> tuple[Engine, bytes]
     """Return an engine after some traffic, and its file."""
     engine = Engine.start(configuration(profile, d))
     play([engine], 0, count)
-    return engine, export.pack(engine.state, {"router_id": "home", "service": "test", "exported_at": "2026-11-21T12:00:00Z"})
+    return engine, export.pack(
+        engine.state,
+        {"router_id": "home", "service": "test", "exported_at": "2026-11-21T12:00:00Z"},
+    )
 
 
 def sealed(rest: bytes, *, magic: bytes = export.MAGIC, version: int = export.VERSION) -> bytes:
@@ -86,7 +105,9 @@ def altered(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
     head = json.loads(rest[4:end])
     change(head)
     packed = json.dumps(head).encode()
-    return sealed(len(packed).to_bytes(4, "big") + packed + rest[end:], version=PREFIX.unpack_from(data)[1])
+    return sealed(
+        len(packed).to_bytes(4, "big") + packed + rest[end:], version=PREFIX.unpack_from(data)[1]
+    )
 
 
 @pytest.mark.parametrize("d", [4, 70])
@@ -94,14 +115,21 @@ def altered(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
 def test_a_router_goes_on_from_a_file_as_the_one_that_was_exported(profile: str, d: int) -> None:
     engine, data = exported(profile, d)
     other = Engine.start(replace(configuration(profile, d), snapshot=data, offset=7))
-    assert (other.state.seq, other.state.spend_usd, other.state.settled, dict(other.records)) == (0, 0.0, 0, {})
+    assert (other.state.seq, other.state.spend_usd, other.state.settled, dict(other.records)) == (
+        0,
+        0.0,
+        0,
+        {},
+    )
     assert other.state.config == replace(configuration(profile, d), offset=7)
     play([engine, other], 200, 200)
     invariants.check(other.state, other.records)
     left, right = freeze(engine), freeze(other)
     # An import counts decisions anew, also those that a suspicion knows.
     suspected = {f"array {arm.name}" for arm in engine.state.arms if arm.suspicion is not None}
-    assert {name for name in left if name.startswith("array") and left[name] != right[name]} <= suspected
+    assert {
+        name for name in left if name.startswith("array") and left[name] != right[name]
+    } <= suspected
     assert (engine.state.lambda_t, engine.state.t) == (other.state.lambda_t, other.state.t)
     assert engine.state.buckets == other.state.buckets
 
@@ -121,7 +149,9 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
     assert state.arms.names == ("dear", "new")
     assert [arm.price for arm in state.arms] == [CHEAP, DEAR]
     known = engine.state.arms["dear"].belief.theta
-    assert state.arms[0].belief.theta == pytest.approx(known, abs=0.05)  # what it shares moves as another joins
+    assert state.arms[0].belief.theta == pytest.approx(
+        known, abs=0.05
+    )  # what it shares moves as another joins
     with pytest.raises(InvalidConfig):
         Engine.start(replace(configuration("live", 5), snapshot=data))
 
@@ -134,8 +164,15 @@ def test_a_router_in_any_state_is_the_same_after_writing_and_reading(name: str) 
     assert export.pack(found.state, found.about) == data
     other = Engine.start(replace(engine.state.config, snapshot=data))
     left, right = freeze(engine), freeze(other)
-    whole = name not in ("suspect", "retired")  # an import counts decisions anew, and leaves out who is not declared
-    assert not whole or [piece for piece in left if piece.startswith("array") and left[piece] != right[piece]] == []
+    whole = name not in (
+        "suspect",
+        "retired",
+    )  # an import counts decisions anew, and leaves out who is not declared
+    assert (
+        not whole
+        or [piece for piece in left if piece.startswith("array") and left[piece] != right[piece]]
+        == []
+    )
     if engine.state.arms.names and name != "retired":
         play_both(engine, other)
 
@@ -163,7 +200,10 @@ def test_a_file_of_a_router_in_any_state_stays_readable(name: str) -> None:
 def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an_import() -> None:
     engine = STATES["suspect"]()
     data = export.pack(engine.state, {})
-    suspicion, kept = engine.state.arms["dear"].suspicion, export.unpack(data).state.arms["dear"].suspicion
+    suspicion, kept = (
+        engine.state.arms["dear"].suspicion,
+        export.unpack(data).state.arms["dear"].suspicion,
+    )
     assert kept == suspicion and suspicion is not None
     other = Engine.start(replace(engine.state.config, snapshot=data))
     assert other.state.arms["dear"].suspicion == replace(suspicion, after=0)
@@ -175,7 +215,12 @@ def test_a_suspicion_of_layout_1_is_read() -> None:
 
     data = altered(LAYOUT_1, suspect)
     assert export.unpack(data).state.arms[2].suspicion == Suspicion(-0.4, 31, 0.5, 1e9, after=200)
-    assert Engine.start(replace(export.unpack(data).state.config, snapshot=data)).state.arms[2].suspicion is not None
+    assert (
+        Engine.start(replace(export.unpack(data).state.config, snapshot=data))
+        .state.arms[2]
+        .suspicion
+        is not None
+    )
 
 
 REPORTS = {"_journal", "_work", "_stack", "_k"}  # whom an object reports to, and where it works
@@ -184,7 +229,19 @@ KEPT_APART = {
     Books: {"open_commitments", "forgotten"},
     Arm: {"name", "price", "per_1k", "log_price", "belief", "costs", "watch", "suspicion"},
     Belief: {"name", "d", "block", "inverse", "theta", "tails"},
-    CostModel: {"name", "d", "block", "inverse", "w", "decay", "watch", "list_price", "mean_usd", "free", "_pool"},
+    CostModel: {
+        "name",
+        "d",
+        "block",
+        "inverse",
+        "w",
+        "decay",
+        "watch",
+        "list_price",
+        "mean_usd",
+        "free",
+        "_pool",
+    },
     Window: {"contexts", "limited", "size", "next"},
     DualPacer: {"window", "budget_usd", "unreachable"},
     EmaPacer: {"budget_usd"},
@@ -196,14 +253,26 @@ KEPT_APART = {
 @pytest.mark.parametrize(
     ("kinds", "written"),
     [
-        ((RouterState, Books), {*pieces.COUNTERS} - {"unreachable"}), ((Arm, Belief, CostModel), {*pieces.ARM, *pieces.COSTS}),
+        ((RouterState, Books), {*pieces.COUNTERS} - {"unreachable"}),
+        ((Arm, Belief, CostModel), {*pieces.ARM, *pieces.COSTS}),
         ((Knobs,), pieces.KNOBS),
-        ((Cap,), pieces.CAP), ((Bucket,), pieces.BUCKET), ((Suspicion,), pieces.SUSPICION), ((Side,), pieces.SIDE),
-        ((DualPacer,), pieces.DUAL), ((EmaPacer,), pieces.EMA), ((Watch,), ()), ((Window,), ()), ((Price,), pieces.PRICE),
+        ((Cap,), pieces.CAP),
+        ((Bucket,), pieces.BUCKET),
+        ((Suspicion,), pieces.SUSPICION),
+        ((Side,), pieces.SIDE),
+        ((DualPacer,), pieces.DUAL),
+        ((EmaPacer,), pieces.EMA),
+        ((Watch,), ()),
+        ((Window,), ()),
+        ((Price,), pieces.PRICE),
     ],
-)  # fmt: skip
-def test_nothing_of_a_state_is_left_out_of_a_file(kinds: tuple[type[Any], ...], written: Iterable[str]) -> None:
-    """What an object gains has to be written, by a name that older files may lack, or to be listed as kept apart or derived."""
+)
+def test_nothing_of_a_state_is_left_out_of_a_file(
+    kinds: tuple[type[Any], ...], written: Iterable[str]
+) -> None:
+    """What an object gains has to be written, by a name that older files may lack, or to be listed
+    as kept apart or derived.
+    """
     found = {name for kind in kinds for name in kind.__slots__} - REPORTS
     assert found == {*written, *(name for kind in kinds for name in KEPT_APART.get(kind, ()))}
 
@@ -232,7 +301,9 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(at: float, bit: int) -> None:
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
     data = LIVE
-    with pytest.raises(CorruptSnapshot, match="truncated|foreign" if share * len(data) >= 1 else "foreign"):
+    with pytest.raises(
+        CorruptSnapshot, match="truncated|foreign" if share * len(data) >= 1 else "foreign"
+    ):
         export.unpack(data[: int(share * len(data))])
 
 
@@ -244,7 +315,10 @@ def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
         (lambda data: b"\x80\x04\x95" + data, "foreign"),
         (lambda data: data + b"\x00", "damaged"),
         (lambda data: data.replace(b"\r\n", b"\n", 1), "foreign"),
-        (lambda data: sealed(data[PREFIX.size :], version=3), "format 3 is newer than this program"),
+        (
+            lambda data: sealed(data[PREFIX.size :], version=3),
+            "format 3 is newer than this program",
+        ),
         (lambda data: sealed(data[PREFIX.size :], version=0), "damaged"),
         (lambda data: sealed(data[PREFIX.size : -8]), "shorter"),
         (lambda data: sealed(data[PREFIX.size :] + bytes(8)), "longer"),
@@ -252,7 +326,9 @@ def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
         (lambda data: sealed(b"\x00\x00\x00\x02[]"), "TypeError"),
     ],
 )
-def test_what_is_no_true_file_is_refused_with_its_reason(spoil: Callable[[bytes], bytes], says: str) -> None:
+def test_what_is_no_true_file_is_refused_with_its_reason(
+    spoil: Callable[[bytes], bytes], says: str
+) -> None:
     with pytest.raises(CorruptSnapshot, match=says):
         export.unpack(spoil(LIVE))
 
@@ -291,7 +367,12 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         _set("arms", 0, "pulls_left", to=-3),
         _set("arms", 0, "pending", to=9),
         _set("arms", 0, "watch", to=[0.1]),
-        _set("arms", 0, "suspicion", to={"offset": "a", "count": 1, "evidence": 2.0, "since": 3.0, "after": 4}),
+        _set(
+            "arms",
+            0,
+            "suspicion",
+            to={"offset": "a", "count": 1, "evidence": 2.0, "since": 3.0, "after": 4},
+        ),
         _set("arms", 0, "suspicion", to={"offset": 0.1, "count": 1, "evidence": 2.0, "since": 3.0}),
         _set("arms", to=[]),
         _set("arms", to=None),
@@ -299,7 +380,9 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         _set("buckets", to=[]),
     ],
 )
-def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(change: Callable[[dict[str, Any]], None]) -> None:
+def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
     def changed(head: dict[str, Any]) -> None:
         change(head["values"])
 
@@ -311,7 +394,10 @@ def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(change: Cal
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (_set("values", "echoes", to={}), "the router has echoes, which this program does not know: use a newer pbstream"),
+        (
+            _set("values", "echoes", to={}),
+            "the router has echoes, which this program does not know: use a newer pbstream",
+        ),
         (_set("values", "arms", 0, "echo", to=1), "an arm has echo, which"),
         (_set("values", "config", "knobs", "temper", to=1), "unknown knobs: temper"),
         (_set("arrays", 1, 0, to="arm/0/phi"), "arm/0/theta"),
@@ -320,7 +406,9 @@ def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(change: Cal
         (_set("arrays", 1, 2, to=[2, 2]), "arm/0/theta has the shape"),
     ],
 )
-def test_pieces_that_this_program_does_not_know_are_named_instead_of_left_out(change: Callable[[Any], None], says: str) -> None:
+def test_pieces_that_this_program_does_not_know_are_named_instead_of_left_out(
+    change: Callable[[Any], None], says: str
+) -> None:
     with pytest.raises(CorruptSnapshot, match=re.escape(says)):
         export.unpack(altered(LIVE, change))
 
@@ -347,21 +435,35 @@ def test_what_changed_between_two_files_is_named() -> None:
     assert difference(before, before) == {"models": {}, "router": {}}
     play([engine], 200, 30)
     models = {**engine.state.config.models, "new": ModelConfig(DEAR)}
-    engine.configure(replace(engine.state.config, models=models, budget_usd_per_request=9e-4), now=2e9)
+    engine.configure(
+        replace(engine.state.config, models=models, budget_usd_per_request=9e-4), now=2e9
+    )
     found = difference(before, export.unpack(export.pack(engine.state, {})))
     assert found["router"]["decided"] == [200, 230]
     assert found["router"]["budget_usd_per_request"] == [2e-3, 9e-4]
     assert found["models"]["new"] == {"change": "joined"}
     played = {engine.records[f"r-{number}"].model for number in range(200, 230)}
-    moved = {name for name, model in found["models"].items() if model["change"] == "moved" and model["theta"] > 0.0}
+    moved = {
+        name
+        for name, model in found["models"].items()
+        if model["change"] == "moved" and model["theta"] > 0.0
+    }
     assert moved and moved <= played
 
 
 @pytest.mark.parametrize(
-    "knobs", [{}, {"gamma": 0.99, "alpha": 0.5, "t_adapt": 321.5}, {"gamma": 1.0, "t_adapt": 50.0}, {"seed": 9, "lambda_c": 0.2}]
+    "knobs",
+    [
+        {},
+        {"gamma": 0.99, "alpha": 0.5, "t_adapt": 321.5},
+        {"gamma": 1.0, "t_adapt": 50.0},
+        {"seed": 9, "lambda_c": 0.2},
+    ],
 )
 @pytest.mark.parametrize("profile", ["paper", "live"])
-def test_the_declaration_from_an_import_is_that_of_the_exported_router(profile: str, knobs: dict[str, Any]) -> None:
+def test_the_declaration_from_an_import_is_that_of_the_exported_router(
+    profile: str, knobs: dict[str, Any]
+) -> None:
     from agents.wire import config_of
     from schemas import RouterDeclared, decode
 
@@ -369,5 +471,8 @@ def test_the_declaration_from_an_import_is_that_of_the_exported_router(profile: 
     document = declaration_from(config, "other", b"bytes")
     again = config_of(decode(RouterDeclared, orjson.dumps(document)), offset=0, references={})
     assert again.knobs.n_eff == pytest.approx(config.knobs.n_eff)
-    assert replace(again, snapshot=None, knobs=replace(again.knobs, n_eff=config.knobs.n_eff)) == config
+    assert (
+        replace(again, snapshot=None, knobs=replace(again.knobs, n_eff=config.knobs.n_eff))
+        == config
+    )
     assert again.snapshot == b"bytes"

@@ -29,7 +29,10 @@ class HashedSentences:
     identity = "hashed"
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
-        rows = [np.frombuffer(hashlib.sha256(prompt.encode()).digest(), dtype=np.uint8)[:12] for prompt in prompts]
+        rows = [
+            np.frombuffer(hashlib.sha256(prompt.encode()).digest(), dtype=np.uint8)[:12]
+            for prompt in prompts
+        ]
         embeddings: Array = np.array(rows, dtype=np.float64)
         if progress is not None:
             progress(len(prompts))
@@ -41,7 +44,9 @@ class HashedSentences:
 
 
 def write_lines(path: Path, rows: Sequence[Any]) -> Path:
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n")
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n"
+    )
     return path
 
 
@@ -54,9 +59,19 @@ def console() -> Console:
     return Console(file=io.StringIO())
 
 
-def test_priors_are_the_sums_over_the_prompts_each_model_answered(tmp_path: Path, console: Console) -> None:
-    rows = [judged(n, small=n / 20, large=0.9) if n % 4 else judged(n, small=n / 20) for n in range(20)]
-    summary = fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=5, console=console)
+def test_priors_are_the_sums_over_the_prompts_each_model_answered(
+    tmp_path: Path, console: Console
+) -> None:
+    rows = [
+        judged(n, small=n / 20, large=0.9) if n % 4 else judged(n, small=n / 20) for n in range(20)
+    ]
+    summary = fit(
+        write_lines(tmp_path / "in.jsonl", rows),
+        tmp_path,
+        sentences=HashedSentences(),
+        components=5,
+        console=console,
+    )
     priors, projection = load_priors(tmp_path), Projection.load(tmp_path)
     x = projection.project(HashedSentences().embed([row["prompt"] for row in rows]))
     answered = [n for n in range(20) if n % 4]
@@ -74,7 +89,13 @@ def test_priors_are_the_sums_over_the_prompts_each_model_answered(tmp_path: Path
 
 def test_fitted_contexts_are_centred_and_white(tmp_path: Path, console: Console) -> None:
     rows = [judged(n, small=0.5) for n in range(200)]
-    fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=4, console=console)
+    fit(
+        write_lines(tmp_path / "in.jsonl", rows),
+        tmp_path,
+        sentences=HashedSentences(),
+        components=4,
+        console=console,
+    )
     embeddings = HashedSentences().embed([row["prompt"] for row in rows])
     features = Projection.load(tmp_path).project(embeddings)[:, :-1]
     np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-9)
@@ -82,16 +103,23 @@ def test_fitted_contexts_are_centred_and_white(tmp_path: Path, console: Console)
 
 
 def test_rewards_may_stand_in_arms_beside_costs(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "in.jsonl", [{"prompt": "p", "arms": {"small": {"reward": 0.25, "cost": 1e-5}}}, ""])
+    path = write_lines(
+        tmp_path / "in.jsonl",
+        [{"prompt": "p", "arms": {"small": {"reward": 0.25, "cost": 1e-5}}}, ""],
+    )
     row = read_judgements(path)[0]
     assert (dict(row.rewards), dict(row.costs)) == ({"small": 0.25}, {"small": 1e-5})
 
 
 def test_costs_alone_are_enough_for_a_line(tmp_path: Path) -> None:
     path = write_lines(
-        tmp_path / "in.jsonl", [{"prompt": "p", "costs": {"small": 0}}, {"prompt": "q", "arms": {"small": {"cost": 1}}}]
+        tmp_path / "in.jsonl",
+        [{"prompt": "p", "costs": {"small": 0}}, {"prompt": "q", "arms": {"small": {"cost": 1}}}],
     )
-    assert [(dict(row.rewards), dict(row.costs)) for row in read_judgements(path)] == [({}, {"small": 0.0}), ({}, {"small": 1.0})]
+    assert [(dict(row.rewards), dict(row.costs)) for row in read_judgements(path)] == [
+        ({}, {"small": 0.0}),
+        ({}, {"small": 1.0}),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,13 +132,19 @@ def test_costs_alone_are_enough_for_a_line(tmp_path: Path) -> None:
         ('{"prompt": "  ", "rewards": {"small": 1}}', "prompt"),
         ('{"prompt": "p"}', "rewards"),
         ('{"prompt": "p", "rewards": {}}', "rewards"),
-        ('{"prompt": "p", "rewards": {"small": 1.5}}', "'small' must be a number from 0 to 1, not 1.5"),
+        (
+            '{"prompt": "p", "rewards": {"small": 1.5}}',
+            "'small' must be a number from 0 to 1, not 1.5",
+        ),
         ('{"prompt": "p", "rewards": {"small": NaN}}', "not nan"),
         ('{"prompt": "p", "rewards": {"small": true}}', "not True"),
         ('{"prompt": "p", "arms": {"small": {"reward": null, "cost": 1}}}', "not None"),
         ('{"prompt": "p", "arms": {"small": {}}}', "rewards"),
         ('{"prompt": "p", "arms": [1]}', "by model"),
-        ('{"prompt": "p", "costs": {"small": -1}}', "the cost of 'small' must be a number from 0 to 1000, not -1"),
+        (
+            '{"prompt": "p", "costs": {"small": -1}}',
+            "the cost of 'small' must be a number from 0 to 1000, not -1",
+        ),
         ('{"prompt": "p", "costs": {"small": Infinity}}', "not inf"),
     ],
 )
@@ -149,46 +183,97 @@ def test_too_few_prompts_for_the_components_write_nothing(tmp_path: Path, consol
     assert not (tmp_path / "out").exists()
 
 
-def test_bills_become_sums_of_their_logarithms_and_a_mean_with_zeros(tmp_path: Path, console: Console) -> None:
-    rows = [judged(n, small=0.5) | {"costs": {"small": 0.0 if n % 5 == 0 else 1e-4 * (n + 1), "billed": 2e-3}} for n in range(20)]
-    summary = fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=3, console=console)
+def test_bills_become_sums_of_their_logarithms_and_a_mean_with_zeros(
+    tmp_path: Path, console: Console
+) -> None:
+    rows = [
+        judged(n, small=0.5)
+        | {"costs": {"small": 0.0 if n % 5 == 0 else 1e-4 * (n + 1), "billed": 2e-3}}
+        for n in range(20)
+    ]
+    summary = fit(
+        write_lines(tmp_path / "in.jsonl", rows),
+        tmp_path,
+        sentences=HashedSentences(),
+        components=3,
+        console=console,
+    )
     priors = load_priors(tmp_path)
     x = Projection.load(tmp_path).project(HashedSentences().embed([row["prompt"] for row in rows]))
     paid = [n for n in range(20) if n % 5]
     small = cost_prior_for_wire(priors, "small")
     assert small is not None
     np.testing.assert_allclose(small["A"], x[paid].T @ x[paid], atol=1e-9)
-    np.testing.assert_allclose(small["b"], np.log([1e-4 * (n + 1) for n in paid]) @ x[paid], atol=1e-9)
-    assert small["mean_usd"] == pytest.approx(np.mean([0.0 if n % 5 == 0 else 1e-4 * (n + 1) for n in range(20)]))
+    np.testing.assert_allclose(
+        small["b"], np.log([1e-4 * (n + 1) for n in paid]) @ x[paid], atol=1e-9
+    )
+    assert small["mean_usd"] == pytest.approx(
+        np.mean([0.0 if n % 5 == 0 else 1e-4 * (n + 1) for n in range(20)])
+    )
     assert fields_for_wire(priors, "small").keys() == {"prior", "cost_prior"}
     assert fields_for_wire(priors, "billed").keys() == {"cost_prior"}
     assert (summary.costs, summary.rewards) == ({"billed": 20, "small": 20}, {"small": 20})
 
 
-def test_priors_without_bills_are_the_same_file_as_before_there_were_any(tmp_path: Path, console: Console) -> None:
+def test_priors_without_bills_are_the_same_file_as_before_there_were_any(
+    tmp_path: Path, console: Console
+) -> None:
     rows = [judged(n, small=n / 20) for n in range(20)]
-    fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path, sentences=HashedSentences(), components=3, console=console)
+    fit(
+        write_lines(tmp_path / "in.jsonl", rows),
+        tmp_path,
+        sentences=HashedSentences(),
+        components=3,
+        console=console,
+    )
     priors = load_priors(tmp_path)
     assert priors.costs is None
-    assert json.loads((tmp_path / "priors.json").read_text())["details"].keys() == {"models", "projection"}
+    assert json.loads((tmp_path / "priors.json").read_text())["details"].keys() == {
+        "models",
+        "projection",
+    }
 
 
-def test_bills_of_zero_alone_and_no_rewards_are_nothing_to_learn_from(tmp_path: Path, console: Console) -> None:
+def test_bills_of_zero_alone_and_no_rewards_are_nothing_to_learn_from(
+    tmp_path: Path, console: Console
+) -> None:
     rows = [{"prompt": f"prompt {n}", "costs": {"small": 0.0}} for n in range(20)]
     with pytest.raises(UnusableJudgements, match="neither a reward nor a bill"):
-        fit(write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out", sentences=HashedSentences(), components=3, console=console)
+        fit(
+            write_lines(tmp_path / "in.jsonl", rows),
+            tmp_path / "out",
+            sentences=HashedSentences(),
+            components=3,
+            console=console,
+        )
     assert not (tmp_path / "out").exists()
 
 
-async def test_a_declaration_that_names_the_folder_gets_rewards_and_costs_of_it(tmp_path: Path, console: Console) -> None:
+async def test_a_declaration_that_names_the_folder_gets_rewards_and_costs_of_it(
+    tmp_path: Path, console: Console
+) -> None:
     rows = [judged(n, small=n / 20) | {"costs": {"small": 1e-4, "billed": 2e-3}} for n in range(20)]
     folder = tmp_path / "fitted"
-    fit(write_lines(tmp_path / "in.jsonl", rows), folder, sentences=HashedSentences(), components=3, console=console)
+    fit(
+        write_lines(tmp_path / "in.jsonl", rows),
+        folder,
+        sentences=HashedSentences(),
+        components=3,
+        console=console,
+    )
     read, checksum = prior_reader(tmp_path), load_priors(folder).checksum
-    references = {name: await read(ReferencedPrior(ref=f"fitted#{name}", sha256=checksum)) for name in ("small", "billed")}
+    references = {
+        name: await read(ReferencedPrior(ref=f"fitted#{name}", sha256=checksum))
+        for name in ("small", "billed")
+    }
     document = {"input_price_per_m": 1.0, "output_price_per_m": 1.0}
-    models = {name: {**document, "prior": {"ref": f"fitted#{name}", "sha256": checksum}} for name in references}
-    declared = decode(RouterDeclared, json.dumps({"router_id": "r", "models": models, "dimensions": 4}).encode())
+    models = {
+        name: {**document, "prior": {"ref": f"fitted#{name}", "sha256": checksum}}
+        for name in references
+    }
+    declared = decode(
+        RouterDeclared, json.dumps({"router_id": "r", "models": models, "dimensions": 4}).encode()
+    )
     config = config_of(declared, offset=0, references=references)
     small, billed = config.models["small"], config.models["billed"]
     assert small.prior is not None and small.prior.A is not None and small.cost_prior is not None
@@ -212,7 +297,10 @@ def test_the_encoder_that_tells_prompts_apart_is_worth_more(console: Console) ->
         return TellingSentences() if backend == "static" else HashedSentences()
 
     costs = {"small": 1e-5, "large": 1e-3}
-    rows = [JudgedPrompt(f"prompt {n}", {"small": float(n % 2), "large": float(1 - n % 2)}, costs) for n in range(120)]
+    rows = [
+        JudgedPrompt(f"prompt {n}", {"small": float(n % 2), "large": float(1 - n % 2)}, costs)
+        for n in range(120)
+    ]
     telling, hashed, missing = compare_encoders(rows, load, components=4, console=console)
     assert (telling.encoder, hashed.encoder, missing.encoder) == ("static", "onnx", "reference")
     assert telling.routed is not None and hashed.routed is not None and hashed.mix is not None
@@ -220,11 +308,15 @@ def test_the_encoder_that_tells_prompts_apart_is_worth_more(console: Console) ->
     assert (telling.reward_error or 1.0) < 0.1
     assert (hashed.reward_error or 0.0) > 0.4
     assert (missing.problem, missing.routed) == ("not installed", None)
-    assert within_chance([hashed], 120) == pytest.approx(2 * 2**0.5 * (hashed.reward_error or 0) / 120**0.5)
+    assert within_chance([hashed], 120) == pytest.approx(
+        2 * 2**0.5 * (hashed.reward_error or 0) / 120**0.5
+    )
 
 
 def test_rewards_alone_compare_encoders_without_a_frontier(console: Console) -> None:
     rows = [JudgedPrompt(f"prompt {n}", {"small": n / 60}, {}) for n in range(60)]
-    for worth in compare_encoders(rows, lambda backend: HashedSentences(), components=4, console=console):
+    for worth in compare_encoders(
+        rows, lambda backend: HashedSentences(), components=4, console=console
+    ):
         assert (worth.routed, worth.cost_error) == (None, None)
         assert worth.reward_error is not None

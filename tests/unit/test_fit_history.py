@@ -25,17 +25,44 @@ PRICES = {"small": (0.1, 0.1), "large": (1.0, 3.0)}
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(5)
     contexts = np.column_stack([rng.normal(size=(N, D - 1)), np.ones(N)])
-    rewards = np.clip(np.array([0.7, 0.8]) + 0.1 * contexts[:, :1] * np.array([-1.0, 1.0]), 0.0, 1.0)
+    rewards = np.clip(
+        np.array([0.7, 0.8]) + 0.1 * contexts[:, :1] * np.array([-1.0, 1.0]), 0.0, 1.0
+    )
     costs = np.array([2e-5, 1e-3]) * np.exp(0.3 * contexts[:, 1:2])
     folder = tmp_path_factory.mktemp("history") / "export"
-    models = {name: {"input_price_per_m": i, "output_price_per_m": o} for name, (i, o) in PRICES.items()}
-    declared: dict[str, Any] = {"models": models, "budget_usd_per_request": 4e-4, "dimensions": D, "epsilon": 0.2}
-    write_history(folder, declared=declared, models=MODELS, contexts=contexts, rewards=rewards, costs=costs, outcomes=False)
+    models = {
+        name: {"input_price_per_m": i, "output_price_per_m": o} for name, (i, o) in PRICES.items()
+    }
+    declared: dict[str, Any] = {
+        "models": models,
+        "budget_usd_per_request": 4e-4,
+        "dimensions": D,
+        "epsilon": 0.2,
+    }
+    write_history(
+        folder,
+        declared=declared,
+        models=MODELS,
+        contexts=contexts,
+        rewards=rewards,
+        costs=costs,
+        outcomes=False,
+    )
     return folder
 
 
 def fitted(history: Path, out: Path, *more: str) -> Any:
-    arguments = ["fit", "--from-history", "--router", ROUTER, "--from", str(history), str(out), "--json", *more]
+    arguments = [
+        "fit",
+        "--from-history",
+        "--router",
+        ROUTER,
+        "--from",
+        str(history),
+        str(out),
+        "--json",
+        *more,
+    ]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -47,18 +74,33 @@ def test_rewards_and_costs_by_prompt_are_found_again(history: Path, tmp_path: Pa
     priors = load_priors(tmp_path / "out")
     k = priors.models.index("large")
     assert np.linalg.solve(priors.A[k], priors.b[k])[0] == pytest.approx(0.1, abs=0.03)
-    assert priors.costs is not None and priors.costs.means[priors.costs.models.index("small")] == pytest.approx(2e-5, rel=0.2)
+    assert priors.costs is not None and priors.costs.means[
+        priors.costs.models.index("small")
+    ] == pytest.approx(2e-5, rel=0.2)
     assert told["worth"]["complete"] is False and len(told["worth"]["frontier"]) > 5
     assert (tmp_path / "out" / "worth.png").exists()
 
 
 def test_an_unknown_router_is_an_error_that_names_the_others(history: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["fit", "--from-history", "--router", "nobody", "--from", str(history), str(tmp_path / "out")])
+    done = CliRunner().invoke(
+        main,
+        [
+            "fit",
+            "--from-history",
+            "--router",
+            "nobody",
+            "--from",
+            str(history),
+            str(tmp_path / "out"),
+        ],
+    )
     assert done.exit_code == 1 and ROUTER in done.output and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    "arguments", [["only-one"], ["--from-history", "a", "b"], ["a", "b", "--from", "."], []], ids=["one", "two", "from", "none"]
+    "arguments",
+    [["only-one"], ["--from-history", "a", "b"], ["a", "b", "--from", "."], []],
+    ids=["one", "two", "from", "none"],
 )
 def test_arguments_that_do_not_fit_are_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, ["fit", *arguments]).exit_code == 2

@@ -1,4 +1,6 @@
-"""What each patch in streams/faust stands on, in the installed versions of Faust, Mode and aiokafka."""
+"""What each patch in streams/faust stands on, in the installed versions of Faust, Mode and
+aiokafka.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,16 @@ from streams.log.consumer import PartitionRecords
 def names_set_by(function: Any) -> set[str]:
     """Return the attributes of `self` that a function assigns."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    targets = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
-    return {node.attr for node in targets if isinstance(node.value, ast.Name) and node.value.id == "self"}
+    targets = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ]
+    return {
+        node.attr
+        for node in targets
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
 
 
 def parameters(function: Any) -> list[str]:
@@ -40,8 +50,13 @@ def parameters(function: Any) -> list[str]:
 def test_another_version_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     versions.require_known_versions()
     real = metadata.version
-    monkeypatch.setattr(versions, "version", lambda name: "9.9.9" if name == package else real(name))
-    with pytest.raises(versions.UnknownFramework, match=rf"^{package}: 9.9.9 is installed, .* is needed: run `uv sync`$"):
+    monkeypatch.setattr(
+        versions, "version", lambda name: "9.9.9" if name == package else real(name)
+    )
+    with pytest.raises(
+        versions.UnknownFramework,
+        match=rf"^{package}: 9.9.9 is installed, .* is needed: run `uv sync`$",
+    ):
         versions.require_known_versions()
 
 
@@ -55,7 +70,10 @@ def test_another_version_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, pa
         (ConsumerThread.seek_to_committed, driver.AIOKafkaConsumerThread.seek_to_committed),
         (ConsumerThread.seek_wait, driver.AIOKafkaConsumerThread.seek_wait),
         (ConsumerThread._seek_wait, driver.AIOKafkaConsumerThread._seek_wait),
-        (ConsumerThread._create_worker_consumer, driver.AIOKafkaConsumerThread._create_worker_consumer),
+        (
+            ConsumerThread._create_worker_consumer,
+            driver.AIOKafkaConsumerThread._create_worker_consumer,
+        ),
         (Consumer._drain_messages, driver.Consumer._drain_messages),
         (Consumer.stop_flow, driver.Consumer.stop_flow),
         (Consumer._filter_tps_with_pending_acks, driver.Consumer._filter_tps_with_pending_acks),
@@ -71,13 +89,20 @@ def test_another_version_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, pa
     ids=lambda function: function.__qualname__,
 )
 def test_a_method_is_replaced_by_one_of_the_same_form(patched: Any, stock: Any) -> None:
-    assert [name.lstrip("_") for name in parameters(patched)] == [name.lstrip("_") for name in parameters(stock)]
+    assert [name.lstrip("_") for name in parameters(patched)] == [
+        name.lstrip("_") for name in parameters(stock)
+    ]
     assert inspect.iscoroutinefunction(patched) == inspect.iscoroutinefunction(stock)
 
 
 def test_unreadable_batches_are_placed_in_what_the_fetcher_calls() -> None:
     stock = PartitionRecords.__mro__[1]
-    assert parameters(stock.__init__)[1:5] == ["tp", "records", "aborted_transactions", "fetch_offset"]
+    assert parameters(stock.__init__)[1:5] == [
+        "tp",
+        "records",
+        "aborted_transactions",
+        "fetch_offset",
+    ]
     assert {"_records_iterator", "next_fetch_offset", "_tp"} <= names_set_by(stock.__init__)
     assert "PartitionRecords(" in inspect.getsource(fetcher.Fetcher._proc_fetch_request)
     body = inspect.getsource(stock._unpack_records)
@@ -89,24 +114,33 @@ def test_a_rewind_stands_on_the_fetchers_positions() -> None:
     state = subscription_state.TopicPartitionState
     assert {"lso", "highwater", "timestamp"} <= names_set_by(state.__init__)
     assert isinstance(state.position, property) and isinstance(state.has_valid_position, property)
-    assert hasattr(subscription_state.Assignment, "state_value") and hasattr(subscription_state.Assignment, "tps")
+    assert hasattr(subscription_state.Assignment, "state_value") and hasattr(
+        subscription_state.Assignment, "tps"
+    )
 
 
 def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:
     consumer = aiokafka.consumer.consumer.AIOKafkaConsumer
     assert {"_isolation_level", "_fetch_max_wait_ms"} <= names_set_by(consumer.__init__)
     start = inspect.getsource(consumer.start)
-    assert "isolation_level=self._isolation_level" in start and "fetch_max_wait_ms=self._fetch_max_wait_ms" in start
+    assert (
+        "isolation_level=self._isolation_level" in start
+        and "fetch_max_wait_ms=self._fetch_max_wait_ms" in start
+    )
 
 
-def test_the_lease_is_renewed_where_heartbeats_are_sent_and_lost_where_the_generation_is_reset() -> None:
+def test_lease_is_renewed_with_heartbeats_and_lost_with_the_generation() -> None:
     coordinator = group_coordinator.GroupCoordinator
-    assert inspect.iscoroutinefunction(coordinator._do_heartbeat) and not inspect.iscoroutinefunction(coordinator.reset_generation)
+    assert inspect.iscoroutinefunction(
+        coordinator._do_heartbeat
+    ) and not inspect.iscoroutinefunction(coordinator.reset_generation)
     assert "self._do_heartbeat()" in inspect.getsource(coordinator._heartbeat_routine)
 
 
 def test_membership_errors_are_kept_where_they_are_looked_for() -> None:
-    assert {"_coordination_task", "_pending_exception"} <= names_set_by(group_coordinator.GroupCoordinator.__init__)
+    assert {"_coordination_task", "_pending_exception"} <= names_set_by(
+        group_coordinator.GroupCoordinator.__init__
+    )
     assert "_coordinator" in names_set_by(aiokafka.consumer.consumer.AIOKafkaConsumer.__init__)
     assert "_thread" in names_set_by(faust_consumer.ThreadDelegateConsumer.__init__)
     assert "_consumer" in driver.AIOKafkaConsumerThread.__annotations__

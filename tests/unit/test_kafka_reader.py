@@ -15,7 +15,9 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let batches come from nowhere, and note which partitions were closed."""
     closed: list[int] = []
 
-    async def batches(settings: Settings, place: Any, begin: int, end: int) -> AsyncIterator[list[Any]]:
+    async def batches(
+        settings: Settings, place: Any, begin: int, end: int
+    ) -> AsyncIterator[list[Any]]:
         try:
             for offset in range(begin, end):
                 yield [offset]
@@ -42,7 +44,9 @@ def test_partition_left_half_way_is_closed_with_its_reader(closed: list[int]) ->
     assert closed == [4]
 
 
-def test_partition_that_is_let_go_while_another_one_is_awaited_is_closed_with_its_reader(closed: list[int]) -> None:
+def test_partition_that_is_let_go_while_another_one_is_awaited_is_closed_with_its_reader(
+    closed: list[int],
+) -> None:
     with KafkaReader(Settings()) as reader:
         left = reader.records("topic", 5, 0, 10)
         next(left)

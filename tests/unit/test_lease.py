@@ -1,4 +1,6 @@
-"""The lease: a worker writes only while its group has confirmed it for no longer than a session ago."""
+"""The lease: a worker writes only while its group has confirmed it for no longer than a session
+ago.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -53,21 +55,27 @@ async def test_nobody_writes_before_the_group_has_taken_it_in(time: Time) -> Non
         await Lease(10.0, clock=time, sleep=time.sleep).held()
 
 
-async def test_worker_that_slept_through_its_session_waits_until_its_group_knows_it_still(lease: Lease, time: Time) -> None:
+async def test_worker_that_slept_through_its_session_waits_until_its_group_knows_it_still(
+    lease: Lease, time: Time
+) -> None:
     time.now += 60.0
     time.then = [(161.0, lambda: lease.renew(160.9))]
     await lease.held()
     assert 161.0 <= time.now < 161.1
 
 
-async def test_worker_that_slept_through_its_session_never_writes_when_its_group_has_gone_on(lease: Lease, time: Time) -> None:
+async def test_worker_that_slept_through_its_session_never_writes_when_its_group_has_gone_on(
+    lease: Lease, time: Time
+) -> None:
     time.now += 60.0
     time.then = [(161.0, lease.lose)]
     with pytest.raises(MembershipLost):
         await lease.held()
 
 
-async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(lease: Lease, time: Time) -> None:
+async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(
+    lease: Lease, time: Time
+) -> None:
     time.now += 60.0
     time.then = [(161.0, lambda: (lease.lose(), lease.join()))]
     with pytest.raises(MembershipLost):
@@ -75,13 +83,17 @@ async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(lease
     await lease.held()
 
 
-async def test_worker_that_its_group_refused_writes_nothing_even_within_its_session(lease: Lease) -> None:
+async def test_worker_that_its_group_refused_writes_nothing_even_within_its_session(
+    lease: Lease,
+) -> None:
     lease.lose()
     with pytest.raises(MembershipLost):
         await lease.held()
 
 
-async def test_late_confirmation_of_an_old_heartbeat_shortens_nothing(lease: Lease, time: Time) -> None:
+async def test_late_confirmation_of_an_old_heartbeat_shortens_nothing(
+    lease: Lease, time: Time
+) -> None:
     lease.renew(105.0)
     lease.renew(103.0)
     time.now = 114.9
@@ -155,7 +167,9 @@ async def test_a_worker_that_is_no_member_yet_says_nothing() -> None:
         await build_app(Settings()).outbox().send("pb.routes", key=b"home", value=b"{}")
 
 
-async def test_lease_is_as_long_as_the_session_that_the_broker_grants(lease: Lease, time: Time) -> None:
+async def test_lease_is_as_long_as_the_session_that_the_broker_grants(
+    lease: Lease, time: Time
+) -> None:
     lease.extend(20.0)
     lease.renew(101.0)
     time.now = 120.9
@@ -163,7 +177,9 @@ async def test_lease_is_as_long_as_the_session_that_the_broker_grants(lease: Lea
     assert time.now == 120.9
 
 
-async def test_gap_is_what_passed_between_two_confirmed_heartbeats(lease: Lease, time: Time) -> None:
+async def test_gap_is_what_passed_between_two_confirmed_heartbeats(
+    lease: Lease, time: Time
+) -> None:
     assert lease.renew(103.0) == 3.0
     assert lease.renew(103.5) == 0.5
     assert lease.renew(102.0) == 0.0

@@ -1,4 +1,6 @@
-"""What a call will cost: learned per prompt, hard to wreck, and quick to follow what nobody announced."""
+"""What a call will cost: learned per prompt, hard to wreck, and quick to follow what nobody
+announced.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from tests.unit.live_world import D, declaration, world
 def test_expected_costs_follow_the_prompt() -> None:
     w = world()
     w.play(2000)
-    few, many = (w.engine.decide(name, np.array([0.0, f, 0.0, 0.0, 1.0]), now=2000.0) for name, f in (("few", -1.0), ("many", 1.0)))
+    few, many = (
+        w.engine.decide(name, np.array([0.0, f, 0.0, 0.0, 1.0]), now=2000.0)
+        for name, f in (("few", -1.0), ("many", 1.0))
+    )
     assert few.candidates is not None and many.candidates is not None
     low, high = few.candidates.expected_cost_usd[1], many.candidates.expected_cost_usd[1]
     assert high / low == pytest.approx(np.exp(0.8), rel=0.25)
@@ -28,7 +33,10 @@ def test_expected_costs_follow_the_prompt() -> None:
 def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little() -> None:
     w = world()
     w.play(1000)
-    state, record = w.engine.state, w.engine.decide("outlier", np.ones(D), now=1000.0, allowed_models=["middle"])
+    state, record = (
+        w.engine.state,
+        w.engine.decide("outlier", np.ones(D), now=1000.0, allowed_models=["middle"]),
+    )
     k = state.arms.row[record.model]
     mean, spend, debt = state.arms[k].costs.ratio, state.spend_usd, state.pacer.terms()["debt_usd"]
     w.engine.settle("outlier", cost_usd=1000 * record.expected_cost_usd)
@@ -41,23 +49,34 @@ def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little(
 def test_the_dearer_the_bills_the_less_evidence_is_wanted_and_one_bill_is_never_enough() -> None:
     def bills_until_alarm(budgets: float, ratio: float) -> int:
         watch = Watch(sigma=0.9)
-        shifts = (surprise(watch, math.log(ratio), budgets=budgets, bills=50.0, now=0.0, least=0.0) for _ in range(20))
+        shifts = (
+            surprise(watch, math.log(ratio), budgets=budgets, bills=50.0, now=0.0, least=0.0)
+            for _ in range(20)
+        )
         return 1 + [shift is not None for shift in shifts].index(True)
 
-    assert bills_until_alarm(0.0, 10.0) == bills_until_alarm(1.0, 10.0) > bills_until_alarm(20.0, 10.0)
+    assert (
+        bills_until_alarm(0.0, 10.0) == bills_until_alarm(1.0, 10.0) > bills_until_alarm(20.0, 10.0)
+    )
     assert bills_until_alarm(20.0, 10.0) > bills_until_alarm(200.0, 10.0) == 2
     assert bills_until_alarm(1e6, 1e4) == 2
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])
-def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(factor: float) -> None:
+def test_a_silent_price_change_is_an_alert_and_in_the_expectations_soon_after(
+    factor: float,
+) -> None:
     w = world(late=30)
     w.play(1000)
     before = w.engine.state.arms[1].costs.ratio
     w.factor = lambda model: factor if model == "middle" else 1.0
     w.play(300)
     alert = next(a for a in w.news if a.signal == "cost")
-    assert (alert.kind, alert.model, alert.direction) == ("drift", "middle", "up" if factor > 1.0 else "down")
+    assert (alert.kind, alert.model, alert.direction) == (
+        "drift",
+        "middle",
+        "up" if factor > 1.0 else "down",
+    )
     assert alert.evidence["factor"] == pytest.approx(factor, rel=0.5)
     assert alert.since >= 1000.0
     assert alert.evidence["cusum"] > alert.evidence["limit"] >= 4.0
@@ -136,5 +155,8 @@ def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
         engine.decide(str(i), np.ones(D), now=1.0)
     spent = 0.05 - engine.state.buckets[0].left_usd
     config = engine.state.config
-    engine.configure(RouterConfig(config.models, None, D, "live", config.knobs, (Cap(0.1, 3600.0, hard=True),)), now=1.0)
+    engine.configure(
+        RouterConfig(config.models, None, D, "live", config.knobs, (Cap(0.1, 3600.0, hard=True),)),
+        now=1.0,
+    )
     assert engine.state.buckets[0].left_usd == pytest.approx(0.1 - spent)

@@ -1,4 +1,6 @@
-"""Defaults that need no tuning: any number of models and dimensions, any budget, and a state as small as the page says."""
+"""Defaults that need no tuning: any number of models and dimensions, any budget, and a state as
+small as the page says.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def portfolio(K: int) -> dict[str, ModelConfig]:
 
 
 def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[float], Engine]:
-    """Return what each of n requests cost; bills and rewards come 50 requests later. Nothing is known of the models at first."""
+    """Return what each of n requests cost; bills and rewards come 50 requests later. Nothing is
+    known of the models at first.
+    """
     models, rng = portfolio(K), np.random.default_rng(K + d + 1000 * seed)
     names = list(models)
     engine = Engine.start(RouterConfig(models, budget, d))
@@ -42,7 +46,9 @@ def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[
 
 @pytest.mark.parametrize(("K", "d"), [(2, 26), (20, 26), (3, 385), (20, 100)])
 @pytest.mark.parametrize("share", [0.05, 0.3])
-def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(K: int, d: int, share: float) -> None:
+def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(
+    K: int, d: int, share: float
+) -> None:
     cheapest, dearest = 5e-5, 5e-3
     budget = cheapest + share * (dearest - cheapest)
     spent = [np.mean(play(K, d, budget, 2400, seed=seed)[0][1200:]) for seed in range(3)]
@@ -51,7 +57,10 @@ def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(K: int,
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_budgets_of_any_size_are_met_alike(scale: float) -> None:
-    prices = {name: Price(p.input_price_per_m * scale, p.output_price_per_m * scale) for name, p in PRICES.items()}
+    prices = {
+        name: Price(p.input_price_per_m * scale, p.output_price_per_m * scale)
+        for name, p in PRICES.items()
+    }
     w = world(6e-4 * scale, prices=prices)
     w.factor = lambda _: scale
     w.play(800)
@@ -59,15 +68,24 @@ def test_budgets_of_any_size_are_met_alike(scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("d", "head", "arm", "costs", "window"), [(26, 640, 3_100, 3_100, 840), (385, 640, 600_000, 600_000, 12_400)]
+    ("d", "head", "arm", "costs", "window"),
+    [(26, 640, 3_100, 3_100, 840), (385, 640, 600_000, 600_000, 12_400)],
 )
-def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(d: int, head: int, arm: int, costs: int, window: int) -> None:
+def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(
+    d: int, head: int, arm: int, costs: int, window: int
+) -> None:
     _, engine = play(2, d, 1e-3, 300)
     state = engine.state
     empty = Engine.start(RouterConfig({}, 1e-3, d)).state
     assert len(snapshot.pack_head(empty)) < head
     for name, piece in snapshot.pack_pieces(state).items():
-        limit = window if name.startswith("\x1fwindow") else costs if name.startswith("\x1fcost") else arm
+        limit = (
+            window
+            if name.startswith("\x1fwindow")
+            else costs
+            if name.startswith("\x1fcost")
+            else arm
+        )
         assert len(piece) <= 1.05 * limit, name
 
 
@@ -92,6 +110,9 @@ def test_a_request_that_names_its_models_gets_one_of_them_whatever_they_cost() -
     w.play(400)
     x = np.array([0.1, 0.2, 0.0, 0.0, 1.0])
     assert w.engine.decide("theirs", x, now=400.0, allowed_models=["dear"]).model == "dear"
-    assert w.engine.decide("cheap enough", x, now=400.0, allowed_models=["cheap", "dear"]).model == "cheap"
+    assert (
+        w.engine.decide("cheap enough", x, now=400.0, allowed_models=["cheap", "dear"]).model
+        == "cheap"
+    )
     with pytest.raises(NoAllowedModel):
         w.engine.decide("nobody's", x, now=400.0, allowed_models=["other"])

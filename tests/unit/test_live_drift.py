@@ -22,7 +22,9 @@ def fallen(w: World, level: float) -> World:
 
 
 @given(st.floats(0.05, 0.3), st.sampled_from([-1.0, 1.0]), st.integers(0, 100))
-def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(sigma: float, sign: float, seed: int) -> None:
+def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(
+    sigma: float, sign: float, seed: int
+) -> None:
     rng, watch = np.random.default_rng(seed), Watch(sigma=sigma)
     for residual in sigma * rng.normal(size=200):
         watch.observe(residual, limit=16.0, now=0.0)
@@ -36,7 +38,10 @@ def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(sigma: float
 
 def test_noise_alone_raises_less_than_one_alarm_in_five_thousand() -> None:
     rng, watch = np.random.default_rng(0), Watch()
-    found = [watch.observe(0.1 * residual, limit=16.0, now=0.0, centred=False) for residual in rng.standard_t(3, size=50_000)]
+    found = [
+        watch.observe(0.1 * residual, limit=16.0, now=0.0, centred=False)
+        for residual in rng.standard_t(3, size=50_000)
+    ]
     assert sum(shift is not None for shift in found) <= 10
 
 
@@ -58,12 +63,17 @@ def test_a_model_that_falls_is_left_and_one_that_recovers_is_taken_back() -> Non
     w.quality = lambda _, mean: mean
     w.play(600)
     assert w.chosen[-300:].count("middle") / 300 == pytest.approx(share, abs=0.15)
-    assert [(a.kind, a.model, a.signal) for a in w.news] == [("drift", "middle", "reward"), ("recovered", "middle", "reward")]
+    assert [(a.kind, a.model, a.signal) for a in w.news] == [
+        ("drift", "middle", "reward"),
+        ("recovered", "middle", "reward"),
+    ]
     assert w.news[0].direction == "down" and w.news[0].size == pytest.approx(0.6, abs=0.15)
     assert "probe" in w.reasons
 
 
-def test_one_failure_is_one_alarm_and_one_recovery_though_a_hundred_rewards_are_on_their_way() -> None:
+def test_one_failure_is_one_alarm_and_one_recovery_though_a_hundred_rewards_are_on_their_way() -> (
+    None
+):
     w, delay = world(late=10_000), np.random.default_rng(1)
     due: dict[int, list[int]] = {}
 
@@ -100,7 +110,11 @@ def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() ->
     arms.suspect_of(arms["middle"], suspicion)
     w.late = 10_000  # from here on nothing is answered but what follows
     w.play(1)
-    old = next(i for i in range(1000, 0, -1) if w.chosen[i - 1] == "middle" and w.engine.records[str(i - 1)].label is None)
+    old = next(
+        i
+        for i in range(1000, 0, -1)
+        if w.chosen[i - 1] == "middle" and w.engine.records[str(i - 1)].label is None
+    )
     w.answer(old - 1)
     assert (suspicion.count, suspicion.evidence) == (10, 0.0)
 
@@ -122,7 +136,14 @@ def test_while_under_suspicion_the_statistics_rest() -> None:
     w.play(200)
     # What the arms share moves with the others, what this one has seen does not.
     assert evidence(arms, k) == pytest.approx(before, rel=1e-6, abs=1e-6)
-    assert min(w.engine.records[str(i)].label.forgotten for i in range(700, 990) if w.engine.records[str(i)].label) == -1e9  # type: ignore[union-attr]
+    assert (
+        min(
+            w.engine.records[str(i)].label.forgotten
+            for i in range(700, 990)
+            if w.engine.records[str(i)].label
+        )
+        == -1e9
+    )  # type: ignore[union-attr]
     invariants.check(w.engine.state, w.engine.records)
 
 
@@ -132,7 +153,11 @@ def test_a_reward_that_was_held_against_a_suspicion_moves_nothing_when_it_is_rev
     fallen(w, 0.2).play(100)
     arms = w.engine.state.arms
     k = arms.row["middle"]
-    i = next(i for i in range(690, 600, -1) if (label := w.engine.records[str(i)].label) and label.forgotten == -1e9)
+    i = next(
+        i
+        for i in range(690, 600, -1)
+        if (label := w.engine.records[str(i)].label) and label.forgotten == -1e9
+    )
     theta = arms[k].belief.theta.copy()
     assert w.engine.learn(str(i), reward=1.0, revision=1) is Outcome.REVISED
     assert (arms[k].belief.theta == theta).all()
@@ -185,7 +210,11 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
     other = Engine(again, dict(w.engine.records))
     x = np.array([0.3, -0.2, 0.1, 0.0, 1.0])
     left, right = (engine.decide("next", x, now=750.0) for engine in (w.engine, other))
-    assert left == right or (left.candidates, left.model, left.lambda_t) == (right.candidates, right.model, right.lambda_t)
+    assert left == right or (left.candidates, left.model, left.lambda_t) == (
+        right.candidates,
+        right.model,
+        right.lambda_t,
+    )
 
 
 def test_without_alarms_nothing_is_suspected() -> None:

@@ -1,4 +1,6 @@
-"""The price of a dollar: exact over the window, and the budget met with bills late, missing, or all at once."""
+"""The price of a dollar: exact over the window, and the budget met with bills late, missing, or all
+at once.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def mean_cost(scores: np.ndarray, costs: np.ndarray, price: float) -> float:
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e3, 1e15]),
 )
-def test_the_dual_is_the_smallest_price_that_meets_the_target(n: int, K: int, target: float, seed: int, start: float) -> None:
+def test_the_dual_is_the_smallest_price_that_meets_the_target(
+    n: int, K: int, target: float, seed: int, start: float
+) -> None:
     rng = np.random.default_rng(seed)
     scores, costs = rng.normal(size=(n, K)), rng.lognormal(size=(n, K))
     price = solve_dual(scores, costs, target=target, start=start)
@@ -104,7 +108,9 @@ def test_an_announced_price_is_in_the_next_decision() -> None:
     record = w.engine.decide("a", np.ones(D), now=500.0)
     w.engine.configure(declaration(prices={"dear": Price(0.05, 0.10)}), now=500.0)
     cut = w.engine.decide("b", np.ones(D), now=500.0)
-    before, after = (r.candidates.expected_cost_usd[2] for r in (record, cut) if r.candidates is not None)
+    before, after = (
+        r.candidates.expected_cost_usd[2] for r in (record, cut) if r.candidates is not None
+    )
     assert after == pytest.approx(before / 100.0)
     assert cut.lambda_t < record.lambda_t
 
@@ -139,7 +145,7 @@ def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decisio
     assert dual(w).stale == 2
 
 
-def test_a_call_that_bills_put_beyond_fifty_budgets_is_made_only_where_nothing_within_them_may_be() -> None:
+def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowed() -> None:
     w = world(1e-4)
     arms, x = w.engine.state.arms, np.ones(D)
     dear = arms.row["dear"]
@@ -212,8 +218,13 @@ def test_a_silence_of_a_day_changes_nothing() -> None:
     w, rested = world(seed=3), world(seed=3)
     w.play(200), rested.play(200)
     x = np.ones(D)
-    left, right = (e.decide("next", x, now=now) for e, now in ((w.engine, 201.0), (rested.engine, 86_400.0)))
-    assert structs.replace(left, decided_at=0.0) == structs.replace(right, decided_at=0.0) or left.candidates == right.candidates
+    left, right = (
+        e.decide("next", x, now=now) for e, now in ((w.engine, 201.0), (rested.engine, 86_400.0))
+    )
+    assert (
+        structs.replace(left, decided_at=0.0) == structs.replace(right, decided_at=0.0)
+        or left.candidates == right.candidates
+    )
 
 
 def test_a_request_limited_to_a_model_that_is_gone_does_not_put_the_budget_out_of_reach() -> None:

@@ -40,7 +40,11 @@ def test_a_newcomer_that_costs_a_hundred_budgets_is_not_pulled() -> None:
 def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing_binds() -> None:
     state = world(6e-4).engine.state
     assert isinstance(state.pacer, DualPacer)
-    for lambda_t, debt, expected in ((0.01, 20.0, (80.0, 30.0)), (0.0, 20.0, (80.0, 80.0)), (0.01, 120.0, (-20.0, -70.0))):
+    for lambda_t, debt, expected in (
+        (0.01, 20.0, (80.0, 30.0)),
+        (0.0, 20.0, (80.0, 80.0)),
+        (0.01, 120.0, (-20.0, -70.0)),
+    ):
         state.pacer.lambda_t, state.pacer.debt_usd = lambda_t, debt * 6e-4
         assert state.pacer.allowance() == pytest.approx([budgets * 6e-4 for budgets in expected])
     assert world(None).engine.state.pacer.allowance() == UNLIMITED
@@ -78,7 +82,9 @@ def test_one_newcomer_is_pulled_at_a_time() -> None:
     assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2
 
 
-def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> None:
+def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> (
+    None
+):
     w = world(1e-4, models=("cheap", "middle"))
     w.play(500)
     w.engine.configure(declaration(1e-4, cold=("dear",)), now=500.0)
@@ -86,7 +92,9 @@ def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_
     alert = next(a for a in w.alerts if a.kind == "newcomer_unaffordable")
     assert (alert.model, alert.direction) == ("dear", "up")
     assert alert.size == pytest.approx(alert.evidence["expected_cost_usd"] / 1e-4)
-    assert 1e-4 < alert.evidence["needed_budget_usd_per_request"] < alert.evidence["expected_cost_usd"]
+    assert (
+        1e-4 < alert.evidence["needed_budget_usd_per_request"] < alert.evidence["expected_cost_usd"]
+    )
     assert [a.kind for a in w.alerts].count("newcomer_unaffordable") == 1
     found = w.engine.state.newcomers.found["dear"]
     w.engine.configure(declaration(100.0 * found.needed_budget_usd, cold=("dear",)), now=1400.0)

@@ -9,7 +9,9 @@ import pytest
 from streams.service.logs import Json, Text, demote
 
 
-def record(message: str, *args: object, level: int = logging.WARNING, name: str = "aiokafka.consumer") -> logging.LogRecord:
+def record(
+    message: str, *args: object, level: int = logging.WARNING, name: str = "aiokafka.consumer"
+) -> logging.LogRecord:
     return logging.LogRecord(name, level, __file__, 1, message, args, None)
 
 
@@ -17,7 +19,9 @@ def failed() -> logging.LogRecord:
     try:
         raise ValueError("first line\nsecond line")
     except ValueError:
-        return logging.LogRecord("streams", logging.ERROR, __file__, 1, "it failed", (), sys.exc_info())
+        return logging.LogRecord(
+            "streams", logging.ERROR, __file__, 1, "it failed", (), sys.exc_info()
+        )
 
 
 def test_json_line_is_one_object_with_the_traceback_in_it() -> None:
@@ -38,7 +42,10 @@ def test_text_line_is_one_line() -> None:
     [
         "Heartbeat failed for group paretobandit because it is rebalancing",
         "Group Coordinator Request failed: [Error 15] GroupCoordinatorNotAvailableError",
-        "Timer streams.service.worker._fatal.<locals>.bounded is overlapping (interval=0.2 runtime=1.0)",
+        (
+            "Timer streams.service.worker._fatal.<locals>.bounded is overlapping (interval=0.2 "
+            "runtime=1.0)"
+        ),
     ],
 )
 def test_ordinary_rebalances_are_no_warnings(message: str) -> None:
@@ -48,6 +55,9 @@ def test_ordinary_rebalances_are_no_warnings(message: str) -> None:
 
 
 def test_what_is_not_ordinary_stays_what_it_is() -> None:
-    denied = record("Group Coordinator Request failed: [Error 30] GroupAuthorizationFailedError", level=logging.ERROR)
+    denied = record(
+        "Group Coordinator Request failed: [Error 30] GroupAuthorizationFailedError",
+        level=logging.ERROR,
+    )
     assert demote(denied)
     assert denied.levelname == "ERROR"

@@ -1,4 +1,6 @@
-"""What is said goes out as one batch a partition, in order, and nothing is taken for delivered that is not."""
+"""What is said goes out as one batch a partition, in order, and nothing is taken for delivered that
+is not.
+"""
 
 import asyncio
 from typing import Any
@@ -22,7 +24,9 @@ class Producer:
     async def partitions_for(self, topic: str) -> set[int]:
         return {0, 1}
 
-    def _partition(self, topic: str, partition: Any, key: Any, value: Any, raw: bytes, serialized: Any) -> int:
+    def _partition(
+        self, topic: str, partition: Any, key: Any, value: Any, raw: bytes, serialized: Any
+    ) -> int:
         return raw[0] % 2
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
@@ -52,11 +56,16 @@ def sender(producer: Producer, codec: str = "none") -> Outgoing:
 
 
 @pytest.mark.parametrize("codec", list(outgoing.CODECS))
-async def test_records_of_a_partition_go_out_together_in_order(producer: Producer, codec: str) -> None:
+async def test_records_of_a_partition_go_out_together_in_order(
+    producer: Producer, codec: str
+) -> None:
     outgoing = sender(producer, codec)
     sent = [await outgoing.send("routes", b"%d" % i, b"%c" % (i % 2)) for i in range(6)]
     await asyncio.gather(*sent)
-    assert sorted(producer.batches) == [("routes", 0, [b"0", b"2", b"4"]), ("routes", 1, [b"1", b"3", b"5"])]
+    assert sorted(producer.batches) == [
+        ("routes", 0, [b"0", b"2", b"4"]),
+        ("routes", 1, [b"1", b"3", b"5"]),
+    ]
 
 
 async def test_what_comes_while_a_batch_is_on_its_way_goes_out_after_it(producer: Producer) -> None:
@@ -67,21 +76,33 @@ async def test_what_comes_while_a_batch_is_on_its_way_goes_out_after_it(producer
     later = [await outgoing.send("routes", b"later %d" % i, b"k", 0) for i in range(3)]
     producer.may_go.set()
     await asyncio.gather(first, *later)
-    assert [values for _, _, values in producer.batches] == [[b"first"], [b"later 0", b"later 1", b"later 2"]]
+    assert [values for _, _, values in producer.batches] == [
+        [b"first"],
+        [b"later 0", b"later 1", b"later 2"],
+    ]
 
 
-async def test_a_full_batch_is_followed_by_another(producer: Producer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_batch_is_followed_by_another(
+    producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outgoing, "BATCH_BYTES", 4_000)
     said = sender(producer)
-    await asyncio.gather(*[await said.send("routes", b"%4d" % i + b"x" * 996, b"k", 0) for i in range(10)])
+    await asyncio.gather(
+        *[await said.send("routes", b"%4d" % i + b"x" * 996, b"k", 0) for i in range(10)]
+    )
     assert len(producer.batches) > 1
-    assert [int(value[:4]) for _, _, values in producer.batches for value in values] == list(range(10))
+    assert [int(value[:4]) for _, _, values in producer.batches for value in values] == list(
+        range(10)
+    )
 
 
 async def test_a_batch_that_is_refused_fails_for_each_of_its_senders(producer: Producer) -> None:
     outgoing = sender(producer)
     producer.error = ValueError("too large")
-    sent = [await outgoing.send("routes", b"1", b"k", 0), await outgoing.send("routes", b"2", b"k", 0)]
+    sent = [
+        await outgoing.send("routes", b"1", b"k", 0),
+        await outgoing.send("routes", b"2", b"k", 0),
+    ]
     for delivery in sent:
         with pytest.raises(ValueError, match="too large"):
             await delivery

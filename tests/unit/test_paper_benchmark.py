@@ -1,4 +1,6 @@
-"""The benchmark of the paper: what is compared with what, the stacked search against the engine, and what a missing folder says."""
+"""The benchmark of the paper: what is compared with what, the stacked search against the engine,
+and what a missing folder says.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_printed_numbers_keep_the_digits_that_they_are_printed_with() -> None:
         ("T mean λ", FAR, NEAR, False),
     ],
 )
-def test_live_is_worse_only_on_the_bad_side_of_a_number(name: str, paper: Interval, live: Interval, worse: bool) -> None:
+def test_live_is_worse_only_on_the_bad_side_of_a_number(
+    name: str, paper: Interval, live: Interval, worse: bool
+) -> None:
     assert row(None, name, paper=paper, live=live).worse is worse
     assert ("worse" in cells(row(None, name, paper=paper, live=live))[-1]) is worse
 
@@ -92,10 +96,18 @@ def test_a_row_says_when_the_library_gives_the_same_and_why_it_does_not_agree() 
     ours = row(Published(0.91, 0.9, 0.92), reference=NEAR, paper=FAR)
     assert ours.ours_to_explain
     assert "paper profile does not" in reason_of(ours)
-    assert tally([alike]) == {"compared": 1, "agree": 0, "library_compared": 1, "library_agree": 0, "live_worse": 0}
+    assert tally([alike]) == {
+        "compared": 1,
+        "agree": 0,
+        "library_compared": 1,
+        "library_agree": 0,
+        "live_worse": 0,
+    }
 
 
-def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sheets = []
     for reward in (0.79, 0.80):
         theirs, ours = Sheet(), Sheet()
@@ -107,28 +119,41 @@ def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(monkeyp
     assert found.printed == PUBLISHED["C U random reward"]
     assert found.found["paper"] == found.found["reference"]
     assert found.found["paper"].mean == pytest.approx(0.795)
-    text = page({"C": [found], "E": []}, {"C": ["paper-c.png"]}, seeds={"C": 2, "E": 0}, encoder="onnx")
+    text = page(
+        {"C": [found], "E": []}, {"C": ["paper-c.png"]}, seeds={"C": 2, "E": 0}, encoder="onnx"
+    )
     assert "paper-c.png" in text
     assert "| U random reward | 0.883 | same |" in text
 
 
-def test_kept_seeds_are_taken_from_the_disk_and_unfinished_ones_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kept_seeds_are_taken_from_the_disk_and_unfinished_ones_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("PB_DATA", raising=False)
     for seed, groups in ((0, (OURS, THEIRS)), (1, (OURS,)), (2, (OURS, THEIRS))):
         for group in groups:
             target = kept_at(("E1", seed, group, "onnx"))
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(orjson.dumps({"rows": {"oracle reward": {group[0]: float(seed)}}, "curves": {}}))
+            target.write_bytes(
+                orjson.dumps({"rows": {"oracle reward": {group[0]: float(seed)}}, "curves": {}})
+            )
     sheets = run(["E1", "C"], 5, "onnx", kept_only=True)
-    assert [sheet.rows["oracle reward"] for sheet in sheets["E1"]] == [{"paper": s, "reference": s} for s in (0.0, 2.0)]
+    assert [sheet.rows["oracle reward"] for sheet in sheets["E1"]] == [
+        {"paper": s, "reference": s} for s in (0.0, 2.0)
+    ]
     assert sheets["C"] == []
     assert gather("C", sheets["C"]) == []
 
 
-def test_what_is_kept_depends_on_the_code_that_made_it_and_the_librarys_numbers_not_on_the_engine() -> None:
+def test_kept_results_depend_on_their_code_and_the_librarys_not_on_the_engine() -> None:
     theirs, ours = sources(stationary), sources(tuning)
-    assert {path.name for path in theirs} >= {"stationary.py", "reference.py", "router.py", "outcome.py"}
+    assert {path.name for path in theirs} >= {
+        "stationary.py",
+        "reference.py",
+        "router.py",
+        "outcome.py",
+    }
     assert "lockstep.py" in {path.name for path in ours} - {path.name for path in theirs}
     assert code_digest("E1", THEIRS) != code_digest("E1", OURS)
     assert code_digest("E2", THEIRS) == code_digest("E3", THEIRS) != code_digest("C", THEIRS)
@@ -146,8 +171,12 @@ def test_the_knee_is_the_frontiers_farthest_point_from_its_chord() -> None:
 
 
 def test_the_area_goes_level_outside_the_points_and_ignores_dearer_worse_ones() -> None:
-    assert area(np.array([1.0, 2.0]), np.array([0.5, 1.0]), 0.0, 3.0) == pytest.approx((0.5 + 0.75 + 1.0) / 3)
-    assert area(np.array([1.0, 2.0, 2.5]), np.array([0.5, 1.0, 0.2]), 0.0, 3.0) == pytest.approx((0.5 + 0.75 + 1.0) / 3)
+    assert area(np.array([1.0, 2.0]), np.array([0.5, 1.0]), 0.0, 3.0) == pytest.approx(
+        (0.5 + 0.75 + 1.0) / 3
+    )
+    assert area(np.array([1.0, 2.0, 2.5]), np.array([0.5, 1.0, 0.2]), 0.0, 3.0) == pytest.approx(
+        (0.5 + 0.75 + 1.0) / 3
+    )
 
 
 def test_windows_and_running_means_at_checkpoints() -> None:
@@ -192,7 +221,10 @@ def test_without_the_papers_own_data_nothing_is_held_against_its_numbers(
     monkeypatch.setattr(newcomer, "BUDGETS", {"T": 3.0e-4})
     joins = newcomer.onboarding(small, 0, ("paper",))
     assert all(name.startswith("Mistral joins, ") for name in joins.rows)
-    found = {"E4": gather("E4", [joins]), "D": gather("D", [cold.prior_mismatch(small, 0, ("paper",))])}
+    found = {
+        "E4": gather("E4", [joins]),
+        "D": gather("D", [cold.prior_mismatch(small, 0, ("paper",))]),
+    }
     assert [row.name for row in found["E4"] if row.printed is not None] == []
     assert "near MMLU n_eff 10 regret" in {row.name for row in found["D"]}
     assert {row.name for row in found["D"] if row.printed and "MMLU" in row.name} == set()
@@ -221,21 +253,33 @@ def judged() -> tuple[Benchmark, Priors]:
     costs = np.array([3e-5, 5e-4, 1.5e-2]) * rng.lognormal(0.0, 0.5, size=(n, 3))
     prices = (Price(0.1, 0.1), Price(0.5, 1.5), Price(1.25, 10.0))
     priors = Priors(("a", "b", "c"), np.stack([np.eye(d) * 50.0] * 3), weights * 50.0, "none")
-    return Benchmark(("a", "b", "c"), prices, ("",) * n, contexts, rewards, costs, ("",) * n), priors
+    return Benchmark(
+        ("a", "b", "c"), prices, ("",) * n, contexts, rewards, costs, ("",) * n
+    ), priors
 
 
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.parametrize("budget", [None, 6.6e-4])
-def test_the_stacked_search_chooses_as_the_engine_does(judged: tuple[Benchmark, Priors], cold: bool, budget: float | None) -> None:
+def test_the_stacked_search_chooses_as_the_engine_does(
+    judged: tuple[Benchmark, Priors], cold: bool, budget: float | None
+) -> None:
     data, priors = judged
     knobs = [
-        replace(PAPER, alpha=alpha, gamma=gamma, lambda_c=0.1, n_eff=30.0, seed=5) for alpha, gamma in ((0.05, 0.99), (0.5, 1.0))
+        replace(PAPER, alpha=alpha, gamma=gamma, lambda_c=0.1, n_eff=30.0, seed=5)
+        for alpha, gamma in ((0.05, 0.99), (0.5, 1.0))
     ]
-    settings = [Setting(one.alpha, one.gamma, None if cold else one.n_eff, budget, one.lambda_c, one.seed) for one in knobs]
+    settings = [
+        Setting(one.alpha, one.gamma, None if cold else one.n_eff, budget, one.lambda_c, one.seed)
+        for one in knobs
+    ]
     order = np.random.default_rng(1).permutation(len(data))
-    earned, paid = Lockstep(data, settings, priors).run(data.contexts, data.rewards, data.costs, order)
+    earned, paid = Lockstep(data, settings, priors).run(
+        data.contexts, data.rewards, data.costs, order
+    )
     for at, one in enumerate(knobs):
-        router = Router(data.models, data.prices, knobs=one, priors=None if cold else priors, budget=budget)
+        router = Router(
+            data.models, data.prices, knobs=one, priors=None if cold else priors, budget=budget
+        )
         outcome = router.run(data.contexts, data.rewards, data.costs, order)
         assert len(set(outcome.arms.tolist())) > 1
         assert np.array_equal(outcome.costs, paid[at])

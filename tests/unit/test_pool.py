@@ -1,4 +1,6 @@
-"""What arms share: equal to the joint regression, scales that are found again, and worlds that say nothing."""
+"""What arms share: equal to the joint regression, scales that are found again, and worlds that say
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -93,9 +95,15 @@ def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
     engine = taught(started(2, 6), 300, rng.uniform(size=(300, 2)), X)
     arms, gamma = engine.state.arms, engine.state.config.knobs.gamma
     for k, arm in enumerate(arms):
-        mine = [r for r in engine.records.values() if r.model == arm.name and r.label and r.x is not None]
+        mine = [
+            r
+            for r in engine.records.values()
+            if r.model == arm.name and r.label and r.x is not None
+        ]
         weights = [np.exp(r.label.forgotten - arm.belief.forgotten) for r in mine if r.label]
-        A = sum((w * np.outer(r.x, r.x) for w, r in zip(weights, mine, strict=True)), np.zeros((6, 6)))  # type: ignore[arg-type]
+        A = sum(
+            (w * np.outer(r.x, r.x) for w, r in zip(weights, mine, strict=True)), np.zeros((6, 6))
+        )  # type: ignore[arg-type]
         found, _ = arms.beliefs[k].evidence(arms.rewards.ridges, arms.rewards.mean)
         assert found == pytest.approx(A, abs=1e-6 * max(1.0, len(mine)))
     assert gamma < 1.0
@@ -107,7 +115,9 @@ def test_equal_rewards_on_equal_prompts_leave_everything_finite(K: int, reward: 
     X = np.tile(np.array([0.3, -0.2, 1.0]), (150, 1))
     engine = taught(started(K, 3, budget=2e-3), 150, np.full((150, K), reward), X)
     invariants.check(engine.state, engine.records)
-    assert export.pack(export.unpack(export.pack(engine.state, {})).state, {}) == export.pack(engine.state, {})
+    assert export.pack(export.unpack(export.pack(engine.state, {})).state, {}) == export.pack(
+        engine.state, {}
+    )
 
 
 def test_the_better_of_two_models_gets_nearly_all_traffic_though_nothing_was_known() -> None:
@@ -119,8 +129,13 @@ def test_the_better_of_two_models_gets_nearly_all_traffic_though_nothing_was_kno
     assert late.count("m1") > 190
 
 
-@given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.floats(0.01, 1.0)), min_size=1, max_size=4), st.floats(0.01, 1.0))
-def test_a_propensity_is_how_often_the_score_is_the_largest(rivals: list[tuple[float, float]], variance: float) -> None:
+@given(
+    st.lists(st.tuples(st.floats(-1.0, 1.0), st.floats(0.01, 1.0)), min_size=1, max_size=4),
+    st.floats(0.01, 1.0),
+)
+def test_a_propensity_is_how_often_the_score_is_the_largest(
+    rivals: list[tuple[float, float]], variance: float
+) -> None:
     rng = np.random.default_rng(0)
     own = np.sqrt(variance) * rng.standard_normal(20_000)
     won = np.ones(20_000, dtype=bool)

@@ -37,10 +37,14 @@ class FixedSentences:
 def test_contexts_are_centred_rotated_whitened_and_end_in_one(projection: Projection) -> None:
     assert projection.components is not None
     embedding = projection.mean + 2.0 * projection.components[0] - 1.0 * projection.components[2]
-    np.testing.assert_allclose(projection.project(embedding[None]), [[1.0, 0.0, -2.0, 1.0]], atol=1e-12)
+    np.testing.assert_allclose(
+        projection.project(embedding[None]), [[1.0, 0.0, -2.0, 1.0]], atol=1e-12
+    )
 
 
-def test_a_row_has_the_same_context_to_the_bit_alone_and_among_others(rng: np.random.Generator) -> None:
+def test_a_row_has_the_same_context_to_the_bit_alone_and_among_others(
+    rng: np.random.Generator,
+) -> None:
     projection = Projection.fit(rng.normal(size=(200, 128)), 25)[0]
     embeddings = rng.normal(size=(64, 128))
     alone = np.concatenate([projection.project(row[None]) for row in embeddings])
@@ -65,11 +69,15 @@ def test_identity_only_appends_one(rng: np.random.Generator) -> None:
     embeddings = rng.normal(size=(5, 384))
     projection = Projection.identity()
     assert projection.dimensions == 385
-    np.testing.assert_array_equal(projection.project(embeddings), np.column_stack([embeddings, np.ones(5)]))
+    np.testing.assert_array_equal(
+        projection.project(embeddings), np.column_stack([embeddings, np.ones(5)])
+    )
 
 
 @pytest.mark.parametrize("kind", ["fitted", "identity"])
-def test_a_saved_projection_is_equal_to_the_bit(projection: Projection, tmp_path: Path, kind: str) -> None:
+def test_a_saved_projection_is_equal_to_the_bit(
+    projection: Projection, tmp_path: Path, kind: str
+) -> None:
     saved = projection if kind == "fitted" else Projection.identity(8)
     checksum = saved.save(tmp_path)
     loaded = Projection.load(tmp_path)
@@ -79,7 +87,9 @@ def test_a_saved_projection_is_equal_to_the_bit(projection: Projection, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["projection.json", "projection.npz"]
 
 
-def test_saving_over_an_older_projection_replaces_it(projection: Projection, tmp_path: Path) -> None:
+def test_saving_over_an_older_projection_replaces_it(
+    projection: Projection, tmp_path: Path
+) -> None:
     Projection.identity(8).save(tmp_path)
     projection.save(tmp_path)
     assert Projection.load(tmp_path).dimensions == 4

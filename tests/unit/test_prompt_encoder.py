@@ -1,4 +1,6 @@
-"""The encoder beside the event loop: loaded at the start, and no prompt that it can't encode ends a worker."""
+"""The encoder beside the event loop: loaded at the start, and no prompt that it can't encode ends a
+worker.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Picky:
     def encode(self, prompts: list[str]) -> Any:
         if "poison" in prompts:
             raise MemoryError("too much")
-        return np.array([[np.nan if prompt == "nan" else float(len(prompt))] * D for prompt in prompts])
+        return np.array(
+            [[np.nan if prompt == "nan" else float(len(prompt))] * D for prompt in prompts]
+        )
 
 
 def of(load: Any, clock: Any = lambda: 0.0) -> PromptEncoder:
@@ -48,7 +52,9 @@ async def test_a_prompt_that_the_encoder_does_not_bear_is_refused_alone(bad: str
     assert isinstance(first, np.ndarray) and isinstance(last, np.ndarray) and last[0] == 3.0
 
 
-async def test_an_encoder_that_can_not_be_loaded_is_said_once_and_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_encoder_that_can_not_be_loaded_is_said_once_and_tried_again_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clock, tries = SimpleNamespace(now=0.0), []
 
     def load(settings: Settings) -> Any:

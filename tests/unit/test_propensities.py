@@ -1,4 +1,6 @@
-"""The logged propensity of a model is how often it is drawn, whichever way it came by: what off-policy estimates rest on."""
+"""The logged propensity of a model is how often it is drawn, whichever way it came by: what
+off-policy estimates rest on.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
 
 def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None:
     rng = np.random.default_rng(1)
-    models = {name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 3), strict=True)}
+    models = {
+        name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 3), strict=True)
+    }
     config = RouterConfig(models, None, 3, "live", knobs_for("live", {"epsilon": 0.3}))
     engine = Engine.start(config)
     weights = np.zeros((1500, 3))

@@ -1,4 +1,6 @@
-"""What a recovery takes from the log, when it takes it for finished, and that a rebalance in between leaves nothing taken over."""
+"""What a recovery takes from the log, when it takes it for finished, and that a rebalance in
+between leaves nothing taken over.
+"""
 
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -38,7 +40,10 @@ def changelogs(app: App) -> list[TP]:
 
 def records(tp: TP, offsets: Iterable[int]) -> list[Any]:
     """Return records of a changelog as the fetcher gives them."""
-    made = (SimpleNamespace(partition=tp.partition, offset=offset, key=b"k%d" % offset, value=b"v") for offset in offsets)
+    made = (
+        SimpleNamespace(partition=tp.partition, offset=offset, key=b"k%d" % offset, value=b"v")
+        for offset in offsets
+    )
     return [SimpleNamespace(**vars(record), headers=((EPOCH, b"1"),)) for record in made]
 
 
@@ -80,7 +85,14 @@ async def test_records_of_a_partition_that_went_to_another_worker_are_left_out(a
 class Fetching(Consumer):
     """A consumer whose fetches are given, and may be overtaken by what happens meanwhile."""
 
-    def __init__(self, app: App, active: set[TP], fetched: dict[TP, list[Any]], *, meanwhile: Any = lambda consumer: None) -> None:
+    def __init__(
+        self,
+        app: App,
+        active: set[TP],
+        fetched: dict[TP, list[Any]],
+        *,
+        meanwhile: Any = lambda consumer: None,
+    ) -> None:
         self.app, self._active_partitions, self.flow_active = app, active, True
         self._fetched, self._meanwhile = fetched, meanwhile
         self.fetches = 0
@@ -103,7 +115,9 @@ class Fetching(Consumer):
         """Sleep not at all."""
 
 
-async def test_the_changelogs_records_go_to_the_recovery_and_all_others_to_the_streams(app: App) -> None:
+async def test_the_changelogs_records_go_to_the_recovery_and_all_others_to_the_streams(
+    app: App,
+) -> None:
     first, _ = changelogs(app)
     source = TP(app.settings.topic("requests"), 0)
     batches = {first: records(first, range(4)), source: records(source, [7])}
@@ -116,12 +130,19 @@ async def test_the_changelogs_records_go_to_the_recovery_and_all_others_to_the_s
 
 @pytest.mark.parametrize(
     "meanwhile",
-    [lambda consumer: consumer._active_partitions.clear(), lambda consumer: setattr(consumer, "flow_active", False)],
+    [
+        lambda consumer: consumer._active_partitions.clear(),
+        lambda consumer: setattr(consumer, "flow_active", False),
+    ],
     ids=["paused", "stopped"],
 )
-async def test_what_was_fetched_before_a_rebalance_is_not_recovered_after_it(app: App, meanwhile: Any) -> None:
+async def test_what_was_fetched_before_a_rebalance_is_not_recovered_after_it(
+    app: App, meanwhile: Any
+) -> None:
     first, _ = changelogs(app)
-    await Fetching(app, {first}, {first: records(first, range(2, 4))}, meanwhile=meanwhile)._wait_next_records(1.0)
+    await Fetching(
+        app, {first}, {first: records(first, range(2, 4))}, meanwhile=meanwhile
+    )._wait_next_records(1.0)
     assert app.states.recovers_from(0) == -1
 
 
@@ -132,7 +153,9 @@ async def test_nothing_is_fetched_while_every_partition_is_paused(app: App) -> N
 
 
 @pytest.mark.parametrize("again", ["announced", "done"])
-async def test_a_recovery_that_a_rebalance_breaks_off_takes_nothing_over(app: App, again: str) -> None:
+async def test_a_recovery_that_a_rebalance_breaks_off_takes_nothing_over(
+    app: App, again: str
+) -> None:
     recovery, generation = recovery_of(app), app.consumer_generation_id
     app._consumer = SimpleNamespace()
     taken: list[Any] = []

@@ -36,7 +36,11 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.posted.append((self.path, body))
         refused = bool(self.server.refused) and self.server.refused in self.path
-        answer = {"error_code": 409, "message": "incompatible"} if refused else {"id": len(self.server.posted)}
+        answer = (
+            {"error_code": 409, "message": "incompatible"}
+            if refused
+            else {"id": len(self.server.posted)}
+        )
         data = json.dumps(answer).encode()
         self.send_response(409 if refused else 200)
         self.send_header("Content-Length", str(len(data)))
@@ -57,14 +61,23 @@ def registry() -> Iterator[Registry]:
 
 def run(registry: Registry, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(SCRIPT), registry.url, *options], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, str(SCRIPT), registry.url, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
 def test_every_topics_schema_is_registered_under_its_subject(registry: Registry) -> None:
     assert run(registry, "--prefix", "acme.").returncode == 0
-    assert {path for path, _ in registry.posted} == {f"/subjects/acme.{topic}-value/versions" for topic in EVENTS}
-    assert all(body["schemaType"] == "JSON" and "$id" in json.loads(body["schema"]) for _, body in registry.posted)
+    assert {path for path, _ in registry.posted} == {
+        f"/subjects/acme.{topic}-value/versions" for topic in EVENTS
+    }
+    assert all(
+        body["schemaType"] == "JSON" and "$id" in json.loads(body["schema"])
+        for _, body in registry.posted
+    )
 
 
 def test_check_registers_nothing_and_a_refusal_is_told(registry: Registry) -> None:

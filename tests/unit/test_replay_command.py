@@ -24,7 +24,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_history(
         folder,
         declared={
-            "models": {name: {"input_price_per_m": p, "output_price_per_m": q} for name, (p, q) in MODELS.items()},
+            "models": {
+                name: {"input_price_per_m": p, "output_price_per_m": q}
+                for name, (p, q) in MODELS.items()
+            },
             "budget_usd_per_request": 6e-4,
             "dimensions": 4,
         },
@@ -42,7 +45,11 @@ def history(whole: Path, tmp_path: Path) -> Path:
 
 
 def replay(history: Path, *options: str, router: str = ROUTER, command: str = "replay") -> Result:
-    return CliRunner().invoke(main, [command, "--from", str(history), "--router", router, *options], catch_exceptions=False)
+    return CliRunner().invoke(
+        main,
+        [command, "--from", str(history), "--router", router, *options],
+        catch_exceptions=False,
+    )
 
 
 def edit(history: Path, topic: str, change: Callable[[list[bytes]], list[bytes]]) -> None:
@@ -65,10 +72,15 @@ def changed(line: bytes, **fields: object) -> bytes:
         (("--until", "2026-01-01T00:00:10.001Z"), 200),
     ],
 )
-def test_verify_compares_the_part_that_was_asked_for(history: Path, part: tuple[str, ...], compared: int) -> None:
+def test_verify_compares_the_part_that_was_asked_for(
+    history: Path, part: tuple[str, ...], compared: int
+) -> None:
     result = replay(history, "--verify", *part)
     assert result.exit_code == 0
-    assert f"{compared} decisions made again: {compared} equal, {compared} of them to the bit." in result.output
+    assert (
+        f"{compared} decisions made again: {compared} equal, {compared} of them to the bit."
+        in result.output
+    )
 
 
 def test_a_scenario_over_a_part_takes_its_requests(history: Path) -> None:
@@ -76,11 +88,23 @@ def test_a_scenario_over_a_part_takes_its_requests(history: Path) -> None:
     assert orjson.loads(result.output)["requests"] == 200
 
 
-@pytest.mark.parametrize(("command", "options"), [("replay", ("--policy", "recorded")), ("tune", ())])
-def test_what_is_missing_or_damaged_is_counted_with_its_place(history: Path, command: str, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("command", "options"), [("replay", ("--policy", "recorded")), ("tune", ())]
+)
+def test_what_is_missing_or_damaged_is_counted_with_its_place(
+    history: Path, command: str, options: tuple[str, ...]
+) -> None:
     edit(history, "costs", lambda lines: lines[10:20] + lines[25:])
     edit(history, "requests", lambda lines: lines[3:])
-    edit(history, "routes", lambda lines: [*lines[:200], changed(lines[200], decided_at="2025-01-01T00:00:00Z"), *lines[201:]])
+    edit(
+        history,
+        "routes",
+        lambda lines: [
+            *lines[:200],
+            changed(lines[200], decided_at="2025-01-01T00:00:00Z"),
+            *lines[201:],
+        ],
+    )
     result = replay(history, *options, command=command)
     assert result.exit_code == 0
     for said in (
@@ -100,23 +124,43 @@ def test_records_of_other_versions_are_read_as_far_as_they_go(history: Path) -> 
             del candidate["expected_cost_usd"]
         return orjson.dumps(body) + b"\n"
 
-    edit(history, "routes", lambda lines: [*map(older, lines[:50]), *(changed(line, new_field={"a": 1}) for line in lines[50:])])
+    edit(
+        history,
+        "routes",
+        lambda lines: [
+            *map(older, lines[:50]),
+            *(changed(line, new_field={"a": 1}) for line in lines[50:]),
+        ],
+    )
     result = replay(history, "--verify")
     assert result.exit_code == 0 and f"{N} equal" in result.output
 
 
-def test_unknown_models_of_a_scenario_are_all_named_and_nothing_is_played(history: Path, tmp_path: Path) -> None:
+def test_unknown_models_of_a_scenario_are_all_named_and_nothing_is_played(
+    history: Path, tmp_path: Path
+) -> None:
     scenario = tmp_path / "unknown.yaml"
-    events = "[{kind: outage, model: nope}, {kind: price, model: nada, factor: 2}, {kind: budget, usd_per_request: 1}]"
+    events = (
+        "[{kind: outage, model: nope}, {kind: price, model: nada, factor: 2}, {kind: budget, "
+        "usd_per_request: 1}]"
+    )
     scenario.write_text(f"policies: [live, gpt-9]\nevents: {events}\n")
     result = replay(history, "--scenario", str(scenario))
     assert result.exit_code == 1
-    for said in ("'nope' is unknown", "'nada' is unknown", "'gpt-9' is unknown", "3 of 5 events and policies", "large, small"):
+    for said in (
+        "'nope' is unknown",
+        "'nada' is unknown",
+        "'gpt-9' is unknown",
+        "3 of 5 events and policies",
+        "large, small",
+    ):
         assert said in result.output
 
 
 @pytest.mark.parametrize("question", ["--verify", "--policy=live"])
-def test_an_unknown_router_is_answered_with_those_that_there_are(history: Path, question: str) -> None:
+def test_an_unknown_router_is_answered_with_those_that_there_are(
+    history: Path, question: str
+) -> None:
     result = replay(history, question, router="nobody")
     assert result.exit_code == 1
     assert f"no decision of router nobody; --router names one of: {ROUTER}" in result.output
@@ -132,12 +176,16 @@ def test_an_unknown_router_is_answered_with_those_that_there_are(history: Path, 
         (("--into", "two words"), "no prefix"),
     ],
 )
-def test_options_that_have_no_meaning_together_are_refused(history: Path, options: tuple[str, ...], problem: str) -> None:
+def test_options_that_have_no_meaning_together_are_refused(
+    history: Path, options: tuple[str, ...], problem: str
+) -> None:
     result = replay(history, *options)
     assert result.exit_code == 2 and problem in result.output
 
 
-def test_an_export_to_parquet_verifies_as_well_and_is_not_overwritten(history: Path, tmp_path: Path) -> None:
+def test_an_export_to_parquet_verifies_as_well_and_is_not_overwritten(
+    history: Path, tmp_path: Path
+) -> None:
     made = tmp_path / "parquet"
     written = replay(history, "--export", str(made), "--format", "parquet")
     assert written.exit_code == 0 and "1,601 records written" in written.output
@@ -154,7 +202,10 @@ def test_a_line_that_cannot_be_read_is_named(history: Path) -> None:
 
 def test_prompts_that_become_other_contexts_here_name_the_setting(history: Path) -> None:
     def with_a_prompt(lines: list[bytes]) -> list[bytes]:
-        return [changed(line, context=None, prompt="Why is the sky blue?") if at == 0 else line for at, line in enumerate(lines)]
+        return [
+            changed(line, context=None, prompt="Why is the sky blue?") if at == 0 else line
+            for at, line in enumerate(lines)
+        ]
 
     edit(history, "requests", with_a_prompt)
     result = replay(history, "--verify")

@@ -1,4 +1,6 @@
-"""The books of a player: which requests still go out, which decisions they wait for, which feedback is due."""
+"""The books of a player: which requests still go out, which decisions they wait for, which feedback
+is due.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,19 @@ MODELS = {"m": (0.9, 0.01)}
 
 
 def case(index: int) -> Case:
-    return Case(index, f"r-{index}", np.ones(1), float(index), None, None, MODELS, "m", 1.0, 0.01, 1, 0.9, 2)
+    return Case(
+        index, f"r-{index}", np.ones(1), float(index), None, None, MODELS, "m", 1.0, 0.01, 1, 0.9, 2
+    )
 
 
 def ledger(sent: Sent | None = None, **scenario: object) -> Ledger:
-    world = World(Scenario.model_validate(scenario), requests=10, index_of={}, models=set(MODELS), declared=set(MODELS))
+    world = World(
+        Scenario.model_validate(scenario),
+        requests=10,
+        index_of={},
+        models=set(MODELS),
+        declared=set(MODELS),
+    )
     return Ledger(world, Outcomes(), sent or Sent())
 
 

@@ -36,7 +36,9 @@ class Memory:
     def read(self, topic: str, partition: int) -> Iterator[Record]:
         return iter(self.topics.get(topic, []))
 
-    def add(self, topic: str, at: float = 0.0, headers: dict[str, str] | None = None, **value: Any) -> int:
+    def add(
+        self, topic: str, at: float = 0.0, headers: dict[str, str] | None = None, **value: Any
+    ) -> int:
         records = self.topics.setdefault(topic, [])
         body = orjson.dumps({"router_id": ROUTER, **value})
         records.append(Record(len(records), EPOCH + at, ROUTER.encode(), body, headers or {}))
@@ -45,11 +47,30 @@ class Memory:
     def request(self, request_id: str, **fields: Any) -> None:
         self.add("requests", request_id=request_id, context=X, **fields)
 
-    def decided(self, request_id: str, seq: int, *, at: float = 0.0, applied: tuple[int, ...] | None = None, **fields: Any) -> None:
+    def decided(
+        self,
+        request_id: str,
+        seq: int,
+        *,
+        at: float = 0.0,
+        applied: tuple[int, ...] | None = None,
+        **fields: Any,
+    ) -> None:
         names = ("costs", "rewards", "expired", "declared_costs", "declared_rewards")
         body = {} if applied is None else {"applied": dict(zip(names, applied, strict=True))}
-        defaults = {"model": "m", "reason": "ucb", "propensity": 1.0, "expected_reward": 0.5, "expected_cost_usd": 0.0}
-        defaults |= {"lambda_t": 0.0, "config_offset": 0, "decided_at": AT.format(at), "repeat": False}
+        defaults = {
+            "model": "m",
+            "reason": "ucb",
+            "propensity": 1.0,
+            "expected_reward": 0.5,
+            "expected_cost_usd": 0.0,
+        }
+        defaults |= {
+            "lambda_t": 0.0,
+            "config_offset": 0,
+            "decided_at": AT.format(at),
+            "repeat": False,
+        }
         self.add("routes", at, request_id=request_id, seq=seq, **{**defaults, **body, **fields})
 
     def bill(self, request_id: str, at: float = 0.0, **fields: Any) -> None:
@@ -80,7 +101,9 @@ def name(event: Any) -> str:
 @pytest.fixture
 def history() -> Memory:
     memory = Memory()
-    memory.add("routers", models={"m": {"input_price_per_m": 1.0, "output_price_per_m": 1.0}}, dimensions=2)
+    memory.add(
+        "routers", models={"m": {"input_price_per_m": 1.0, "output_price_per_m": 1.0}}, dimensions=2
+    )
     for request_id in "abc":
         memory.request(request_id)
     return memory
@@ -94,7 +117,15 @@ def test_what_a_decision_contained_comes_before_it_and_nothing_else(history: Mem
     history.decided("b", 2, applied=(0, -1, 0, -1, -1))
     history.decided("c", 3, applied=(1, 0, 0, -1, -1))
     events, account = history.merged()
-    assert events == ["declared 0", "decided a", "bill a", "decided b", "bill b", "reward a", "decided c"]
+    assert events == [
+        "declared 0",
+        "decided a",
+        "bill a",
+        "decided b",
+        "bill b",
+        "reward a",
+        "decided c",
+    ]
     assert account.counts == {}
 
 
@@ -120,7 +151,14 @@ def test_a_declaration_takes_its_place_between_the_bills(history: Memory) -> Non
     history.bill("a")
     history.bill("a", revision=1)
     history.decided("b", 2, applied=(1, -1, 0, 0, -1), config_offset=1)
-    assert history.merged()[0] == ["declared 0", "decided a", "bill a", "declared 1", "bill a", "decided b"]
+    assert history.merged()[0] == [
+        "declared 0",
+        "decided a",
+        "bill a",
+        "declared 1",
+        "bill a",
+        "decided b",
+    ]
 
 
 def test_answers_given_again_after_a_crash_count_once(history: Memory) -> None:
@@ -140,7 +178,9 @@ def test_decisions_out_of_order_are_put_in_order(history: Memory) -> None:
 def test_what_was_refused_is_left_out(history: Memory) -> None:
     history.bill("a")
     head = "__connect.errors."
-    history.add("dlq", headers={f"{head}topic": "pb.costs", f"{head}partition": "0", f"{head}offset": "0"})
+    history.add(
+        "dlq", headers={f"{head}topic": "pb.costs", f"{head}partition": "0", f"{head}offset": "0"}
+    )
     history.decided("a", 1, applied=(0, -1, 0, -1, -1))
     assert history.merged()[0] == ["declared 0", "decided a"]
 
@@ -168,7 +208,10 @@ def test_another_router_is_left_out(history: Memory) -> None:
 
 def test_an_export_reads_back_equal(history: Memory, tmp_path: Path) -> None:
     history.decided("a", 1)
-    history.topics["costs"] = [Record(0, 1.0, None, b"\xff not json", {}), Record(1, 2.5, b"r", None, {"x": "y"})]
+    history.topics["costs"] = [
+        Record(0, 1.0, None, b"\xff not json", {}),
+        Record(1, 2.5, b"r", None, {"x": "y"}),
+    ]
     export(history, tmp_path)
     read = JsonlHistory(tmp_path)
     assert read.partitions() == [0]
@@ -181,9 +224,14 @@ def test_a_folder_without_requests_is_no_history(tmp_path: Path) -> None:
         JsonlHistory(tmp_path)
 
 
-def test_a_parquet_export_gives_every_record_back_and_the_same_events(history: Memory, tmp_path: Path) -> None:
+def test_a_parquet_export_gives_every_record_back_and_the_same_events(
+    history: Memory, tmp_path: Path
+) -> None:
     history.decided("a", 1)
-    history.topics["costs"] = [Record(0, 1.001, None, b"\xff not json", {}), Record(7, 2.5, b"r", None, {"x": "y", "z": ""})]
+    history.topics["costs"] = [
+        Record(0, 1.001, None, b"\xff not json", {}),
+        Record(7, 2.5, b"r", None, {"x": "y", "z": ""}),
+    ]
     written = export(history, tmp_path / "one", form="parquet")
     assert written == sum(map(len, history.topics.values()))
     read = open_folder(tmp_path / "one")
@@ -210,7 +258,9 @@ def test_an_export_of_a_range_keeps_declarations(history: Memory, tmp_path: Path
     assert len(list(read.read("routers", 0))) == 1
 
 
-def test_an_export_never_overwrites_one_and_two_formats_in_a_folder_are_refused(history: Memory, tmp_path: Path) -> None:
+def test_an_export_never_overwrites_one_and_two_formats_in_a_folder_are_refused(
+    history: Memory, tmp_path: Path
+) -> None:
     export(history, tmp_path)
     with pytest.raises(BadFolder, match="choose another"):
         export(history, tmp_path, form="parquet")
@@ -221,7 +271,9 @@ def test_an_export_never_overwrites_one_and_two_formats_in_a_folder_are_refused(
         open_folder(tmp_path.parent)
 
 
-def test_without_pyarrow_the_error_says_what_to_install(history: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_error_says_what_to_install(
+    history: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingPyArrow, match=r"paretobandit-streams\[replay\]"):
         export(history, tmp_path, form="parquet")
@@ -237,4 +289,6 @@ def test_a_router_is_looked_for_on_its_own_partition() -> None:
 
     assert partitions_of(Eight(), None) == list(range(8))
     assert len({tuple(partitions_of(Eight(), f"router-{n}")) for n in range(100)}) == 8
-    assert partitions_of(Eight(), "default") == [DefaultPartitioner()(b"default", list(range(8)), list(range(8)))]
+    assert partitions_of(Eight(), "default") == [
+        DefaultPartitioner()(b"default", list(range(8)), list(range(8)))
+    ]

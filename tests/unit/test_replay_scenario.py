@@ -44,16 +44,33 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
     contexts = np.column_stack([rng.normal(size=(N, 5)), np.ones(N)])
     rewards = np.clip(np.array([0.78, 0.9, 0.94]) + rng.normal(0, 0.05, (N, 3)), 0, 1)
     costs = np.array([2.9e-5, 5.3e-4, 1.5e-2]) * rng.lognormal(0, 0.4, (N, 3))
-    models = {m: {"input_price_per_m": p[0], "output_price_per_m": p[1]} for m, p in zip(MODELS, PRICES, strict=True)}
+    models = {
+        m: {"input_price_per_m": p[0], "output_price_per_m": p[1]}
+        for m, p in zip(MODELS, PRICES, strict=True)
+    }
     made: dict[str, JsonlHistory] = {}
 
-    def history(*, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live") -> JsonlHistory:
+    def history(
+        *, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live"
+    ) -> JsonlHistory:
         name = f"{outcomes}-{epsilon}-{profile}"
         if name not in made:
             folder = tmp_path_factory.mktemp("history") / name
-            declared = {"models": models, "budget_usd_per_request": 6e-4, "dimensions": 6, "profile": profile, "epsilon": epsilon}
+            declared = {
+                "models": models,
+                "budget_usd_per_request": 6e-4,
+                "dimensions": 6,
+                "profile": profile,
+                "epsilon": epsilon,
+            }
             write_history(
-                folder, declared=declared, models=MODELS, contexts=contexts, rewards=rewards, costs=costs, outcomes=outcomes
+                folder,
+                declared=declared,
+                models=MODELS,
+                contexts=contexts,
+                rewards=rewards,
+                costs=costs,
+                outcomes=outcomes,
             )
             made[name] = JsonlHistory(folder)
         return made[name]
@@ -63,12 +80,18 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
 
 def played(history: JsonlHistory, **scenario: Any) -> Study:
     happened = Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
-    return study(happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused)
+    return study(
+        happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused
+    )
 
 
 def surveyed(history: JsonlHistory) -> tuple[CaseFile, Survey]:
     account, kept = Account(), CaseFile()
-    read = Cases(Merge(history, 0, refused={}, account=account, router_id=ROUTER), contexts=Contexts(unused), account=account)
+    read = Cases(
+        Merge(history, 0, refused={}, account=account, router_id=ROUTER),
+        contexts=Contexts(unused),
+        account=account,
+    )
     return kept, survey(kept.keep(read), Scenario())
 
 
@@ -80,12 +103,16 @@ def mean(found: Study, policy: str, phase: int, what: str) -> Any:
 def test_a_written_history_verifies_to_the_bit(histories: Any, profile: str) -> None:
     verdict = Verdict()
     account = Account()
-    rerun = Rerun(contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=account)
+    rerun = Rerun(
+        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=account
+    )
     verify(Merge(histories(profile=profile), 0, refused={}, account=account), rerun, verdict)
     assert verdict.identical == verdict.compared == N and verdict.holds
 
 
-def test_one_changed_reward_is_found_as_the_first_difference(histories: Any, tmp_path: Path) -> None:
+def test_one_changed_reward_is_found_as_the_first_difference(
+    histories: Any, tmp_path: Path
+) -> None:
     source = histories()._folder
     for path in source.iterdir():
         lines = path.read_bytes().splitlines(keepends=True)
@@ -94,7 +121,9 @@ def test_one_changed_reward_is_found_as_the_first_difference(histories: Any, tmp
             body["value"]["reward"] = 0.0
             lines[300] = orjson.dumps(body) + b"\n"
         (tmp_path / path.name).write_bytes(b"".join(lines))
-    rerun = Rerun(contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=Account())
+    rerun = Rerun(
+        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=Account()
+    )
     verdict = verify(Merge(JsonlHistory(tmp_path), 0, refused={}, account=Account()), rerun)
     difference = verdict.differences[ROUTER]
     assert not verdict.holds
@@ -102,7 +131,10 @@ def test_one_changed_reward_is_found_as_the_first_difference(histories: Any, tmp
 
 
 def test_the_same_history_and_scenario_give_the_same_bytes(histories: Any) -> None:
-    scenario = {"policies": ["live", "random"], "events": [{"kind": "lose", "share": 0.2}, {"kind": "duplicate", "share": 0.2}]}
+    scenario = {
+        "policies": ["live", "random"],
+        "events": [{"kind": "lose", "share": 0.2}, {"kind": "duplicate", "share": 0.2}],
+    }
     first, second = (played(histories(), **scenario) for _ in range(2))
     assert orjson.dumps(figures(first)) == orjson.dumps(figures(second))
     assert phases_csv(first) == phases_csv(second) and series_csv(first) == series_csv(second)
@@ -117,7 +149,9 @@ def test_a_price_step_changes_bills_and_an_announced_one_the_declaration(histori
     events = [{"kind": "price", "model": "large", "factor": 0.01, "at": 400, "until": 800}]
     found = played(histories(), policies=["live", "large"], events=events)
     before, during, after = (mean(found, "large", phase, "mean_cost_usd") for phase in range(3))
-    assert during == pytest.approx(before * 0.01, rel=0.1) and after == pytest.approx(before, rel=0.1)
+    assert during == pytest.approx(before * 0.01, rel=0.1) and after == pytest.approx(
+        before, rel=0.1
+    )
     calls = [found.runs["live"].track.phases[phase].calls.get("large", 0) for phase in range(3)]
     assert calls[0] < 50 and calls[1] > 3 * calls[0] + 50
 
@@ -131,41 +165,62 @@ def test_a_ramp_moves_in_steps(histories: Any) -> None:
 def test_quality_drops_and_recovers(histories: Any) -> None:
     events = [{"kind": "quality", "model": "middle", "to": 0.3, "at": "25%", "until": "50%"}]
     found = played(histories(), policies=["middle"], events=events)
-    assert [round(mean(found, "middle", phase, "mean_reward"), 1) for phase in range(3)] == [0.9, 0.3, 0.9]
+    assert [round(mean(found, "middle", phase, "mean_reward"), 1) for phase in range(3)] == [
+        0.9,
+        0.3,
+        0.9,
+    ]
 
 
 def test_a_model_joins_and_leaves(histories: Any) -> None:
-    events = [{"kind": "add", "model": "middle", "at": 400}, {"kind": "remove", "model": "small", "at": 800}]
+    events = [
+        {"kind": "add", "model": "middle", "at": 400},
+        {"kind": "remove", "model": "small", "at": 800},
+    ]
     found = played(histories(), policies=["live"], events=events)
     calls = [phase.calls for phase in found.runs["live"].track.phases]
     assert "middle" not in calls[0] and calls[1]["middle"] > 20 and "small" not in calls[2]
 
 
 def test_outage_earns_nothing_and_budget_follows(histories: Any) -> None:
-    events = [{"kind": "outage", "model": "middle", "at": 600}, {"kind": "budget", "usd_per_request": 1e-4, "at": 600}]
+    events = [
+        {"kind": "outage", "model": "middle", "at": 600},
+        {"kind": "budget", "usd_per_request": 1e-4, "at": 600},
+    ]
     found = played(histories(), policies=["middle", "live"], events=events)
     assert mean(found, "middle", 1, "mean_reward") == 0.0
     assert found.runs["live"].track.phases[1].budget_usd == pytest.approx(600 * 1e-4)
 
 
 def test_traffic_repeats_and_thins(histories: Any) -> None:
-    events = [{"kind": "traffic", "factor": 3, "at": 400, "until": 800}, {"kind": "traffic", "factor": 0.5, "at": 800}]
+    events = [
+        {"kind": "traffic", "factor": 3, "at": 400, "until": 800},
+        {"kind": "traffic", "factor": 0.5, "at": 800},
+    ]
     found = played(histories(), policies=["live"], events=events)
     assert [phase.requests for phase in found.runs["live"].track.phases] == [400, 1200, 200]
 
 
 def test_delays_replace_or_lengthen_the_recorded_lag(histories: Any) -> None:
-    events = [{"kind": "delay", "what": "costs", "to": 0, "until": 600}, {"kind": "delay", "by": 270, "at": 600}]
+    events = [
+        {"kind": "delay", "what": "costs", "to": 0, "until": 600},
+        {"kind": "delay", "by": 270, "at": 600},
+    ]
     world = played(histories(), events=events).world
     assert [world.lags(at, 0, "costs", 30) for at in (0, 599, 600)] == [[0], [0], [300]]
     assert [world.lags(at, 0, "rewards", 100) for at in (0, 600)] == [[100], [370]]
 
 
 def test_lost_and_doubled_feedback_is_the_share_that_was_said(histories: Any) -> None:
-    events = [{"kind": "lose", "what": "costs", "share": 0.3}, {"kind": "duplicate", "what": "rewards", "share": 0.1}]
+    events = [
+        {"kind": "lose", "what": "costs", "share": 0.3},
+        {"kind": "duplicate", "what": "rewards", "share": 0.1},
+    ]
     world = played(histories(), events=events).world
     assert 0.26 < sum(not world.lags(at, 0, "costs", 30) for at in range(5000)) / 5000 < 0.34
-    assert 0.08 < sum(len(world.lags(at, 0, "rewards", 100)) == 2 for at in range(5000)) / 5000 < 0.12
+    assert (
+        0.08 < sum(len(world.lags(at, 0, "rewards", 100)) == 2 for at in range(5000)) / 5000 < 0.12
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,17 +265,23 @@ def test_the_json_schema_in_the_docs_is_that_of_the_code() -> None:
     assert orjson.loads((SCENARIOS / "schema.json").read_bytes()) == Scenario.model_json_schema()
 
 
-def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_estimate(histories: Any) -> None:
+def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_estimate(
+    histories: Any,
+) -> None:
     found = played(histories(outcomes=False, profile="paper"), policies=["large", "recorded"])
     total = found.runs["large"].track.total
     assert total.modelled > 1000
-    assert not found.runs["large"].reward.supported and "no chance" in found.runs["large"].reward.verdict()
+    assert (
+        not found.runs["large"].reward.supported
+        and "no chance" in found.runs["large"].reward.verdict()
+    )
     assert found.runs["recorded"].reward.supported
 
 
 def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> None:
     truth = {
-        policy: mean(played(histories(epsilon=0.3), policies=[policy]), policy, 0, "mean_reward") for policy in ("large", "small")
+        policy: mean(played(histories(epsilon=0.3), policies=[policy]), policy, 0, "mean_reward")
+        for policy in ("large", "small")
     }
     found = played(histories(outcomes=False, epsilon=0.3), policies=list(truth))
     for policy, value in truth.items():
@@ -233,7 +294,15 @@ def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> Non
 def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
     kept, found = surveyed(histories())
     with kept:
-        settings = tune(kept, found, read_prior=unused, profile="paper", t_adapt=500.0, alphas=(0.01, 0.1), gammas=(0.99, 1.0))
+        settings = tune(
+            kept,
+            found,
+            read_prior=unused,
+            profile="paper",
+            t_adapt=500.0,
+            alphas=(0.01, 0.1),
+            gammas=(0.99, 1.0),
+        )
     assert len(settings) == 4 and sum(setting.knee for setting in settings) == 1
     front = [setting for setting in settings if setting.on_front]
     assert max(settings, key=lambda setting: setting.reward) in front
@@ -246,7 +315,9 @@ def prior_of(expected: float) -> dict[str, Any]:
     return {"A": (np.eye(6) * 1000.0).tolist(), "b": [0.0] * 5 + [1000.0 * expected]}
 
 
-def test_mismatched_priors_harm_the_more_the_longer_they_count(histories: Any, tmp_path: Path) -> None:
+def test_mismatched_priors_harm_the_more_the_longer_they_count(
+    histories: Any, tmp_path: Path
+) -> None:
     for path in histories()._folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     declared = orjson.loads((tmp_path / "routers-0.jsonl").read_bytes())
@@ -256,10 +327,14 @@ def test_mismatched_priors_harm_the_more_the_longer_they_count(histories: Any, t
     (tmp_path / "routers-0.jsonl").write_bytes(orjson.dumps(declared) + b"\n")
     kept, found = surveyed(JsonlHistory(tmp_path))
     with kept:
-        weights, without = tune_priors(kept, found, profile="paper", gamma=0.997, read_prior=unused, t_adapts=(20.0, 1000.0))
+        weights, without = tune_priors(
+            kept, found, profile="paper", gamma=0.997, read_prior=unused, t_adapts=(20.0, 1000.0)
+        )
     brief, long = weights
     assert long.n_eff > brief.n_eff
-    assert long.early_mismatched + 0.03 < brief.early_mismatched  # it holds the small model for the best for longer
+    assert (
+        long.early_mismatched + 0.03 < brief.early_mismatched
+    )  # it holds the small model for the best for longer
     assert long.reward_mismatched + 0.05 < long.reward
     assert 0.8 < without < 0.95
 
@@ -288,7 +363,15 @@ def test_weights_that_do_not_average_one_support_nothing() -> None:
 def _track(rewards: list[float]) -> Track:
     track = Track("one", [])
     for index, reward in enumerate(rewards):
-        track.observe(index, model="m", reward=reward, cost_usd=None, budget_usd=None, lambda_t=0.0, modelled=False)
+        track.observe(
+            index,
+            model="m",
+            reward=reward,
+            cost_usd=None,
+            budget_usd=None,
+            lambda_t=0.0,
+            modelled=False,
+        )
     track.finish()
     return track
 
@@ -296,9 +379,13 @@ def _track(rewards: list[float]) -> Track:
 def test_the_doubt_of_a_difference_covers_what_chance_makes_of_it() -> None:
     rng = np.random.default_rng(3)
     quality = rng.random(4000)
-    best, same, worse = (_track((quality + rng.normal(-drop, 0.2, 4000)).tolist()) for drop in (0.0, 0.0, 0.1))
+    best, same, worse = (
+        _track((quality + rng.normal(-drop, 0.2, 4000)).tolist()) for drop in (0.0, 0.0, 0.1)
+    )
     apart = (best.total.mean_reward or 0.0) - (worse.total.mean_reward or 0.0)
     half = doubt(worse, best)
     assert half is not None and half < apart
-    assert abs((best.total.mean_reward or 0.0) - (same.total.mean_reward or 0.0)) < 2 * (doubt(same, best) or 0.0)
+    assert abs((best.total.mean_reward or 0.0) - (same.total.mean_reward or 0.0)) < 2 * (
+        doubt(same, best) or 0.0
+    )
     assert doubt(_track([0.1, 0.2]), _track([0.3, 0.4])) is None

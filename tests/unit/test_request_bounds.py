@@ -17,7 +17,11 @@ HOME = "home"
 
 
 def request(number: int) -> dict[str, object]:
-    return {"router_id": HOME, "request_id": f"r-{number}", "context": [0.1] * (DIMENSIONS - 1) + [1.0]}
+    return {
+        "router_id": HOME,
+        "request_id": f"r-{number}",
+        "context": [0.1] * (DIMENSIONS - 1) + [1.0],
+    }
 
 
 async def started(settings: Settings) -> tuple[World, Counter[str]]:
@@ -45,7 +49,9 @@ async def test_requests_beyond_those_that_may_be_remembered_are_forgotten_early(
     for number in range(12):
         await world.send("requests", request(number))
         if number % 2 == 0:
-            await world.send("costs", {"router_id": HOME, "request_id": f"r-{number}", "cost_usd": 0.001})
+            await world.send(
+                "costs", {"router_id": HOME, "request_id": f"r-{number}", "cost_usd": 0.001}
+            )
     await world.pass_time(5.0)
     engine = world.worker.service.shards[0].engine(HOME)
     assert engine is not None
@@ -55,7 +61,9 @@ async def test_requests_beyond_those_that_may_be_remembered_are_forgotten_early(
 
 
 async def filled(limit: int | None, requests: int) -> tuple[World, Counter[str]]:
-    """Return a service that has decided so many requests; of the first half the bills and labels have come."""
+    """Return a service that has decided so many requests; of the first half the bills and labels
+    have come.
+    """
     world, counted = await started(Settings(partitions=1, memory_bytes=limit))
     for number in range(requests):
         await world.send("requests", request(number))
@@ -69,9 +77,13 @@ async def filled(limit: int | None, requests: int) -> tuple[World, Counter[str]]
 async def test_the_size_of_the_table_is_that_of_its_records() -> None:
     world, _ = await filled(None, 30)
     table = world.worker.states.partition(0)
-    assert table.size == sum(len(key) + len(value) + RECORD_BYTES for key, value in table.records.items())
+    assert table.size == sum(
+        len(key) + len(value) + RECORD_BYTES for key, value in table.records.items()
+    )
     await world.send("routers", None, key=HOME.encode())
-    assert table.size == sum(len(key) + len(value) + RECORD_BYTES for key, value in table.records.items())
+    assert table.size == sum(
+        len(key) + len(value) + RECORD_BYTES for key, value in table.records.items()
+    )
 
 
 async def test_nothing_is_forgotten_while_there_is_room() -> None:
@@ -91,13 +103,20 @@ async def test_an_alert_comes_before_the_settled_requests_are_forgotten_first() 
     for _ in range(20):
         await world.pass_time(5.0)
     assert world.worker.states.size <= 2**20
-    left = {int(name.removeprefix("r-")) for name in world.worker.service.shards[0].engine(HOME).records}  # type: ignore[union-attr]
+    left = {
+        int(name.removeprefix("r-")) for name in world.worker.service.shards[0].engine(HOME).records
+    }  # type: ignore[union-attr]
     assert left >= set(range(800, 1600))
     assert counted["forgotten_early"] == 1600 - len(left) > 0
 
 
-@pytest.mark.parametrize(("written", "part"), [("4294967296\n", 2**31), ("max\n", None), (None, None), ("nonsense", None)])
-def test_half_of_the_containers_memory_is_for_what_is_remembered(tmp_path: Path, written: str | None, part: int | None) -> None:
+@pytest.mark.parametrize(
+    ("written", "part"),
+    [("4294967296\n", 2**31), ("max\n", None), (None, None), ("nonsense", None)],
+)
+def test_half_of_the_containers_memory_is_for_what_is_remembered(
+    tmp_path: Path, written: str | None, part: int | None
+) -> None:
     file = tmp_path / "memory.max"
     if written is not None:
         file.write_text(written)

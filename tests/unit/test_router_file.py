@@ -25,13 +25,20 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_every_example_of_the_contract_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+def test_every_example_of_the_contract_is_the_same_after_writing_and_reading(
+    tmp_path: Path,
+) -> None:
     for example in RouterDeclared.model_json_schema()["examples"]:
         assert read_file(written(tmp_path, as_yaml(example))) == example
 
 
-@given(number=st.floats(0, 1e6, allow_nan=False), name=st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1))
-def test_any_number_and_any_name_survive(number: float, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+@given(
+    number=st.floats(0, 1e6, allow_nan=False),
+    name=st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1),
+)
+def test_any_number_and_any_name_survive(
+    number: float, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     router = {"router_id": "r", "models": {name: {**MODEL, "input_price_per_m": number}}}
     assert read_file(written(tmp_path_factory.mktemp("any"), as_yaml(router))) == router
 
@@ -45,9 +52,15 @@ def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"bugdet_usd_per_request": 1.0}, "bugdet_usd_per_request: no such field; did you mean budget_usd_per_request?"),
+        (
+            {"bugdet_usd_per_request": 1.0},
+            "bugdet_usd_per_request: no such field; did you mean budget_usd_per_request?",
+        ),
         ({"models": {"small": {**MODEL, "price": 1}}}, "models.small.price: no such field"),
-        ({"models": {"small": {**MODEL, "input_price_per_m": -1}}}, "models.small.input_price_per_m: should be greater than"),
+        (
+            {"models": {"small": {**MODEL, "input_price_per_m": -1}}},
+            "models.small.input_price_per_m: should be greater than",
+        ),
         ({"models": {"small": {}}}, "models.small.output_price_per_m: Field required"),
         ({"models": {"": MODEL}}, 'models."": String should have at least 1 character'),
         ({"caps": {"hour": {"usd": 0, "mode": "soft"}}}, "caps.hour.usd: should be greater than 0"),
@@ -57,20 +70,28 @@ def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path)
         ({"epsilon": "much"}, "epsilon: should be a valid number"),
     ],
 )
-def test_every_fault_is_named_with_its_place(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_every_fault_is_named_with_its_place(
+    change: dict[str, Any], says: str, tmp_path: Path
+) -> None:
     with pytest.raises(Failure) as raised:
         read_file(written(tmp_path, yaml.safe_dump({**ROUTER, **change})))
     assert says in raised.value.message
 
 
-@pytest.mark.parametrize("text", ["", "- 1", "{", "a: !!python/object:os.system {}", "budget: .nan", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "- 1", "{", "a: !!python/object:os.system {}", "budget: .nan", "\x00"]
+)
 def test_what_is_no_file_of_a_router_is_said_to_be_none(text: str, tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"chat\.yaml"):
         read_file(written(tmp_path, text))
 
 
 def test_what_changes_is_named_leaf_by_leaf() -> None:
-    after = {**ROUTER, "models": {"small": {**MODEL, "input_price_per_m": 0.2}, "large": MODEL}, "alpha": 0.1}
+    after = {
+        **ROUTER,
+        "models": {"small": {**MODEL, "input_price_per_m": 0.2}, "large": MODEL},
+        "alpha": 0.1,
+    }
     found = {one["what"]: (one["before"], one["after"]) for one in changes(ROUTER, after)}
     assert found == {
         "models.small.input_price_per_m": (0.1, 0.2),
@@ -100,7 +121,9 @@ def test_faults_agree_with_what_a_worker_refuses() -> None:
 def test_a_field_is_put_where_its_path_leads(path: str, text: str, after: dict[str, Any]) -> None:
     document = orjson.loads(orjson.dumps(ROUTER))
     put(document, path.split("."), value_of(text))
-    assert document == {name: value for name, value in {**ROUTER, **after}.items() if value is not None}
+    assert document == {
+        name: value for name, value in {**ROUTER, **after}.items() if value is not None
+    }
 
 
 def test_what_is_left_empty_goes() -> None:

@@ -59,7 +59,9 @@ def test_example_survives_the_round_trip(event: type[Event], value: dict[str, An
 
 
 @pytest.mark.parametrize(("event", "value", "reason"), REFUSED)
-def test_refused_example_is_refused_with_its_reason(event: type[Event], value: Any, reason: str) -> None:
+def test_refused_example_is_refused_with_its_reason(
+    event: type[Event], value: Any, reason: str
+) -> None:
     with pytest.raises(MalformedEvent) as refused:
         decode(event, raw(value))
     assert refused.value.reason == reason
@@ -70,19 +72,30 @@ def test_every_required_field_is_missed(event: type[Event], value: dict[str, Any
     for name in (name for name, field in event.model_fields.items() if field.is_required()):
         with pytest.raises(MalformedEvent) as refused:
             decode(event, raw({field: part for field, part in value.items() if field != name}))
-        assert (refused.value.reason, str(refused.value)) == (Reason.MISSING_FIELD, f"{name}: missing")
+        assert (refused.value.reason, str(refused.value)) == (
+            Reason.MISSING_FIELD,
+            f"{name}: missing",
+        )
 
 
 @pytest.mark.parametrize(("event", "value"), EXAMPLES)
-def test_unknown_fields_are_ignored_and_not_written(event: type[Event], value: dict[str, Any]) -> None:
+def test_unknown_fields_are_ignored_and_not_written(
+    event: type[Event], value: dict[str, Any]
+) -> None:
     decoded = decode(event, raw({**value, "from_the_next_version": {"x": [1]}}))
     assert decoded == decode(event, raw(value))
     assert b"from_the_next_version" not in encode(decoded)
 
 
 @pytest.mark.parametrize(("event", "value"), EXAMPLES)
-def test_optional_fields_may_be_null_and_are_not_written_then(event: type[Event], value: dict[str, Any]) -> None:
-    nulls = {name: None for name, field in event.model_fields.items() if name not in value and field.default is None}
+def test_optional_fields_may_be_null_and_are_not_written_then(
+    event: type[Event], value: dict[str, Any]
+) -> None:
+    nulls = {
+        name: None
+        for name, field in event.model_fields.items()
+        if name not in value and field.default is None
+    }
     decoded = decode(event, raw({**value, **nulls}))
     assert decoded == decode(event, raw(value))
     assert nulls.keys().isdisjoint(json.loads(encode(decoded)))
@@ -109,9 +122,15 @@ def test_required_null_is_written() -> None:
 
 
 def test_integer_is_a_number_but_a_number_is_no_integer() -> None:
-    assert decode(CostReported, raw({"router_id": "a", "request_id": "r", "cost_usd": 1})).cost_usd == 1.0
+    assert (
+        decode(CostReported, raw({"router_id": "a", "request_id": "r", "cost_usd": 1})).cost_usd
+        == 1.0
+    )
     with pytest.raises(MalformedEvent):
-        decode(CostReported, raw({"router_id": "a", "request_id": "r", "input_tokens": 1.0, "output_tokens": 1}))
+        decode(
+            CostReported,
+            raw({"router_id": "a", "request_id": "r", "input_tokens": 1.0, "output_tokens": 1}),
+        )
 
 
 def test_last_of_repeated_fields_counts() -> None:
@@ -121,16 +140,25 @@ def test_last_of_repeated_fields_counts() -> None:
 
 def test_cost_may_be_zero_and_at_most_1000() -> None:
     for cost in (0, 1000):
-        assert decode(CostReported, raw({"router_id": "a", "request_id": "r", "cost_usd": cost})).cost_usd == cost
+        assert (
+            decode(
+                CostReported, raw({"router_id": "a", "request_id": "r", "cost_usd": cost})
+            ).cost_usd
+            == cost
+        )
 
 
 def test_prompt_may_speak_of_nan_and_infinity() -> None:
     prompt = 'Is "NaN" equal to -Infinity? {"x": NaN}'
-    assert decode(RequestSubmitted, raw({**REQUEST, "prompt": prompt, "x": 10**4299})).prompt == prompt
+    assert (
+        decode(RequestSubmitted, raw({**REQUEST, "prompt": prompt, "x": 10**4299})).prompt == prompt
+    )
 
 
 def test_prompt_of_exactly_1_mib_is_accepted() -> None:
-    assert decode(RequestSubmitted, raw({**REQUEST, "prompt": "ä" * 524_288})).prompt == "ä" * 524_288
+    assert (
+        decode(RequestSubmitted, raw({**REQUEST, "prompt": "ä" * 524_288})).prompt == "ä" * 524_288
+    )
 
 
 def test_context_excuses_an_empty_prompt() -> None:
@@ -139,7 +167,10 @@ def test_context_excuses_an_empty_prompt() -> None:
 
 
 def test_largest_ids_are_accepted() -> None:
-    event = decode(RequestSubmitted, raw({**REQUEST, "router_id": "A-z_0.9" + "r" * 121, "request_id": "ü 漢" * 32}))
+    event = decode(
+        RequestSubmitted,
+        raw({**REQUEST, "router_id": "A-z_0.9" + "r" * 121, "request_id": "ü 漢" * 32}),
+    )
     assert (len(event.router_id), len(event.request_id)) == (128, 96)
 
 
@@ -149,7 +180,10 @@ def test_largest_ids_are_accepted() -> None:
         ("2026-11-21T09:30:05Z", datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)),
         ("2026-11-21t09:30:05.25z", datetime(2026, 11, 21, 9, 30, 5, 250_000, tzinfo=UTC)),
         ("2026-11-21 09:30:05+00:00", datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)),
-        ("2026-11-21T09:30:05.123456789-00:00", datetime(2026, 11, 21, 9, 30, 5, 123_456, tzinfo=UTC)),
+        (
+            "2026-11-21T09:30:05.123456789-00:00",
+            datetime(2026, 11, 21, 9, 30, 5, 123_456, tzinfo=UTC),
+        ),
     ],
 )
 def test_times_of_rfc_3339_in_utc_are_read(text: str, time: datetime) -> None:
@@ -168,12 +202,22 @@ def test_code_cannot_make_events_with_times_that_are_not_utc() -> None:
 def test_router_may_have_no_model_and_free_models() -> None:
     assert decode(RouterDeclared, raw({"router_id": "a", "models": {}})).models == {}
     free = {"m": {"input_price_per_m": 0, "output_price_per_m": 0}}
-    assert decode(RouterDeclared, raw({"router_id": "a", "models": free})).models["m"].input_price_per_m == 0.0
+    assert (
+        decode(RouterDeclared, raw({"router_id": "a", "models": free}))
+        .models["m"]
+        .input_price_per_m
+        == 0.0
+    )
 
 
 def test_knobs_that_are_not_given_stay_unsaid() -> None:
     declared = decode(RouterDeclared, raw({"router_id": "a", "models": {}}))
-    assert (declared.profile, declared.dimensions, declared.gamma, declared.seed) == ("live", 26, None, None)
+    assert (declared.profile, declared.dimensions, declared.gamma, declared.seed) == (
+        "live",
+        26,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +230,9 @@ def test_knobs_that_are_not_given_stay_unsaid() -> None:
 )
 def test_prior_takes_the_form_of_its_field(prior: dict[str, Any], form: type) -> None:
     model = {"input_price_per_m": 1, "output_price_per_m": 2, "prior": prior}
-    declared = decode(RouterDeclared, raw({"router_id": "a", "models": {"m": model}, "dimensions": 2}))
+    declared = decode(
+        RouterDeclared, raw({"router_id": "a", "models": {"m": model}, "dimensions": 2})
+    )
     assert isinstance(declared.models["m"].prior, form)
     assert decode(RouterDeclared, encode(declared)) == declared
 
@@ -212,7 +258,9 @@ def test_condition_of_a_declaration_is_read() -> None:
     assert based_on([]) is None
 
 
-@pytest.mark.parametrize("value", [b"", b"-2", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()])
+@pytest.mark.parametrize(
+    "value", [b"", b"-2", b"1.5", b"\xff", b"9" * 17, b"9" * 5000, "²".encode()]
+)
 def test_condition_that_is_no_offset_is_refused(value: bytes) -> None:
     with pytest.raises(MalformedEvent) as refused:
         based_on([("pb.based_on", value)])
@@ -226,7 +274,11 @@ def test_forwarded_events_are_known_by_their_header() -> None:
 
 def test_dead_letter_survives_its_headers() -> None:
     letter = DeadLetter.of(
-        MalformedEvent(Reason.WRONG_CONTEXT, "context: too_long"), topic="pb.requests", partition=3, offset=9, stage="decode"
+        MalformedEvent(Reason.WRONG_CONTEXT, "context: too_long"),
+        topic="pb.requests",
+        partition=3,
+        offset=9,
+        stage="decode",
     )
     assert letter.headers() == [
         ("__connect.errors.topic", b"pb.requests"),
@@ -241,8 +293,14 @@ def test_dead_letter_survives_its_headers() -> None:
 
 
 def test_dead_letter_of_an_unforeseen_error_keeps_its_text_to_itself() -> None:
-    letter = DeadLetter.of(KeyError("a secret prompt"), topic="pb.requests", partition=0, offset=0, stage="decode")
-    assert (letter.reason, letter.exception_class, letter.message) == ("internal_error", "builtins.KeyError", "")
+    letter = DeadLetter.of(
+        KeyError("a secret prompt"), topic="pb.requests", partition=0, offset=0, stage="decode"
+    )
+    assert (letter.reason, letter.exception_class, letter.message) == (
+        "internal_error",
+        "builtins.KeyError",
+        "",
+    )
 
 
 @pytest.mark.parametrize("name", HEADERS)
@@ -252,7 +310,9 @@ def test_dead_letter_without_a_header_is_refused(name: str) -> None:
         DeadLetter.from_headers([header for header in letter.headers() if header[0] != name])
 
 
-@pytest.mark.parametrize("header", [("__connect.errors.offset", b"x"), ("pb.reason", b"\xff"), ("pb.reason", None)])
+@pytest.mark.parametrize(
+    "header", [("__connect.errors.offset", b"x"), ("pb.reason", b"\xff"), ("pb.reason", None)]
+)
 def test_dead_letter_with_an_unreadable_header_is_refused(header: Any) -> None:
     letter = DeadLetter.of(ValueError(), topic="pb.costs", partition=0, offset=0, stage="decode")
     with pytest.raises(MalformedEvent, match="unreadable"):

@@ -19,7 +19,9 @@ def test_committed_schemas_are_those_of_the_code() -> None:
     assert main(["--check"]) == 0
 
 
-def test_check_fails_on_a_stale_a_missing_and_a_superfluous_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_fails_on_a_stale_a_missing_and_a_superfluous_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(tmp_path)]) == 0
     (tmp_path / "costs.json").write_text("{}")
     (tmp_path / "rewards.json").unlink()
@@ -49,7 +51,11 @@ def test_example_in_the_docs_decodes(topic: str) -> None:
 
 def test_every_field_is_documented() -> None:
     for event in EVENTS.values():
-        assert [name for name in event.model_fields if f"`{name}`" not in WIRE and f'"{name}"' not in WIRE] == []
+        assert [
+            name
+            for name in event.model_fields
+            if f"`{name}`" not in WIRE and f'"{name}"' not in WIRE
+        ] == []
 
 
 def test_docs_list_exactly_the_reasons_of_the_code() -> None:

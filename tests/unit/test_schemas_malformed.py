@@ -60,7 +60,9 @@ def test_message_quotes_no_value_of_a_request(event: dict[str, object]) -> None:
     assert refused.value.__cause__ is None and refused.value.__suppress_context__
 
 
-@pytest.mark.parametrize("models", [{SECRET: 1}, {SECRET + "\n": {}}, {SECRET: {"prior": {SECRET: 1}}}])
+@pytest.mark.parametrize(
+    "models", [{SECRET: 1}, {SECRET + "\n": {}}, {SECRET: {"prior": {SECRET: 1}}}]
+)
 def test_message_quotes_no_name_that_a_client_chose(models: dict[str, object]) -> None:
     with pytest.raises(MalformedEvent) as refused:
         decode(RouterDeclared, json.dumps({"router_id": "a", "models": models}).encode())
@@ -81,10 +83,20 @@ def test_broken_json_is_not_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "many"), [("context", b'"a"'), ("context", b"[]"), ("allowed_models", b"7"), ("allowed_models", b'"\\n"')]
+    ("field", "many"),
+    [
+        ("context", b'"a"'),
+        ("context", b"[]"),
+        ("allowed_models", b"7"),
+        ("allowed_models", b'"\\n"'),
+    ],
 )
 def test_list_of_many_errors_is_left_at_the_first(field: str, many: bytes) -> None:
-    raw = b'{"router_id":"a","request_id":"r","prompt":"x","%b":[' % field.encode() + b",".join([many] * 100_000) + b"]}"
+    raw = (
+        b'{"router_id":"a","request_id":"r","prompt":"x","%b":[' % field.encode()
+        + b",".join([many] * 100_000)
+        + b"]}"
+    )
     with pytest.raises(ValidationError) as refused:
         RequestSubmitted.model_validate_json(raw)
     assert refused.value.error_count() <= 2  # the first element, and the length that is left

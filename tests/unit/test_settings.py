@@ -19,7 +19,11 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_defaults_need_no_variable() -> None:
     settings = load_settings()
-    assert (settings.bootstrap, settings.partitions, settings.web_bind) == ("127.0.0.1:9092", 8, "127.0.0.1")
+    assert (settings.bootstrap, settings.partitions, settings.web_bind) == (
+        "127.0.0.1:9092",
+        8,
+        "127.0.0.1",
+    )
 
 
 def test_settings_do_not_change() -> None:
@@ -38,7 +42,9 @@ def test_an_argument_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert load_settings(partitions=5).partitions == 5
 
 
-def test_a_file_gives_a_secret_which_is_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_gives_a_secret_which_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     secret = tmp_path / "password"
     secret.write_text("hush\n")
     monkeypatch.setenv("PB_SASL_PASSWORD_FILE", str(secret))
@@ -67,14 +73,24 @@ def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PB_SECURITY_PROTOCOL", "SASL_SSL", r"needs PB_SASL_USERNAME and PB_SASL_PASSWORD"),
         ("PB_SSL_CERTFILE", "/a", r"PB_SSL_CERTFILE and PB_SSL_KEYFILE must be given together"),
         ("PB_BOOTSTRP", "a:1", r"PB_BOOTSTRP: no such setting; did you mean PB_BOOTSTRAP\?"),
-        ("PB_KAFKA_BOOTSTRAP", "a:1", r"PB_KAFKA_BOOTSTRAP: no such setting; did you mean PB_BOOTSTRAP"),
-        ("PB_ORPHAN_WAIT_SECONDS", "5", r"PB_ORPHAN_WAIT_SECONDS: no such setting; did you mean PB_ORPHAN_WAIT"),
+        (
+            "PB_KAFKA_BOOTSTRAP",
+            "a:1",
+            r"PB_KAFKA_BOOTSTRAP: no such setting; did you mean PB_BOOTSTRAP",
+        ),
+        (
+            "PB_ORPHAN_WAIT_SECONDS",
+            "5",
+            r"PB_ORPHAN_WAIT_SECONDS: no such setting; did you mean PB_ORPHAN_WAIT",
+        ),
         ("PB_ZZZ", "1", r"PB_ZZZ: no such setting; docs/operating.md lists all of them"),
         ("PB_", "1", r"PB_: no such setting"),
         ("PB_STATSD_PORT", "9125", r"PB_STATSD_PORT: no such setting"),
     ],
 )
-def test_a_wrong_variable_is_named_with_a_right_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
+def test_a_wrong_variable_is_named_with_a_right_value(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadSettings, match=says):
         load_settings()
@@ -95,9 +111,16 @@ def test_what_kubernetes_says_of_services_is_let_be(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("prefix", "group"),
-    [("pb.", "paretobandit"), ("test.", "test.paretobandit"), ("test", "testparetobandit"), ("", "-paretobandit")],
+    [
+        ("pb.", "paretobandit"),
+        ("test.", "test.paretobandit"),
+        ("test", "testparetobandit"),
+        ("", "-paretobandit"),
+    ],
 )
-def test_each_prefix_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch, prefix: str, group: str) -> None:
+def test_each_prefix_has_a_group_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, prefix: str, group: str
+) -> None:
     monkeypatch.setenv("PB_PREFIX", prefix)
     assert load_settings().app_id == Settings(prefix=prefix).app_id == group
     assert load_settings(app_id="named").app_id == "named"
@@ -114,7 +137,12 @@ def test_every_wrong_variable_is_listed_at_once(monkeypatch: pytest.MonkeyPatch)
 def test_sources_rank_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PB_SOURCE_RANKS", "human, judge")
     settings = load_settings()
-    assert settings.source_rank("human") > settings.source_rank("judge") > settings.source_rank("clicks") == 0
+    assert (
+        settings.source_rank("human")
+        > settings.source_rank("judge")
+        > settings.source_rank("clicks")
+        == 0
+    )
 
 
 def test_plain_kafka_needs_no_credentials() -> None:

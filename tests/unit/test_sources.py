@@ -23,7 +23,9 @@ class Guarded:
 
     def __init__(self, start: int | None, *, holds: bool) -> None:
         self.generation = 1
-        self.guard = GapGuard(generation=lambda: self.generation, start_at=lambda tp: start, holds_records=self._holds)
+        self.guard = GapGuard(
+            generation=lambda: self.generation, start_at=lambda tp: start, holds_records=self._holds
+        )
         self._held = holds
 
     async def _holds(self, tp: TP, first: int, end: int) -> bool:
@@ -74,7 +76,13 @@ class Fed:
     def __init__(self, *, most: int = 16, room: int = 1_000_000) -> None:
         self.full: list[TP] = []
         self.drained: list[TP] = []
-        self.source = Source(guard=self._pass, most=most, room=room, full=self.full.append, drained=self.drained.append)
+        self.source = Source(
+            guard=self._pass,
+            most=most,
+            room=room,
+            full=self.full.append,
+            drained=self.drained.append,
+        )
         self._batches: AsyncIterator[list[Any]] = self.source.batches()
 
     async def _pass(self, tp: TP, batch: list[Any]) -> None:

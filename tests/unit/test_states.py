@@ -40,7 +40,9 @@ async def write(states: States, number: int, **values: bytes | None) -> None:
     async with states.writing():
         for name, value in values.items():
             partition = states.partition(number)
-            partition.delete(name.encode()) if value is None else partition.put(name.encode(), value)
+            partition.delete(name.encode()) if value is None else partition.put(
+                name.encode(), value
+            )
         await states.commit()
 
 
@@ -200,7 +202,10 @@ async def test_a_partition_that_was_not_read_to_its_end_is_not_taken_over() -> N
     heir = States(log.publish)
     await heir.assign([0])
     heir.partition(0).recover(*before[0][:2], offset=0, epoch=before[0][2])
-    for end in (len(before), 0):  # its true end, and what is left of it when a rebalance comes in between
+    for end in (
+        len(before),
+        0,
+    ):  # its true end, and what is left of it when a rebalance comes in between
         with pytest.raises(NotRecovered):
             await heir.recovered({0: end})
     assert log.records[0] == before
@@ -217,7 +222,9 @@ async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_rea
     await heir.assign([0])
     with pytest.raises(ConnectionError):
         await log.read_into(heir)
-    log.records[0].append((b"b", b"2", log.records[0][-1][2]))  # the owner before it was still at work
+    log.records[0].append(
+        (b"b", b"2", log.records[0][-1][2])
+    )  # the owner before it was still at work
     heir._publish = log.publish
     await log.read_into(heir)
     assert heir.partition(0).records == {b"a": b"1", b"b": b"2"}

@@ -5,7 +5,9 @@ import pytest
 from streams.log.topics import topic_specs
 from streams.settings import Settings
 
-SPECS = {spec.name: spec for spec in topic_specs(Settings(partitions=12, context_ttl=30 * 86_400.0))}
+SPECS = {
+    spec.name: spec for spec in topic_specs(Settings(partitions=12, context_ttl=30 * 86_400.0))
+}
 CHANGELOG = "paretobandit-router_states-changelog"
 COMPACTED = {"pb.routers", "pb.lambda", CHANGELOG}
 

@@ -23,5 +23,10 @@ def test_promises_hold_in_any_world(seed: int) -> None:
 
 def test_every_kind_of_world_is_drawn() -> None:
     found = [draw(seed, n=2).kinds for seed in range(400)]
-    for name, kinds in (("contexts", CONTEXTS), ("costs", COSTS), ("rewards", REWARDS), ("budget", BUDGETS)):
+    for name, kinds in (
+        ("contexts", CONTEXTS),
+        ("costs", COSTS),
+        ("rewards", REWARDS),
+        ("budget", BUDGETS),
+    ):
         assert {kind[name] for kind in found} == set(kinds)

@@ -17,10 +17,17 @@ COSTS = np.array([1e-5, 1e-3])
 
 
 def observed(slope: float, noise: float = 0.05, seed: int = 0) -> Observations:
-    """Return two models of which each is the better one on half of the prompts, if there is a slope."""
+    """Return two models of which each is the better one on half of the prompts, if there is a
+    slope.
+    """
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=(N, D - 1)), np.ones(N)])
-    rewards = np.clip(np.column_stack([0.7 - slope * X[:, 0], 0.75 + slope * X[:, 0]]) + noise * rng.normal(size=(N, 2)), 0, 1)
+    rewards = np.clip(
+        np.column_stack([0.7 - slope * X[:, 0], 0.75 + slope * X[:, 0]])
+        + noise * rng.normal(size=(N, 2)),
+        0,
+        1,
+    )
     costs = COSTS * rng.lognormal(0.0, 0.2, (N, 2))
     return Observations(("cheap", "dear"), X, rewards, costs, [f"prompt {n}" for n in range(N)])
 
@@ -34,7 +41,11 @@ def test_routing_gains_where_models_differ_by_prompt() -> None:
     assert (pair.model, pair.other) == ("dear", "cheap") and 0.3 < pair.other_better < 0.5
     assert all(bought.routed_cost_usd <= 1.001 * bought.budget_usd for bought in worth.frontier)
     dear = worth.models[1]
-    assert dear.reward_error is not None and dear.reward_spread is not None and dear.reward_error < 0.6 * dear.reward_spread
+    assert (
+        dear.reward_error is not None
+        and dear.reward_spread is not None
+        and dear.reward_error < 0.6 * dear.reward_spread
+    )
 
 
 def test_where_nothing_differs_by_prompt_nothing_is_promised() -> None:
@@ -42,13 +53,19 @@ def test_where_nothing_differs_by_prompt_nothing_is_promised() -> None:
     most = worth.most
     assert most is not None and most.routed - most.mix < 0.01
     for one in worth.models:
-        assert one.reward_error is not None and one.reward_error == pytest.approx(one.reward_spread, rel=0.03)
+        assert one.reward_error is not None and one.reward_error == pytest.approx(
+            one.reward_spread, rel=0.03
+        )
 
 
 def test_what_was_not_called_is_predicted_and_said_to_be() -> None:
     full = observed(0.1)
     called = np.random.default_rng(1).random((N, 2)) < 0.5
-    partly = replace(full, rewards=np.where(called, full.rewards, np.nan), costs=np.where(called, full.costs, np.nan))
+    partly = replace(
+        full,
+        rewards=np.where(called, full.rewards, np.nan),
+        costs=np.where(called, full.costs, np.nan),
+    )
     worth = worth_of(partly)
     assert not worth.complete and "predicted" in sentence(worth)
     assert worth.most is not None and worth.most.routed > worth.most.mix + 0.03
@@ -65,7 +82,9 @@ def test_without_rewards_or_costs_there_is_no_frontier(missing: str) -> None:
 def test_degenerate_prompts_are_no_fault() -> None:
     few = observed(0.1)
     alike = replace(few, contexts=np.tile([0.0] * (D - 1) + [1.0], (N, 1)))
-    one = Observations(("only",), few.contexts[:3], few.rewards[:3, :1], np.zeros((3, 1)), ["a", "b", "c"])
+    one = Observations(
+        ("only",), few.contexts[:3], few.rewards[:3, :1], np.zeros((3, 1)), ["a", "b", "c"]
+    )
     for found in (worth_of(alike), worth_of(one)):
         assert all(np.isfinite(bought.routed) for bought in found.frontier)
         as_json(found)

@@ -1,1 +1,3 @@
-"""Drawn routers in drawn worlds: whatever a client may send, the engine keeps its contract (`make worlds`)."""
+"""Drawn routers in drawn worlds: whatever a client may send, the engine keeps its contract (`make
+worlds`).
+"""

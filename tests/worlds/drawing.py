@@ -1,4 +1,6 @@
-"""Draw a world: a portfolio, what its models cost and earn on which prompts, and when one learns of it."""
+"""Draw a world: a portfolio, what its models cost and earn on which prompts, and when one learns of
+it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ BUDGETS = ("none", "below", "within", "above", "tiny")
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """n requests of a router, by model what each would cost in dollars and earn, and how many requests later one learns of it.
+    """n requests of a router, by model what each would cost in dollars and earn, and how many
+    requests later one learns of it.
 
     Attributes:
         kinds: what it was drawn from, in words.
@@ -42,10 +45,21 @@ class World:
 
     @property
     def is_affordable(self) -> bool:
-        """Tell whether the budget is to hold: its cheapest model costs less than half of it, and bills can be foreseen."""
-        foreseen = self.kinds["costs"] not in ("heavy",) and (self.bill_delay >= 0).all() and not self.eventful
+        """Tell whether the budget is to hold: its cheapest model costs less than half of it, and
+        bills can be foreseen.
+        """
+        foreseen = (
+            self.kinds["costs"] not in ("heavy",)
+            and (self.bill_delay >= 0).all()
+            and not self.eventful
+        )
         cheapest = float(self.costs.mean(axis=0).min())
-        return self.budget is not None and foreseen and self.profile == "live" and cheapest < self.budget / 2.0
+        return (
+            self.budget is not None
+            and foreseen
+            and self.profile == "live"
+            and cheapest < self.budget / 2.0
+        )
 
 
 def draw(seed: int, *, n: int) -> World:
@@ -84,13 +98,17 @@ def _contexts(kind: str, n: int, d: int, rng: np.random.Generator) -> Array:
         "constant": lambda: np.tile(rng.normal(size=d - 1), (n, 1)),
         "two": lambda: rng.normal(size=(2, d - 1))[rng.integers(2, size=n)],
         "sparse": lambda: (rng.random((n, d - 1)) < 0.1).astype(float),
-        "large": lambda: np.clip(rng.standard_t(2, size=(n, d - 1)) * 10.0 ** rng.uniform(0, 2.5), -1e3, 1e3),
+        "large": lambda: np.clip(
+            rng.standard_t(2, size=(n, d - 1)) * 10.0 ** rng.uniform(0, 2.5), -1e3, 1e3
+        ),
         "zeros": lambda: np.zeros((n, d - 1)),
     }[kind]()
     return np.concatenate([features, np.ones((n, 1))], axis=1)
 
 
-def _costs(kind: str, contexts: Array, K: int, rng: np.random.Generator) -> tuple[dict[str, Price], Array]:
+def _costs(
+    kind: str, contexts: Array, K: int, rng: np.random.Generator
+) -> tuple[dict[str, Price], Array]:
     """Return list prices, and bills of n requests by model, shape (n, K)."""
     n = len(contexts)
     per_m = 10.0 ** rng.uniform(-2, 1.5, size=K)
@@ -98,13 +116,17 @@ def _costs(kind: str, contexts: Array, K: int, rng: np.random.Generator) -> tupl
         per_m[:] = per_m[0]
     if rng.random() < 0.15:
         per_m[rng.integers(K)] = 0.0
-    prices = {f"m{k}": Price(float(per_m[k]), float(per_m[k] * rng.uniform(0.5, 4.0))) for k in range(K)}
+    prices = {
+        f"m{k}": Price(float(per_m[k]), float(per_m[k] * rng.uniform(0.5, 4.0))) for k in range(K)
+    }
     mean = np.array([price.per_1k for price in prices.values()]) * rng.uniform(0.2, 3.0, size=K)
     noise = {
         "lognormal": lambda: rng.lognormal(0.0, rng.uniform(0.05, 0.8), size=(n, K)),
         "constant": lambda: np.ones((n, K)),
         "by_prompt": lambda: np.exp(0.5 * np.tanh(contexts[:, :1]) + 0.3 * rng.normal(size=(n, K))),
-        "often_zero": lambda: (rng.random((n, K)) < rng.uniform(0.1, 0.9)) * rng.lognormal(0.0, 0.3, size=(n, K)),
+        "often_zero": lambda: (
+            (rng.random((n, K)) < rng.uniform(0.1, 0.9)) * rng.lognormal(0.0, 0.3, size=(n, K))
+        ),
         "zero": lambda: np.zeros((n, K)),
         "heavy": lambda: rng.pareto(1.5, size=(n, K)),
     }[kind]()
@@ -139,9 +161,18 @@ def _budget(kind: str, costs: Array, rng: np.random.Generator) -> float | None:
 
 
 def _knobs(profile: str, rng: np.random.Generator) -> dict[str, float | bool]:
-    knobs: dict[str, float | bool] = {"seed": int(rng.integers(1000)), "commitment_ttl_seconds": float(rng.choice([50.0, 900.0]))}
+    knobs: dict[str, float | bool] = {
+        "seed": int(rng.integers(1000)),
+        "commitment_ttl_seconds": float(rng.choice([50.0, 900.0])),
+    }
     if profile == "paper" and rng.random() < 0.5:
-        for name in ("commit_and_settle", "feedback_clock", "drift_alarms", "paced_onboarding", "dollar_dual"):
+        for name in (
+            "commit_and_settle",
+            "feedback_clock",
+            "drift_alarms",
+            "paced_onboarding",
+            "dollar_dual",
+        ):
             knobs[name] = bool(rng.random() < 0.3)
     if rng.random() < 0.2:
         knobs["gamma"] = float(rng.choice([1.0, 0.9, 0.99]))

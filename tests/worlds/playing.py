@@ -30,8 +30,8 @@ class Game:
     """An engine in a world.
 
     Attributes:
-        written: the pieces that a log would hold; the engine is started again from them now and then.
-        broken: promises that were not kept, in words.
+        written: the pieces that a log would hold; the engine is started again from them now and
+        then. broken: promises that were not kept, in words.
     """
 
     world: World
@@ -55,7 +55,9 @@ class Game:
     def _declared(self) -> RouterConfig:
         knobs = knobs_for(self.world.profile, self.world.knobs)
         d = self.world.contexts.shape[1]
-        return RouterConfig(self.models, self.budget, d, self.world.profile, knobs, self.caps, offset=self.events)
+        return RouterConfig(
+            self.models, self.budget, d, self.world.profile, knobs, self.caps, offset=self.events
+        )
 
     def play(self) -> None:
         """Play all of it."""
@@ -88,9 +90,13 @@ class Game:
         return changes
 
     def _write(self, changes: Changes) -> None:
-        packed = {named(name): snapshot.pack_piece(self.engine.state, name) for name in changes.pieces}
+        packed = {
+            named(name): snapshot.pack_piece(self.engine.state, name) for name in changes.pieces
+        }
         for request_id, record in changes.records.items():
-            packed[f"request {request_id}"] = None if record is None else snapshot.pack_record(record)
+            packed[f"request {request_id}"] = (
+                None if record is None else snapshot.pack_record(record)
+            )
         for name, piece in packed.items():
             if piece is None:
                 self.written.pop(name, None)
@@ -107,7 +113,12 @@ class Game:
         if record is None:
             return False
         self.contexts[request_id] = x
-        numbers = [record.propensity, record.expected_reward, record.expected_cost_usd, record.lambda_t]
+        numbers = [
+            record.propensity,
+            record.expected_reward,
+            record.expected_cost_usd,
+            record.lambda_t,
+        ]
         if record.candidates is not None:
             numbers += record.candidates.terms
         if not all(map(math.isfinite, numbers)) or not 0.0 < record.propensity <= 1.0:
@@ -149,14 +160,20 @@ class Game:
                 gone = str(self.rng.choice(list(self.models)))
                 self.models = {name: model for name, model in self.models.items() if name != gone}
             case 2:  # all are back
-                self.models = {name: ModelConfig(price) for name, price in self.world.prices.items()} | self.models
+                self.models = {
+                    name: ModelConfig(price) for name, price in self.world.prices.items()
+                } | self.models
             case 3:
                 self.budget = (
-                    None if self.budget is None or self.rng.random() < 0.2 else self.budget * float(self.rng.uniform(0.3, 3.0))
+                    None
+                    if self.budget is None or self.rng.random() < 0.2
+                    else self.budget * float(self.rng.uniform(0.3, 3.0))
                 )
             case 4:
                 usd = float(10.0 ** self.rng.uniform(-6, 2))
-                self.caps = () if self.caps else (Cap(usd, 3600.0, hard=bool(self.rng.random() < 0.5)),)
+                self.caps = (
+                    () if self.caps else (Cap(usd, 3600.0, hard=bool(self.rng.random() < 0.5)),)
+                )
             case 5:
                 self.now += float(self.rng.choice([-3600.0, 1000.0, 90_000.0]))
                 return
@@ -175,13 +192,20 @@ class Game:
         """Start again from what was written: nothing may be lost, and nothing too much."""
         frozen = freeze(self.engine)
         if frozen != self.written:
-            differ = sorted(name for name in frozen.keys() | self.written.keys() if frozen.get(name) != self.written.get(name))
+            differ = sorted(
+                name
+                for name in frozen.keys() | self.written.keys()
+                if frozen.get(name) != self.written.get(name)
+            )
             self.broken.append(f"written is not what is: {differ[:5]}")
             self.written = frozen
         self.engine = thaw(self.written, self.contexts)
         again = freeze(self.engine)
         if again != frozen:
-            self.broken.append(f"started again as another: {sorted(name for name in again if again[name] != frozen.get(name))[:5]}")
+            self.broken.append(
+                "started again as another: "
+                f"{sorted(name for name in again if again[name] != frozen.get(name))[:5]}"
+            )
         data = export.pack(self.engine.state, {})
         if export.pack(export.unpack(data).state, {}) != data:
             self.broken.append("exported and imported as another")
@@ -194,10 +218,16 @@ class Game:
 
     def _hold_to_the_budget(self) -> None:
         later = self.spent[SETTLED_FROM:]
-        if self.world.is_affordable and self.world.budget is not None and len(later) >= 2 * SETTLED_FROM:
+        if (
+            self.world.is_affordable
+            and self.world.budget is not None
+            and len(later) >= 2 * SETTLED_FROM
+        ):
             ratio = float(np.mean(later)) / self.world.budget
             if ratio > OVERSPEND:
-                self.broken.append(f"spent {ratio:.3f} budgets a request from request {SETTLED_FROM} on")
+                self.broken.append(
+                    f"spent {ratio:.3f} budgets a request from request {SETTLED_FROM} on"
+                )
 
 
 class _Due:

@@ -1,4 +1,6 @@
-"""`make worlds`: draw worlds until the time is up, and name each promise that was broken with the seed that shows it."""
+"""`make worlds`: draw worlds until the time is up, and name each promise that was broken with the
+seed that shows it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ def requests_of(seed: int) -> int:
 
 
 @click.command()
-@click.option("--minutes", default=60.0, show_default=True, help="Stop after so long, or after a million events in 2,000 worlds.")
+@click.option(
+    "--minutes",
+    default=60.0,
+    show_default=True,
+    help="Stop after so long, or after a million events in 2,000 worlds.",
+)
 @click.option("--first", default=0, show_default=True, help="Seed of the first world.")
 @click.option("--count", default=2_000, show_default=True, help="Worlds.")
 @click.option("--events", default=1_000_000, show_default=True, help="Events.")
@@ -29,7 +36,9 @@ def main(minutes: float, first: int, count: int, events: int) -> None:
     """Play drawn events to drawn routers."""
     started, played, broken = time.monotonic(), Counter[str](), 0
     for seed in range(first, first + count):
-        if time.monotonic() - started > 60.0 * minutes or (played["events"] >= events and played["worlds"] >= count):
+        if time.monotonic() - started > 60.0 * minutes or (
+            played["events"] >= events and played["worlds"] >= count
+        ):
             break
         world = draw(seed, n=requests_of(seed))
         game = play(world)
@@ -39,7 +48,8 @@ def main(minutes: float, first: int, count: int, events: int) -> None:
         broken += bool(game.broken)
     took = time.monotonic() - started
     click.echo(
-        f"{played['worlds']:,} worlds, {played['events']:,} events in {took:.0f} s; budget held to in {played['affordable']:,}; "
+        f"{played['worlds']:,} worlds, {played['events']:,} events in {took:.0f} s; budget held "
+        f"to in {played['affordable']:,}; "
         f"{broken:,} worlds with broken promises"
     )
     sys.exit(1 if broken or not played["worlds"] else 0)

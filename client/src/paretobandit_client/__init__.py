@@ -1,4 +1,6 @@
-"""Ask paretobandit-streams which model shall answer a prompt, and report what it cost and how good it was."""
+"""Ask paretobandit-streams which model shall answer a prompt, and report what it cost and how good
+it was.
+"""
 
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable

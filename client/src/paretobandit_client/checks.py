@@ -91,7 +91,10 @@ def _check_cost(event: Cost) -> None:
 
 
 def _too_large(prompt: str) -> bool:
-    return 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode(errors="replace")) > MAX_PROMPT_BYTES
+    return (
+        4 * len(prompt) > MAX_PROMPT_BYTES
+        and len(prompt.encode(errors="replace")) > MAX_PROMPT_BYTES
+    )
 
 
 def _printable(value: str, what: str, *, longest: int) -> str:

@@ -1,4 +1,6 @@
-"""A decision in the hands of the application: which model to call, and the way to report what came of it."""
+"""A decision in the hands of the application: which model to call, and the way to report what came
+of it.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class Decision:
     """Which model shall answer a request.
 
     Attributes:
-        fallback: no decision came in time, and `model` is the declared fallback; the service is told so.
-        route: the decision with all its terms; None for a fallback.
+        fallback: no decision came in time, and `model` is the declared fallback; the service is
+        told so. route: the decision with all its terms; None for a fallback.
     """
 
     request_id: str
@@ -72,7 +74,12 @@ class Decision:
         """
         model = model or self.model
         await self._reports.cost(
-            self.request_id, usd=usd, input_tokens=input_tokens, output_tokens=output_tokens, model=model, revision=revision
+            self.request_id,
+            usd=usd,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            model=model,
+            revision=revision,
         )
 
     async def reward(
@@ -84,6 +91,15 @@ class Decision:
         revision: int = 0,
         observed_at: datetime | None = None,
     ) -> None:
-        """Report how good the answer was, in [0, 1]; arguments and errors as for `cost` and `Router.reward`."""
+        """Report how good the answer was, in [0, 1]; arguments and errors as for `cost` and
+        `Router.reward`.
+        """
         model = model or self.model
-        await self._reports.reward(self.request_id, value, source=source, model=model, revision=revision, observed_at=observed_at)
+        await self._reports.reward(
+            self.request_id,
+            value,
+            source=source,
+            model=model,
+            revision=revision,
+            observed_at=observed_at,
+        )

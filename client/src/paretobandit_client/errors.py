@@ -4,14 +4,18 @@ from __future__ import annotations
 
 
 class RouterError(Exception):
-    """Base of this library's errors. `reason` is a stable code; `retriable` says whether the same call may succeed later."""
+    """Base of this library's errors. `reason` is a stable code; `retriable` says whether the same
+    call may succeed later.
+    """
 
     reason = "router_error"
     retriable = False
 
 
 class Refused(RouterError):
-    """The service refused the request; `reason` is a code of its wire contract, such as `no_affordable_model`."""
+    """The service refused the request; `reason` is a code of its wire contract, such as
+    `no_affordable_model`.
+    """
 
     def __init__(self, reason: str, message: str, *, router_id: str, request_id: str) -> None:
         super().__init__(f"{reason}: {message}" if message else reason)
@@ -22,13 +26,17 @@ class Refused(RouterError):
 
 
 class NoDecision(RouterError):
-    """No decision came within the timeout, and there is no fallback model. The same request_id may be asked for again."""
+    """No decision came within the timeout, and there is no fallback model. The same request_id may
+    be asked for again.
+    """
 
     reason = "no_decision"
     retriable = True
 
     def __init__(self, request_id: str, seconds: float) -> None:
-        super().__init__(f"no decision on request {request_id} within {seconds:g} s, and no fallback is declared")
+        super().__init__(
+            f"no decision on request {request_id} within {seconds:g} s, and no fallback is declared"
+        )
         self.request_id = request_id
 
 
@@ -40,7 +48,9 @@ class Undelivered(RouterError):
 
 
 class Unreachable(RouterError):
-    """The service's topics cannot be reached: no broker answers, or a topic or a right is missing."""
+    """The service's topics cannot be reached: no broker answers, or a topic or a right is
+    missing.
+    """
 
     reason = "unreachable"
     retriable = True

@@ -39,7 +39,9 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """What `pb.refusals` says of a dead letter: which event of which topic was refused, and why; never its body."""
+    """What `pb.refusals` says of a dead letter: which event of which topic was refused, and why;
+    never its body.
+    """
 
     router_id: str
     request_id: str | None = None
@@ -64,7 +66,9 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A bill, in dollars or in tokens; `model` is the one that was called: another one than was decided after a fallback."""
+    """A bill, in dollars or in tokens; `model` is the one that was called: another one than was
+    decided after a fallback.
+    """
 
     router_id: str
     request_id: str

@@ -1,4 +1,6 @@
-"""The way to the service over Kafka: one producer, one consumer, and a connection that is mended behind the callers' backs."""
+"""The way to the service over Kafka: one producer, one consumer, and a connection that is mended
+behind the callers' backs.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,28 @@ from aiokafka.partitioner import murmur2
 from msgspec import MsgspecError
 
 from paretobandit_client.errors import Undelivered, Unreachable
-from paretobandit_client.events import TOPIC_OF, Ask, Event, Refusal, Route, decode_refusal, decode_route, encode
+from paretobandit_client.events import (
+    TOPIC_OF,
+    Ask,
+    Event,
+    Refusal,
+    Route,
+    decode_refusal,
+    decode_route,
+    encode,
+)
 from paretobandit_client.waiting import Ref, Waiting
 
 log = logging.getLogger(__name__)
 SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
 LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, CLOSING = 0.05, 2.0, 30.0, 10.0
-"""Seconds between tries, until a try is given up (one that was only slow is repeated, and counts once), for a client to close."""
+"""Seconds between tries, until a try is given up (one that was only slow is repeated, and counts
+once), for a client to close.
+"""
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
-"""What will be so the next time as well."""
+"""What will be so the next time as well.
+"""
 
 
 class KafkaLink:
@@ -62,7 +76,9 @@ class KafkaLink:
         self._options: dict[str, Any] = {**(kafka or {}), "bootstrap_servers": bootstrap}
         self._bootstrap = bootstrap
         self._prefix = prefix
-        self._keys = None if router_ids is None else {router_id.encode() for router_id in router_ids}
+        self._keys = (
+            None if router_ids is None else {router_id.encode() for router_id in router_ids}
+        )
         self._delivery_timeout = delivery_timeout
         self._max_waiting = max_waiting
         self._on_refused = on_refused
@@ -92,10 +108,14 @@ class KafkaLink:
         try:
             await asyncio.wait_for(self._connected.wait(), seconds)
         except TimeoutError:
-            raise Unreachable(f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}") from self._trouble
+            raise Unreachable(
+                f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}"
+            ) from self._trouble
 
     async def stop(self, *, seconds: float) -> int:
-        """Deliver what is on its way, at most for `seconds`, and close; return how many events could not be delivered."""
+        """Deliver what is on its way, at most for `seconds`, and close; return how many events
+        could not be delivered.
+        """
         if self._deliveries:
             await asyncio.wait(self._deliveries, timeout=seconds)
         left = {task for task in self._deliveries if not task.done()}
@@ -113,7 +133,8 @@ class KafkaLink:
         return await self.waiting.wait(ref, seconds=seconds)
 
     def deliver(self, event: Event) -> asyncio.Task[None]:
-        """Hand one event over; the task ends when Kafka has it, and raises Undelivered. Await it through a shield.
+        """Hand one event over; the task ends when Kafka has it, and raises Undelivered. Await it
+        through a shield.
 
         A bill or a reward goes after its request, where that is still on its way.
 
@@ -122,13 +143,19 @@ class KafkaLink:
         """
         if len(self._deliveries) >= self._max_waiting:
             raise Undelivered(f"{len(self._deliveries)} events wait for Kafka already")
-        before = None if isinstance(event, Ask) else self._sent.get((event.router_id, event.request_id))
+        before = (
+            None if isinstance(event, Ask) else self._sent.get((event.router_id, event.request_id))
+        )
         return self._spawn(self._deliver(event, before), self._deliveries)
 
     async def _deliver(self, event: Event, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.shield(before)
-        deadline, value, pause = time.monotonic() + self._delivery_timeout, encode(event), FIRST_PAUSE
+        deadline, value, pause = (
+            time.monotonic() + self._delivery_timeout,
+            encode(event),
+            FIRST_PAUSE,
+        )
         while True:
             try:
                 await self._try(event, value, seconds=min(deadline - time.monotonic(), ONE_TRY))
@@ -136,7 +163,9 @@ class KafkaLink:
             except (KafkaError, TimeoutError) as error:
                 if isinstance(error, NEVER) or time.monotonic() + pause > deadline:
                     why = repr(error if isinstance(error, NEVER) else self._trouble or error)
-                    raise Undelivered(f"{type(event).__name__} of {event.request_id}: {why}") from error
+                    raise Undelivered(
+                        f"{type(event).__name__} of {event.request_id}: {why}"
+                    ) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -148,7 +177,9 @@ class KafkaLink:
             if producer is None:
                 raise KafkaConnectionError("the connection is being mended")
             try:
-                placed = await producer.send_and_wait(self._prefix + topic, value, key=event.router_id.encode())
+                placed = await producer.send_and_wait(
+                    self._prefix + topic, value, key=event.router_id.encode()
+                )
             except KafkaError as error:
                 if not error.retriable and not isinstance(error, NEVER):
                     await self._renew(producer)
@@ -167,7 +198,9 @@ class KafkaLink:
         if self._sent.get(ref) is sent:
             del self._sent[ref]
 
-    def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[Any]]) -> asyncio.Task[None]:
+    def _spawn(
+        self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[Any]]
+    ) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         among.add(task)
         task.add_done_callback(among.discard)
@@ -175,7 +208,9 @@ class KafkaLink:
         return task
 
     async def _run(self) -> None:
-        """Connect and read answers until the end; after a failure connect anew, ever more slowly."""
+        """Connect and read answers until the end; after a failure connect anew, ever more
+        slowly.
+        """
         pause = FIRST_PAUSE
         while True:
             try:
@@ -194,11 +229,18 @@ class KafkaLink:
     async def _connect(self) -> None:
         counts = await self._partitions()
         self._producer = await self._new_producer()
-        self._consumer = AIOKafkaConsumer(**self._options, enable_auto_commit=False, auto_offset_reset="latest")
+        self._consumer = AIOKafkaConsumer(
+            **self._options, enable_auto_commit=False, auto_offset_reset="latest"
+        )
         await self._consumer.start()
-        places = [TopicPartition(self._prefix + name, number) for name in ANSWERS for number in self._numbers(counts[name])]
+        places = [
+            TopicPartition(self._prefix + name, number)
+            for name in ANSWERS
+            for number in self._numbers(counts[name])
+        ]
         self._consumer.assign(places)
-        # What is sent from now on is answered after the ends of today; after an interruption reading goes on where it was.
+        # What is sent from now on is answered after the ends of today; after an interruption
+        # reading goes on where it was.
         for place, end in (await self._consumer.end_offsets(places)).items():
             self._consumer.seek(place, self._next.setdefault(place, end))
 
@@ -219,19 +261,30 @@ class KafkaLink:
         return producer
 
     def _numbers(self, count: int) -> Iterable[int]:
-        return range(count) if self._keys is None else {(murmur2(key) & 0x7FFFFFFF) % count for key in self._keys}
+        return (
+            range(count)
+            if self._keys is None
+            else {(murmur2(key) & 0x7FFFFFFF) % count for key in self._keys}
+        )
 
     async def _partitions(self) -> dict[str, int]:
-        """Return the partition counts. All topics are asked for: asking by name would create one where the broker allows that."""
+        """Return the partition counts. All topics are asked for: asking by name would create one
+        where the broker allows that.
+        """
         admin = AIOKafkaAdminClient(**self._options)
         try:
             await admin.start()
-            present = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+            present = {
+                topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
+            }
         finally:
             await admin.close()
         wanted = {name: self._prefix + name for name in (*SOURCES, *ANSWERS)}
         if missing := sorted(topic for topic in wanted.values() if topic not in present):
-            raise Unreachable(f"no topic {', '.join(missing)}: `pbstream topics create` makes them, or rights are missing")
+            raise Unreachable(
+                f"no topic {', '.join(missing)}: `pbstream topics create` makes them, or rights "
+                "are missing"
+            )
         return {name: present[topic] for name, topic in wanted.items()}
 
     async def _read(self) -> None:
@@ -266,5 +319,9 @@ async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Undelivered):
+    if (
+        not task.cancelled()
+        and (error := task.exception()) is not None
+        and not isinstance(error, Undelivered)
+    ):
         log.error("a task of the client failed", exc_info=error)

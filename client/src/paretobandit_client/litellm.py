@@ -1,10 +1,12 @@
-"""LiteLLM: a routing plugin that asks for the model, and a callback that reports what each call cost. Two lines:
+"""LiteLLM: a routing plugin that asks for the model, and a callback that reports what each call
+cost. Two lines:
 
     bandit = ParetoBandit("chat", fallback="openai/gpt-4o-mini")
     router, litellm.callbacks = litellm.Router(model_list=…, plugins=[bandit]), [bandit]
 
-The deployments to choose among share one `model_name`; their `litellm_params.model` are the portfolio's names, with or without the
-provider before the slash. Only LiteLLM's asynchronous calls run plugins.
+The deployments to choose among share one `model_name`; their `litellm_params.model` are the
+portfolio's names, with or without the provider before the slash. Only LiteLLM's asynchronous calls
+run plugins.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ Message = Mapping[str, Any]
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
-    """Plugin and callback in one; what it needs of the service goes through a `Router`, whose options it takes.
+    """Plugin and callback in one; what it needs of the service goes through a `Router`, whose
+    options it takes.
 
-    Whatever fails, the call goes on: to the fallback where that is among the candidates, else to LiteLLM's own choice.
+    Whatever fails, the call goes on: to the fallback where that is among the candidates, else to
+    LiteLLM's own choice.
 
     Args:
         prompt_of: what of a call's messages decides; by default the text of the last user message.
-        context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a prompt: then none leaves the process.
-        options: of `Router`, `fallback` and `timeout` above all.
+        context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
+        prompt: then none leaves the process. options: of `Router`, `fallback` and `timeout` above
+        all.
     """
 
     def __init__(
@@ -47,7 +52,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.router_id = router_id
-        self.instance = uuid.uuid4().hex  # LiteLLM takes loggers for the same whose public attributes are alike
+        self.instance = (
+            uuid.uuid4().hex
+        )  # LiteLLM takes loggers for the same whose public attributes are alike
         self._arguments = (router_id, options)
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
@@ -57,7 +64,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._names: dict[str, str] = {}
 
     async def run(self, context: Any) -> Any:
-        """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before each attempt."""
+        """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
+        each attempt.
+        """
         try:
             await self._narrow(context)
         except RouterError as error:
@@ -78,18 +87,28 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             await (await self._opening).close()
             self._opening = None
 
-    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Report what a call cost; a stream comes here at its end, a cached answer with a cost of 0."""
+    async def async_log_success_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
+        0.
+        """
         self._report(kwargs, response_obj, revision=1)
 
-    async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Report what a failed attempt cost, mostly nothing; the bill of a later attempt that succeeds replaces it."""
+    async def async_log_failure_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Report what a failed attempt cost, mostly nothing; the bill of a later attempt that
+        succeeds replaces it.
+        """
         self._report(kwargs, response_obj, revision=0)
 
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
         candidates = list(dict.fromkeys(context.candidate_models))
-        if self._signal in before:  # another attempt of the same call: the model that was chosen has failed
+        if (
+            self._signal in before
+        ):  # another attempt of the same call: the model that was chosen has failed
             signal = context.signals[self._signal] = before[self._signal]
             failed = {*signal["failed"], signal["candidate"]}
             left = [candidate for candidate in candidates if candidate not in failed] or candidates
@@ -99,20 +118,27 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         fallback = self._fallback(candidates)
         if fallback is not None:
             context.candidate_models = [fallback]  # unless a decision comes
-        forms = {form: candidate for candidate in reversed(candidates) for form in _forms(candidate)}
+        forms = {
+            form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
+        }
         messages = context.structured_messages or context.raw_messages
         decision = await (await self._router()).route(
             self._prompt_of(messages) if self._context_of is None else None,
             context=None if self._context_of is None else self._context_of(messages),
             request_id=context.metadata.get(REQUEST_ID) or uuid.uuid4().hex,
-            session=context.metadata.get("session_id") or context.metadata.get("litellm_session_id"),
+            session=context.metadata.get("session_id")
+            or context.metadata.get("litellm_session_id"),
             allowed_models=forms,
             fallback=fallback,
         )
         candidate = forms[decision.model]
         self._names[candidate] = decision.model
         context.candidate_models = [candidate]
-        context.signals[self._signal] = {"request_id": decision.request_id, "candidate": candidate, "failed": []}
+        context.signals[self._signal] = {
+            "request_id": decision.request_id,
+            "candidate": candidate,
+            "failed": [],
+        }
 
     def _fallback(self, candidates: Sequence[str]) -> str | None:
         named = self._arguments[1].get("fallback")
@@ -134,7 +160,11 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         if signal is None:
             return
         called = metadata.get("deployment") or signal["candidate"]
-        bill = {**_cost(kwargs, response), "model": self._names.get(called, called), "revision": revision}
+        bill = {
+            **_cost(kwargs, response),
+            "model": self._names.get(called, called),
+            "revision": revision,
+        }
         report = asyncio.create_task(self._deliver(signal["request_id"], bill))
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
@@ -152,14 +182,21 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 def last_user_message(messages: Sequence[Message]) -> str:
     """Return the text of the last user message; without one, all text there is."""
     texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
-    return next((text for role, text in reversed(texts) if role == "user" and text), "\n".join(text for _, text in texts))
+    return next(
+        (text for role, text in reversed(texts) if role == "user" and text),
+        "\n".join(text for _, text in texts),
+    )
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "\n".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
+    return "\n".join(
+        part["text"]
+        for part in parts
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+    )
 
 
 def _forms(candidate: str) -> list[str]:
@@ -171,7 +208,9 @@ def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata that LiteLLM keeps of a call; some of its paths name it otherwise."""
     parameters = kwargs.get("litellm_params") or {}
     found = (parameters.get("metadata"), parameters.get("litellm_metadata"), kwargs.get("metadata"))
-    return next((one for one in found if isinstance(one, Mapping) and "routing_plugin_signals" in one), {})
+    return next(
+        (one for one in found if isinstance(one, Mapping) and "routing_plugin_signals" in one), {}
+    )
 
 
 def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
@@ -179,5 +218,8 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
     usd = kwargs.get("response_cost")
     usage = getattr(response, "usage", None)
     if usd is None and usage is not None:
-        return {"input_tokens": usage.prompt_tokens or 0, "output_tokens": usage.completion_tokens or 0}
+        return {
+            "input_tokens": usage.prompt_tokens or 0,
+            "output_tokens": usage.completion_tokens or 0,
+        }
     return {"usd": float(usd or 0.0)}

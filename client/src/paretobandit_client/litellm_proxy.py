@@ -5,7 +5,8 @@
     litellm_settings:
       callbacks: ["paretobandit_client.litellm_proxy.bandit"]
 
-Settings come from the environment: PB_ROUTER (`default`), PB_FALLBACK, PB_BOOTSTRAP, PB_PREFIX, PB_TIMEOUT (0.25 seconds).
+Settings come from the environment: PB_ROUTER (`default`), PB_FALLBACK, PB_BOOTSTRAP, PB_PREFIX,
+PB_TIMEOUT (0.25 seconds).
 """
 
 from __future__ import annotations

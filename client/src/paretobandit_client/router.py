@@ -43,18 +43,19 @@ class Counts:
 
 
 class Router:
-    """Ask one router of the service for models, and report costs and rewards. Safe to share between tasks of one event loop.
+    """Ask one router of the service for models, and report costs and rewards. Safe to share between
+    tasks of one event loop.
 
     Args:
         router_id: which router.
         bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
-        fallback: the model to call when no decision comes in time. None: `route` raises NoDecision then.
-        timeout: seconds to wait for a decision.
-        prefix: of the service's topics; by default PB_PREFIX, else `pb.`.
-        connect_timeout: seconds that entering waits for Kafka; with a fallback the application then starts all the same.
-        delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
-        close_timeout: seconds that closing waits for events on their way; what is left then is lost, and counted in the log.
-        on_refused: called with every refusal that no call waits for: of bills and rewards, and of requests given up.
+        fallback: the model to call when no decision comes in time. None: `route` raises NoDecision
+        then. timeout: seconds to wait for a decision. prefix: of the service's topics; by default
+        PB_PREFIX, else `pb.`. connect_timeout: seconds that entering waits for Kafka; with a
+        fallback the application then starts all the same. delivery_timeout: seconds until a bill or
+        a reward that Kafka does not take is given up. close_timeout: seconds that closing waits for
+        events on their way; what is left then is lost, and counted in the log. on_refused: called
+        with every refusal that no call waits for: of bills and rewards, and of requests given up.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
 
     Example:
@@ -104,7 +105,10 @@ class Router:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -130,9 +134,9 @@ class Router:
 
         Args:
             context: features of the prompt in its place, shape (d,), the last one 1.0.
-            request_id: an id of your own: the same one gets the same decision again. Absent: a new one.
-            session: the conversation to which the request belongs.
-            fallback, timeout: other ones than the router's.
+            request_id: an id of your own: the same one gets the same decision again. Absent: a new
+            one. session: the conversation to which the request belongs. fallback, timeout: other
+            ones than the router's.
 
         Raises:
             Refused: the service refused the request, and why.
@@ -142,7 +146,10 @@ class Router:
         fallback = fallback or self.fallback
         allowed = None if allowed_models is None else tuple(allowed_models)
         if fallback is not None and allowed is not None and fallback not in allowed:
-            raise ValueError(f"the fallback {fallback!r} is not among allowed_models; name another one with fallback=…")
+            raise ValueError(
+                f"the fallback {fallback!r} is not among allowed_models; name another one with "
+                "fallback=…"
+            )
         event = checks.checked(
             Ask(
                 router_id=self.router_id,
@@ -169,7 +176,9 @@ class Router:
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
 
-    async def route_many(self, prompts: Iterable[str | Mapping[str, Any]], **options: Any) -> list[Decision | Refused]:
+    async def route_many(
+        self, prompts: Iterable[str | Mapping[str, Any]], **options: Any
+    ) -> list[Decision | Refused]:
         """Ask for many decisions at once; a refusal stands in its place of the list.
 
         Args:
@@ -194,7 +203,9 @@ class Router:
         model: str | None = None,
         revision: int = 0,
     ) -> None:
-        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that was called, if known."""
+        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
+        was called, if known.
+        """
         await self._send(
             Cost(
                 router_id=self.router_id,
@@ -217,13 +228,13 @@ class Router:
         revision: int = 0,
         observed_at: datetime | None = None,
     ) -> None:
-        """Report how good a request's answer was, in [0, 1], from any process, days later; returns when Kafka has it.
+        """Report how good a request's answer was, in [0, 1], from any process, days later; returns
+        when Kafka has it.
 
         Args:
-            source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks revise lower ones.
-            model: the model that was called, if known.
-            revision: a higher one of the same source replaces the reward.
-            observed_at: when it was judged, with a time zone.
+            source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
+            revise lower ones. model: the model that was called, if known. revision: a higher one of
+            the same source replaces the reward. observed_at: when it was judged, with a time zone.
 
         Raises:
             ValueError: out of range.
@@ -242,11 +253,15 @@ class Router:
         )
 
     async def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
-        """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were tried."""
+        """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were
+        tried.
+        """
         await _all(self.cost(**bill) for bill in bills)
 
     async def reward_many(self, rewards: Iterable[Mapping[str, Any]], **options: Any) -> None:
-        """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as `reward`, when all were tried."""
+        """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as
+        `reward`, when all were tried.
+        """
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
     async def _send(self, event: Cost | Reward) -> None:
@@ -262,4 +277,10 @@ async def _all(reports: Iterable[Any]) -> None:
 
 
 def _log_refusal(refusal: Refusal) -> None:
-    log.warning("%s of %s refused: %s: %s", refusal.topic, refusal.request_id, refusal.reason, refusal.message)
+    log.warning(
+        "%s of %s refused: %s: %s",
+        refusal.topic,
+        refusal.request_id,
+        refusal.reason,
+        refusal.message,
+    )

@@ -1,4 +1,6 @@
-"""The router for code without an event loop: the same calls, answered by a loop in a thread of its own."""
+"""The router for code without an event loop: the same calls, answered by a loop in a thread of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ class SyncDecision:
 
 
 class SyncRouter:
-    """A `Router` for threads: arguments and errors are those of `Router`. Make it after forking, and close it.
+    """A `Router` for threads: arguments and errors are those of `Router`. Make it after forking,
+    and close it.
 
     Example:
         with SyncRouter("chat", fallback="small") as router:
@@ -71,7 +74,9 @@ class SyncRouter:
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"router-{self._arguments[0]}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"router-{self._arguments[0]}", daemon=True
+        )
         self._thread.start()
         try:
             self._router = self.run(self._open())
@@ -80,7 +85,12 @@ class SyncRouter:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -101,18 +111,33 @@ class SyncRouter:
         """Return which model shall answer a prompt, see `Router.route`."""
         return SyncDecision(self.run(self._opened.route(prompt, **options)), self)
 
-    def route_many(self, prompts: Iterable[str | Mapping[str, Any]], **options: Any) -> list[SyncDecision | Refused]:
+    def route_many(
+        self, prompts: Iterable[str | Mapping[str, Any]], **options: Any
+    ) -> list[SyncDecision | Refused]:
         """Ask for many decisions at once, see `Router.route_many`."""
         answers = self.run(self._opened.route_many(prompts, **options))
-        return [answer if isinstance(answer, Refused) else SyncDecision(answer, self) for answer in answers]
+        return [
+            answer if isinstance(answer, Refused) else SyncDecision(answer, self)
+            for answer in answers
+        ]
 
     def cost(self, request_id: str, **bill: Any) -> None:
         """Report what a request cost, see `Router.cost`."""
         self.run(self._opened.cost(request_id, **bill))
 
-    def reward(self, request_id: str, value: float, *, source: str, observed_at: datetime | None = None, **more: Any) -> None:
+    def reward(
+        self,
+        request_id: str,
+        value: float,
+        *,
+        source: str,
+        observed_at: datetime | None = None,
+        **more: Any,
+    ) -> None:
         """Report how good a request's answer was, see `Router.reward`."""
-        self.run(self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more))
+        self.run(
+            self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
+        )
 
     def cost_many(self, bills: Iterable[Mapping[str, Any]]) -> None:
         """Report many bills, see `Router.cost_many`."""
@@ -123,7 +148,9 @@ class SyncRouter:
         self.run(self._opened.reward_many(rewards, **options))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the router's loop and return its result; from any thread but the loop's own."""
+        """Run a coroutine on the router's loop and return its result; from any thread but the
+        loop's own.
+        """
         if self._loop is None:
             work.close()
             raise RuntimeError(NOT_OPEN)

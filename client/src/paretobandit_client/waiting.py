@@ -1,4 +1,6 @@
-"""Requests that wait for their decision, by router and request id; several callers may wait for the same one."""
+"""Requests that wait for their decision, by router and request id; several callers may wait for the
+same one.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,12 @@ from paretobandit_client.events import Refusal, Route
 
 Ref = tuple[str, str]
 Place = tuple[int, int]
-"""Partition and offset; −1 where Kafka did not say."""
+"""Partition and offset; −1 where Kafka did not say.
+"""
 REMEMBERED = 10_000
-"""How many requests that nobody waits for any more are remembered, to count the decisions that come late."""
+"""How many requests that nobody waits for any more are remembered, to count the decisions that come
+late.
+"""
 
 
 class Waiting:
@@ -51,7 +56,9 @@ class Waiting:
             self._leave(ref, future)
 
     def placed(self, ref: Ref, place: Place) -> None:
-        """Note where a request stands on the log: the refusal of another copy of it is not its own."""
+        """Note where a request stands on the log: the refusal of another copy of it is not its
+        own.
+        """
         if ref in self._futures:
             self._placed.setdefault(ref, set()).add(place)
             if (early := self._early.pop(ref, None)) is not None:
@@ -67,14 +74,18 @@ class Waiting:
             self.late += 1
 
     def refused(self, refusal: Refusal) -> bool:
-        """Hand the refusal of a request to those that wait; tell whether it may be about what they wait for."""
+        """Hand the refusal of a request to those that wait; tell whether it may be about what they
+        wait for.
+        """
         ref = (refusal.router_id, refusal.request_id or "")
         future, places = self._futures.get(ref), self._placed.get(ref)
         if refusal.topic != "requests" or future is None or future.done():
             return False
         if places is None:
             self._early[ref] = refusal  # it overtook Kafka's acknowledgement
-        elif (refusal.partition, refusal.offset) in places or any(offset < 0 for _, offset in places):
+        elif (refusal.partition, refusal.offset) in places or any(
+            offset < 0 for _, offset in places
+        ):
             why = {"router_id": refusal.router_id, "request_id": ref[1]}
             future.set_exception(Refused(refusal.reason, refusal.message, **why))
         else:
