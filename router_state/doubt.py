@@ -38,8 +38,22 @@ CONTENDS = 16.0
 """Squared deviations of a difference of scores within which the lower one may win."""
 LEAST_PROPENSITY = 1e-3
 """Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
-_POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
-NODES = tuple(zip(_POINTS.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
+ANGLES = tuple(
+    (float(0.5 + point / 2.0), float(weight / (4.0 * math.pi)))
+    for point, weight in zip(*np.polynomial.legendre.leggauss(10), strict=True)
+)
+"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π."""
+GRID = np.linspace(-4.0, 4.0, 129)
+"""Scores, in deviations, that the probabilities of many rivals are summed over. The rivals' part
+rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they
+are."""
+CUMULATED = np.array([0.5 * math.erfc(-point / math.sqrt(2.0)) for point in GRID.tolist()])
+CUMULATED[[0, -1]] = 0.0, 1.0
+"""Of the standard normal distribution, at these points."""
+CELLS = 0.5 * np.diff(CUMULATED)
+NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
+"""Of a rival's deviation, to that of the score and as such: narrower ones win by their expectation
+alone."""
 
 
 class Doubt:
@@ -146,7 +160,7 @@ def probability(variance: float, rivals: Sequence[tuple[float, float]]) -> float
     """Return how probable it is that a normal score is larger than independent others, at least
     `LEAST_PROPENSITY`.
 
-    Exact for one rival, by quadrature over the score for more.
+    Exact for one rival; for two an integral over their correlation, for more one over the score.
 
     Args:
         variance: of the score.
@@ -154,15 +168,12 @@ def probability(variance: float, rivals: Sequence[tuple[float, float]]) -> float
     """
     if len(rivals) == 1:
         gap, other = rivals[0]
-        return max(_below(gap, math.sqrt(variance + other)), LEAST_PROPENSITY)
-    deviation, total = math.sqrt(variance), 0.0
-    others = [(gap, math.sqrt(other)) for gap, other in rivals]
-    for point, weight in NODES:
-        at = deviation * point
-        for gap, other in others:
-            weight *= _below(gap + at, other)
-        total += weight
-    return min(max(total, LEAST_PROPENSITY), 1.0)
+        found = _below(gap, math.sqrt(variance + other))
+    elif len(rivals) == 2 and variance > 0.0:
+        found = _below_both(variance, *rivals)
+    else:
+        found = _below_all(math.sqrt(variance), np.array(rivals))
+    return min(max(found, LEAST_PROPENSITY), 1.0)
 
 
 def _below(gap: float, deviation: float) -> float:
@@ -170,3 +181,23 @@ def _below(gap: float, deviation: float) -> float:
     if deviation <= 0.0:
         return 1.0 if gap > 0.0 else 0.5 if gap == 0.0 else 0.0
     return 0.5 * math.erfc(-gap / (deviation * math.sqrt(2.0)))
+
+
+def _below_both(variance: float, one: tuple[float, float], two: tuple[float, float]) -> float:
+    """Return the probability that both rivals are below, from the integral over the correlation of
+    the two differences (Drezner and Wesolowsky 1990)."""
+    deviation, other = math.sqrt(variance + one[1]), math.sqrt(variance + two[1])
+    h, k = one[0] / deviation, two[0] / other
+    total, angle = 0.0, math.asin(min(variance / (deviation * other), 1.0))
+    squares, product = -0.5 * (h * h + k * k), h * k
+    for point, weight in ANGLES:
+        sine = math.sin(angle * point)
+        total += weight * math.exp((squares + product * sine) / (1.0 - sine * sine))
+    return _below(h, 1.0) * _below(k, 1.0) + angle * total
+
+
+def _below_all(deviation: float, rivals: Matrix) -> float:
+    """Return the probability that all rivals, shape (n, 2), are below, as a sum over the score."""
+    others = np.maximum(np.sqrt(rivals[:, 1:]), deviation * NARROWEST + LEAST_DEVIATION)
+    below = np.interp((rivals[:, :1] + deviation * GRID) / others, GRID, CUMULATED).prod(0)
+    return float((below[1:] + below[:-1]).dot(CELLS))

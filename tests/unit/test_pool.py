@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from router_state import export, invariants
@@ -133,6 +133,9 @@ def test_the_better_of_two_models_gets_nearly_all_traffic_though_nothing_was_kno
     st.lists(st.tuples(st.floats(-1.0, 1.0), st.floats(0.01, 1.0)), min_size=1, max_size=4),
     st.floats(0.01, 1.0),
 )
+@example(rivals=[(0.0, 0.0625)] * 2, variance=1.0)
+@example(rivals=[(0.0, 1e-12), (0.2, 0.0), (0.0, 0.0)], variance=1.0)
+@example(rivals=[(0.01, 1.0), (0.0, 1e-6), (-1.0, 1.0)], variance=0.01)
 def test_a_propensity_is_how_often_the_score_is_the_largest(
     rivals: list[tuple[float, float]], variance: float
 ) -> None:
@@ -143,3 +146,9 @@ def test_a_propensity_is_how_often_the_score_is_the_largest(
         won &= own > -gap + np.sqrt(other) * rng.standard_normal(20_000)
     assert LEAST_PROPENSITY <= probability(variance, rivals) <= 1.0
     assert probability(variance, rivals) == pytest.approx(won.mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("rivals", [1, 2, 3])
+@pytest.mark.parametrize(("gap", "chance"), [(0.5, 1.0), (-0.5, LEAST_PROPENSITY)])
+def test_without_doubt_the_larger_expectation_wins(rivals: int, gap: float, chance: float) -> None:
+    assert probability(0.0, [(gap, 0.0)] * rivals) == pytest.approx(chance)
