@@ -233,7 +233,7 @@ class CostModel:
             return None
         correction, rescaled = self._work.cost, None
         exponent = self.block.dot(x, correction.y).item(-1)
-        variance = x.dot(correction.u).item() / self.decay
+        variance = max(x.dot(correction.u).item() / self.decay, 0.0)
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
             residual = math.log(ratio) - exponent

@@ -37,6 +37,7 @@ from router_state.events import (
 )
 from router_state.journal import HEAD
 from router_state.record import Bill, Label, RequestRecord
+from router_state.snapshot import piece_names
 from router_state.state import RouterState
 
 Records = MutableMapping[str, RequestRecord]
@@ -76,6 +77,8 @@ class Engine:
             now, config = state.latest, replace(config, snapshot=None)
         engine = cls(state, {} if records is None else records)
         engine.configure(config, now=now)
+        # What nothing has changed yet is written, too: a reader misses no piece.
+        state.journal.pieces.update(piece_names(state))
         return engine
 
     def apply(self, event: Event, now: float) -> Changes:

@@ -18,12 +18,17 @@ BILLS_KEPT = 20.0
 """Bills that a mean of bill ÷ prediction counts for, where none was kept."""
 
 
-def share(state: RouterState) -> None:
+def share(state: RouterState, *, came_back: bool = False) -> None:
     """Let the arms of a restored state conclude together from what each of them has learned.
-    O(K·d³)."""
+    O(K·d³).
+
+    Args:
+        came_back: whether the arms had learned together before an older program went on: it took
+            coefficients of logarithms for coefficients of ratios, so only the means are sound.
+    """
     arms, knobs = state.arms, state.config.knobs
     priced = [costs for costs in arms.costs if not costs.free]
-    found = [_evidence(costs) for costs in priced]
+    found = [_evidence(costs, mean_only=came_back) for costs in priced]
     for costs in arms.costs:
         costs.decay, costs.smear, costs.smeared, costs.awaited = (
             1.0,
@@ -44,14 +49,17 @@ def share(state: RouterState) -> None:
     arms.rewards.conclude_from(arms.beliefs, learned)
 
 
-def _evidence(costs: CostModel) -> tuple[Matrix, Vector]:
+def _evidence(costs: CostModel, *, mean_only: bool) -> tuple[Matrix, Vector]:
     """Return Σ xxᵀ and Σ ln(ratio)·x of an arm that knows its mean ratio ρ, and how ratios deviate
     from it by wᵀx.
 
-    To first order ln(ρ + wᵀx) = ln ρ + wᵀx/ρ.
+    To first order ln(ρ + wᵀx) = ln ρ + wᵀx/ρ. The older program's ridge need not be in the inverse:
+    what is left may not be less than no evidence.
     """
-    A = (symmetric_inverse(costs.inverse) - RIDGE * np.eye(costs.d)) * costs.decay
+    values, vectors = np.linalg.eigh(symmetric_inverse(costs.inverse))
+    left = np.maximum(values - RIDGE, 0.0) * costs.decay
+    A = (vectors * left) @ vectors.T
     ratio = max(costs.ratio, LEAST_RATIO)
-    slope = costs.w / ratio
+    slope = np.zeros(costs.d) if mean_only else costs.w / ratio
     slope[-1] += math.log(ratio)
     return A, A @ slope

@@ -44,6 +44,9 @@ COUNTERS = (
     "unreachable",
 )
 
+NEW_KNOBS = frozenset({"shared_learning"})
+"""Knobs that the released format 4 did not have at first."""
+
 RECORD_SCALARS = (
     "seq",
     "model",
@@ -75,13 +78,25 @@ def pack_config(config: RouterConfig) -> bytes:
                 "budget": config.budget_usd_per_request,
                 "dimensions": config.dimensions,
                 "profile": config.profile,
-                "knobs": asdict(config.knobs),
+                "knobs": _knobs_to_keep(config),
                 "caps": [asdict(cap) for cap in config.caps],
                 "offset": config.offset,
                 "applied": config.applied,
             }
         )
     )
+
+
+def _knobs_to_keep(config: RouterConfig) -> dict[str, Any]:
+    """Return a router's knobs without the new ones that are as its profile has them: a program that
+    does not know these can't read a configuration that names them.
+    """
+    usual = asdict(knobs_for(config.profile))
+    return {
+        name: value
+        for name, value in asdict(config.knobs).items()
+        if name not in NEW_KNOBS or value != usual[name]
+    }
 
 
 def unpack_config(data: bytes) -> RouterConfig:
@@ -172,7 +187,8 @@ def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str],
     arms.derive()
     _restore_pacer(state, body, piece)
     if "costs" not in body:
-        migration.share(state)
+        migration.share(state, came_back=piece(DRAW) != b"")
+        state.journal.pieces.update(piece_names(state))
         return
     for arm, packed in zip(arms, body["costs"], strict=True):
         arm.costs.restore_scalars(packed)
