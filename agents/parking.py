@@ -195,6 +195,7 @@ class Parking:
 
     def __init__(self, parked: Iterable[Parked] = ()) -> None:
         self._events: dict[tuple[str, int], Parked] = {}
+        self._answered: set[tuple[str, int]] = set()
         self._waiting: dict[tuple[str, str | None], list[Parked]] = defaultdict(list)
         for event in parked:
             self.add(event)
@@ -206,9 +207,10 @@ class Parking:
         return iter(list(self._events.values()))
 
     def is_waiting(self, event: Parked) -> bool:
-        """Tell whether an event still waits: it was neither forgotten nor refused."""
-        found = self._events.get((event.topic, event.offset))
-        return found is not None and not found.refused
+        """Tell whether an event still waits: it was neither forgotten nor answered nor refused."""
+        at = event.topic, event.offset
+        found = self._events.get(at)
+        return found is not None and not found.refused and at not in self._answered
 
     def add(self, event: Parked) -> None:
         """Let an event wait, or keep a refused one until its dead letter is delivered."""
@@ -219,12 +221,24 @@ class Parking:
 
     def discard(self, event: Parked) -> None:
         """Forget an event; one that is not there changes nothing."""
-        found = self._events.pop((event.topic, event.offset), None)
-        if found is not None and not found.refused:
-            waiting = self._waiting[found.router_id, found.request_id]
-            waiting.remove(found)
-            if not waiting:
-                del self._waiting[found.router_id, found.request_id]
+        if self.is_waiting(event):
+            self._wait_no_more(event)
+        self._events.pop((event.topic, event.offset), None)
+        self._answered.discard((event.topic, event.offset))
+
+    def answer(self, event: Parked) -> None:
+        """Keep an event that has its answer until that is delivered: after a crash it is answered
+        again, before only once."""
+        if self.is_waiting(event):
+            self._wait_no_more(event)
+            self._answered.add((event.topic, event.offset))
+
+    def _wait_no_more(self, event: Parked) -> None:
+        found = self._events[event.topic, event.offset]
+        waiting = self._waiting[found.router_id, found.request_id]
+        waiting.remove(found)
+        if not waiting:
+            del self._waiting[found.router_id, found.request_id]
 
     def waiting_for(self, router_id: str, request_id: str | None) -> list[Parked]:
         """Return what waits for this request or, with None, for this router: by topic, then by
@@ -234,7 +248,11 @@ class Parking:
     def due(self, now: float) -> list[Parked]:
         """Return the events whose time is up, by topic, then by offset."""
         return sorted(
-            (event for event in self._events.values() if not event.refused and event.due <= now),
+            (
+                event
+                for event in self._events.values()
+                if event.due <= now and self.is_waiting(event)
+            ),
             key=_place,
         )
 

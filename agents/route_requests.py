@@ -139,7 +139,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
         repeat = known.offset != message.offset
         value = route_value(event.router_id, event.request_id, known, repeat=repeat)
         answers.routes.append((event.router_id, value, trace_of_message(message)))
-        _answered(request, answers)
+        _answered(request, service, answers)
         return
     if contained:  # it waits, or was refused; a later request may have been decided under its id
         return
@@ -177,12 +177,13 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     service.ports.count(f"decided_{record.reason}")
     value = route_value(event.router_id, event.request_id, record, repeat=False)
     answers.routes.append((event.router_id, value, trace_of_message(message)))
-    _answered(request, answers)
+    _answered(request, service, answers)
     apply_waiting(shard, event.router_id, event.request_id, service, answers)
 
 
-def _answered(request: Prepared, answers: Answers) -> None:
+def _answered(request: Prepared, service: Service, answers: Answers) -> None:
     if request.parked is not None:
+        service.shard(request.parked.partition).parking.answer(request.parked)
         answers.answered_later.append(request.parked)
 
 
@@ -256,10 +257,11 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
                         decide(request, service, answers)
         await service.answer(answers)
 
-    waiting = [
-        parked
-        for number, router_id in router_ids
-        for parked in service.shard(number).parking.waiting_for(router_id, None)
-    ]
-    for portion in portions(waiting, lambda parked: 1, room=service.ports.limits.batch_size):
-        await try_alone(portion, step, service.give_up)
+    async with service.encoding_waiting:
+        waiting = [
+            parked
+            for number, router_id in router_ids
+            for parked in service.shard(number).parking.waiting_for(router_id, None)
+        ]
+        for portion in portions(waiting, lambda parked: 1, room=service.ports.limits.batch_size):
+            await try_alone(portion, step, service.give_up)

@@ -9,6 +9,7 @@ nothing that was committed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,8 @@ class Service:
         interrupted: whether a crash may have left something to be finished.
         undelivered: refusals whose dead letters are to be sent again.
         held: partitions whose bills and rewards wait on the log.
+        encoding_waiting: held by who answers requests that waited for their routers: what another
+            agent encodes is not encoded twice.
     """
 
     ports: Ports
@@ -49,6 +52,7 @@ class Service:
     interrupted: bool = False
     undelivered: list[Parked] = field(default_factory=list)
     held: frozenset[int] = frozenset()
+    encoding_waiting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _delivered: list[Parked] = field(default_factory=list)
 
     def __post_init__(self) -> None:

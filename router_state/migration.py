@@ -12,6 +12,8 @@ from router_state.config import Matrix, Vector
 from router_state.cost_model import LEAST_RATIO, CostModel
 from router_state.state import RouterState
 
+ROUNDING = 1e-6
+"""Least eigenvalue of evidence, of sums of squares of vectors of length about 1, that may be 0."""
 RIDGE = 10.0
 """Ridge of the regressions of ratios, in bills."""
 BILLS_KEPT = 20.0
@@ -56,9 +58,10 @@ def _evidence(costs: CostModel, *, mean_only: bool) -> tuple[Matrix, Vector]:
     To first order ln(ρ + wᵀx) = ln ρ + wᵀx/ρ. The older program's ridge need not be in the inverse:
     what is left may not be less than no evidence.
     """
-    values, vectors = np.linalg.eigh(symmetric_inverse(costs.inverse))
-    left = np.maximum(values - RIDGE, 0.0) * costs.decay
-    A = (vectors * left) @ vectors.T
+    A = (symmetric_inverse(costs.inverse) - RIDGE * np.eye(costs.d)) * costs.decay
+    values, vectors = np.linalg.eigh(A)
+    if values[0] < -ROUNDING:
+        A = (vectors * np.maximum(values, 0.0)) @ vectors.T
     ratio = max(costs.ratio, LEAST_RATIO)
     slope = np.zeros(costs.d) if mean_only else costs.w / ratio
     slope[-1] += math.log(ratio)
