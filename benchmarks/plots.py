@@ -4,52 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from benchmarks.rows import Row
+from streams.drawing.figure import Grid, figure, save_png
+from streams.drawing.inks import INK, LINES, QUIET, RULE
 
 DOCS = Path(__file__).parent.parent / "docs"
 STYLE = {
-    "live": ("#1f77b4", "-", "o"),
-    "paper": ("#d62728", "-", "s"),
-    "ε-greedy": ("#2ca02c", ":", "^"),
-    "thompson": ("#9467bd", ":", "v"),
-    "random": ("#7f7f7f", ":", "x"),
-    "best fixed mix": ("#8c564b", "--", ""),
-    "hindsight": ("#000000", "--", ""),
+    "live": (LINES[0], "-", "o"),
+    "paper": (LINES[1], "-", "s"),
+    "ε-greedy": (LINES[2], ":", "^"),
+    "thompson": (LINES[4], ":", "v"),
+    "random": (QUIET, ":", "x"),
+    "best fixed mix": (LINES[8], "--", ""),
+    "hindsight": (INK, "--", ""),
 }
 
 
-def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Any, Any]:
+def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Figure, Grid]:
     """Return a figure and its axes, side by side."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(
-        1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False
-    )
-    return figure, axes[0]
+    made, grid = figure(1, columns, width=width, height=height)
+    return made, grid[0]
 
 
-def save(figure: Any, name: str) -> None:
+def save(made: Figure, name: str) -> None:
     """Write a figure into `docs/`."""
-    from matplotlib import pyplot as plt
-
-    figure.savefig(DOCS / f"{name}.png", dpi=110)
-    plt.close(figure)
+    save_png(made, DOCS / f"{name}.png")
 
 
-def legend_below(figure: Any, axis: Any) -> None:
+def legend_below(made: Figure, axis: Axes) -> None:
     """Put the names that an axis has under all of them, where they cover nothing."""
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncol=len(labels), fontsize=8)
+    made.legend(handles, labels, loc="outside lower center", ncol=len(labels), fontsize=8)
 
 
-def line(axis: Any, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None:
+def line(axis: Axes, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None:
     """Draw one policy with its interval."""
-    colour, style, marker = STYLE.get(policy, ("#17becf", "-", "."))
+    colour, style, marker = STYLE.get(policy, (LINES[6], "-", "."))
     points = sorted(
         (r[x], r[y], r.get(f"{y}_half_width", 0.0)) for r in rows if r["policy"] == policy
     )
@@ -69,7 +63,7 @@ def line(axis: Any, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None
 
 def frontier(rows: Sequence[Row]) -> None:
     """Plot reward and cost ÷ budget over the budget, with nothing and with a hundred in flight."""
-    figure, axes = canvas(3)
+    made, axes = canvas(3)
     for axis, in_flight, y in (
         (axes[0], 0, "reward"),
         (axes[1], 100, "reward"),
@@ -91,14 +85,14 @@ def frontier(rows: Sequence[Row]) -> None:
             xlabel="budget, $ per request",
             title=f"{y.replace('_', ' ')}, {in_flight} in flight",
         )
-    legend_below(figure, axes[0])
+    legend_below(made, axes[0])
     axes[2].set_yscale("log")
-    save(figure, "frontier")
+    save(made, "frontier")
 
 
 def inflight(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget over the requests in flight, per phase, at the middle budget."""
-    figure, axes = canvas(3)
+    made, axes = canvas(3)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, phase in zip(axes, ("P1", "P2", "P3"), strict=True):
         shown = [
@@ -108,7 +102,7 @@ def inflight(rows: Sequence[Row]) -> None:
         ]
         for policy in ("live", "paper", "thompson", "ε-greedy", "random"):
             line(axis, shown, policy, x="in_flight", y="cost_over_budget")
-        axis.axhspan(0.95, 1.05, color="#dddddd")
+        axis.axhspan(0.95, 1.05, color=RULE)
         axis.set(
             xscale="symlog",
             yscale="log",
@@ -116,14 +110,14 @@ def inflight(rows: Sequence[Row]) -> None:
             title=f"{phase}: cost ÷ budget, ${budget:g}",
         )
     axes[0].legend(fontsize=7)
-    save(figure, "inflight")
+    save(made, "inflight")
 
 
 def sparse(rows: Sequence[Row]) -> None:
     """Plot reward over the share of judged requests, at three budgets."""
     budgets = sorted({r["budget"] for r in rows})
     chosen = (budgets[1], budgets[len(budgets) // 2], budgets[-2])
-    figure, axes = canvas(3)
+    made, axes = canvas(3)
     for axis, budget in zip(axes, chosen, strict=True):
         for policy in ("live", "paper", "thompson", "ε-greedy"):
             line(
@@ -135,12 +129,12 @@ def sparse(rows: Sequence[Row]) -> None:
             )
         axis.set(xscale="log", xlabel="share of requests judged", title=f"reward at ${budget:g}")
     axes[0].legend(fontsize=7)
-    save(figure, "sparse")
+    save(made, "sparse")
 
 
 def drift(rows: Sequence[Row]) -> None:
     """Plot reward during and after ÷ before over the level that Mistral's quality drops to."""
-    figure, axes = canvas(3)
+    made, axes = canvas(3)
     budget = max(r["budget"] for r in rows)
     shown = [
         r
@@ -153,12 +147,12 @@ def drift(rows: Sequence[Row]) -> None:
             line(axis, [r for r in shown if r["phase"] == phase], policy, x="level", y="reward")
         axis.set(xlabel="Mistral's quality in P2", title=f"{phase}, ${budget:g}")
     axes[0].legend(fontsize=7)
-    save(figure, "drift")
+    save(made, "drift")
 
 
 def onboarding(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget by quarter after a good model joined, cheap and dear."""
-    figure, axes = canvas(2)
+    made, axes = canvas(2)
     budget = min(r["budget"] for r in rows if r["budget"] is not None)
     for axis, kind in zip(axes, ("good and cheap", "good and dear"), strict=True):
         mine = [
@@ -181,14 +175,14 @@ def onboarding(rows: Sequence[Row]) -> None:
             xticks=range(1, 5),
         )
     axes[0].legend(fontsize=7)
-    save(figure, "onboarding")
+    save(made, "onboarding")
 
 
 def shocks(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget before, adapting and after for every shock, at the middle budget with 30
     in flight.
     """
-    figure, axes = canvas(2, width=7.0, height=4.6)
+    made, axes = canvas(2, width=7.0, height=4.6)
     budget = sorted({r["budget"] for r in rows})[1]
     for axis, policy in zip(axes, ("live", "paper"), strict=True):
         mine = [
@@ -196,16 +190,16 @@ def shocks(rows: Sequence[Row]) -> None:
         ]
         names = sorted({r["shock"] for r in mine})
         for phase, colour in (
-            ("before", "#aaaaaa"),
-            ("adapting", "#ff7f0e"),
-            ("after", "#1f77b4"),
-            ("episode", "#d62728"),
+            ("before", QUIET),
+            ("adapting", LINES[8]),
+            ("after", LINES[0]),
+            ("episode", LINES[1]),
         ):
             values = {r["shock"]: r["cost_over_budget"] for r in mine if r["phase"] == phase}
             axis.plot([values.get(name) for name in names], names, "o", color=colour, label=phase)
-        axis.axvspan(0.95, 1.05, color="#dddddd")
+        axis.axvspan(0.95, 1.05, color=RULE)
         axis.set(xscale="log", title=f"{policy}: cost ÷ budget, ${budget:g}")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.xaxis.set_minor_formatter("")
-    legend_below(figure, axes[0])
-    save(figure, "shocks")
+    legend_below(made, axes[0])
+    save(made, "shocks")

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from benchmarks.plots import STYLE, canvas, legend_below, line, save
 from benchmarks.rows import Row
+from streams.drawing.inks import LINES, RULE
 
 POLICIES = ("live", "apart", "paper", "thompson", "ε-greedy", "LinUCB")
 
@@ -33,7 +35,7 @@ def draw(rows: Sequence[Row], results: Sequence[dict[str, Any]]) -> None:
     save(figure, "elsewhere")
 
 
-def _drawn(axis: Any, results: Sequence[dict[str, Any]]) -> None:
+def _drawn(axis: Axes, results: Sequence[dict[str, Any]]) -> None:
     drawn = [r for r in results if r["kind"] == "drawn"]
     mix = {r["seed"]: r["phases"]["learned"][1] for r in drawn if r["policy"] == "best fixed mix"}
     for policy in (*POLICIES, "hindsight"):
@@ -41,7 +43,7 @@ def _drawn(axis: Any, results: Sequence[dict[str, Any]]) -> None:
             [r["phases"]["learned"][1] - mix[r["seed"]] for r in drawn if r["policy"] == policy]
         )
         if len(above):
-            colour, style, _ = STYLE.get(policy, ("#17becf", "-", "."))
+            colour, style, _ = STYLE.get(policy, (LINES[6], "-", "."))
             axis.plot(
                 above,
                 np.arange(1, len(above) + 1) / len(above),
@@ -49,7 +51,7 @@ def _drawn(axis: Any, results: Sequence[dict[str, Any]]) -> None:
                 linestyle=style,
                 label=policy,
             )
-    axis.axvline(-0.01, color="#dddddd")
+    axis.axvline(-0.01, color=RULE)
     axis.set(
         xlim=(-0.2, 0.2),
         xlabel="reward − best fixed mix",

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from benchmarks.paper.contenders import PHASE
 from benchmarks.paper.outcome import Sheet
+from streams.drawing.figure import Grid, figure, save_png
 
 COLOURS = {
     "T": "#D55E00",
@@ -23,27 +26,17 @@ PROFILES = ("paper", "live")
 DPI = 80
 
 
-def axes(rows: int, columns: int, *, width: float = 4.6, height: float = 2.7) -> tuple[Any, Any]:
+def axes(
+    rows: int, columns: int, *, width: float = 4.6, height: float = 2.7
+) -> tuple[Figure, Grid]:
     """Return a figure and its axes, shape (rows, columns)."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams.update({"font.size": 8, "axes.grid": True, "grid.alpha": 0.25})
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
-    )
-    return figure, grid
+    return figure(rows, columns, width=width, height=height)
 
 
-def save(figure: Any, folder: Path, name: str) -> str:
+def save(made: Figure, folder: Path, name: str) -> str:
     """Write a figure and return its file's name."""
-    from matplotlib import pyplot as plt
-
     file = f"paper-{name}.png"
-    figure.savefig(folder / file, dpi=DPI, metadata={"Software": None})
-    plt.close(figure)
+    save_png(made, folder / file, dpi=DPI)
     return file
 
 
@@ -60,7 +53,7 @@ def column(sheets: Sequence[Sheet], row: str, policy: str) -> np.ndarray:
     return np.array([sheet.rows[row][policy] for sheet in sheets])
 
 
-def band(axis: Any, x: Any, values: np.ndarray | None, **style: Any) -> None:
+def band(axis: Axes, x: Any, values: np.ndarray | None, **style: Any) -> None:
     """Draw a mean over seeds and its 95 % interval."""
     if values is None:
         return
@@ -71,7 +64,7 @@ def band(axis: Any, x: Any, values: np.ndarray | None, **style: Any) -> None:
     )
 
 
-def phases(axis: Any, middle: str) -> None:
+def phases(axis: Axes, middle: str) -> None:
     """Shade the second of three phases."""
     axis.axvspan(PHASE, 2 * PHASE, color="#D55E00", alpha=0.07)
     axis.set_xlim(0, 3 * PHASE)
@@ -86,13 +79,12 @@ def phases(axis: Any, middle: str) -> None:
     )
 
 
-def violins(axis: Any, groups: Sequence[np.ndarray], colours: Sequence[str]) -> None:
+def violins(axis: Axes, groups: Sequence[np.ndarray], colours: Sequence[str]) -> None:
     """Draw a number's spread over seeds per group, each seed a dot."""
     for at, (values, colour) in enumerate(zip(groups, colours, strict=True)):
         if len(set(values.tolist())) > 1:
-            for body in axis.violinplot([values], positions=[at], widths=0.8, showextrema=False)[
-                "bodies"
-            ]:
+            drawn: Any = axis.violinplot([values], positions=[at], widths=0.8, showextrema=False)
+            for body in drawn["bodies"]:
                 body.set(facecolor=colour, alpha=0.3)
         spread = np.random.default_rng(at).uniform(-0.12, 0.12, len(values))
         axis.plot(at + spread, values, ".", color=colour, markersize=3)

@@ -29,7 +29,7 @@ def explain(worth: Any, picture: Path, *, quiet: bool) -> None:
 
         draw(worth, picture)
     except ModuleNotFoundError as missing:
-        click.echo(f"No picture: {missing.name} is not installed (extra demo).", err=True)
+        click.echo(f"No picture: {missing.name} is not installed (extra report).", err=True)
         return
     click.echo(f"Picture: {picture}", err=quiet)
 

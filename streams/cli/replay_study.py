@@ -4,9 +4,10 @@ report.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +16,12 @@ from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session
 
+if TYPE_CHECKING:
+    from streams.simulate.scenario import Scenario
+    from streams.simulate.study import Study
 
-def scenario_of(options: Any) -> Any:
+
+def scenario_of(options: Any) -> Scenario:
     from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 
     try:
@@ -39,7 +44,8 @@ def show_study(
     from streams.simulate.scenario import BadScenario
     from streams.simulate.study import NoRequest, study
 
-    account = Account()
+    account, report = Account(), options["report"]
+    render = None if report is None else _renderer()
     try:
         found = study(
             happened(history, router_id, account),
@@ -53,21 +59,35 @@ def show_study(
         raise no_request(history, router_id, part_of(options)) from None
     except BadScenario as error:
         raise Failure(str(error)) from error
-    if options["report"] is not None:
-        _write(found, options["report"])
+    if render is not None:
+        _write(found, report, page=render(found))
     if as_json:
         print_json(figures(found))
     else:
-        _show(found, options["report"])
+        _show(found, report)
 
 
-def _write(found: Any, path: Path) -> None:
+def _renderer() -> Callable[[Study], str]:
+    """Return what writes the page; asked for before the study, which may take minutes.
+
+    Raises:
+        Failure: the extra `report` is not installed.
+    """
+    try:
+        from streams.simulate.report import render
+    except ModuleNotFoundError as missing:
+        raise Failure(
+            f"--report needs {missing.name}: pip install 'paretobandit-streams[report]'"
+        ) from missing
+    return render
+
+
+def _write(found: Study, path: Path, *, page: str) -> None:
     import orjson
 
     from streams.simulate.figures import figures, phases_csv, series_csv
-    from streams.simulate.report import render
 
-    path.write_text(render(found), encoding="utf-8")
+    path.write_text(page, encoding="utf-8")
     path.with_suffix(".json").write_bytes(
         orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n"
     )
@@ -75,7 +95,7 @@ def _write(found: Any, path: Path) -> None:
     path.with_suffix(".series.csv").write_text(series_csv(found), encoding="utf-8")
 
 
-def _show(found: Any, report: Path | None) -> None:
+def _show(found: Study, report: Path | None) -> None:
     from streams.simulate.answer import answer
     from streams.simulate.describe import short
     from streams.simulate.figures import models_of, phase_labels

@@ -2,95 +2,91 @@
 
 from __future__ import annotations
 
-import io
-import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from streams.demo.series import Series
+from streams.drawing.figure import entitle, figure, inline_svg, number_events, save_png
+from streams.drawing.inks import INK, LINES, line_colours
 
-COLOURS = ("#4c78a8", "#f2a33a", "#b6539c", "#54a24b", "#72b7b2")
-LEGEND: Any = {
-    "loc": "lower right",
-    "bbox_to_anchor": (1.0, 1.0),
-    "ncol": 5,
-    "frameon": False,
-    "fontsize": 9,
-    "borderpad": 0.1,
-}
-INK, GRID = "#333333", "#e4e4e4"
+SETTLED = 50
+"""Requests after which the scale counts: of the first few a single dear bill is half of the
+mean."""
 
 
-def save_png(series: Series, target: Path, *, title: str) -> None:
-    """Write the plot as a PNG of about 1,300 × 1,200 pixels."""
-    _figure(series, title).savefig(target, dpi=130)
+def save_picture(series: Series, target: Path, *, title: str) -> None:
+    """Write the charts below each other as a PNG, with their legends and the events' names."""
+    made, grid = figure(len(PANELS), width=9.0, height=2.9, sharex=True)
+    made.suptitle(title, x=0.01, ha="left")
+    for axes, (name, draw) in zip(grid[:, 0], PANELS.items(), strict=True):
+        _panel(axes, series, name, draw)
+        if len(axes.get_legend_handles_labels()[1]) > 1:
+            axes.legend(
+                loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, ncol=5, borderpad=0.1
+            )
+    told = "; ".join(f"{at}: {label}" for at, (_, label) in enumerate(series.events, 1))
+    grid[-1, 0].set_xlabel(f"decisions ({told})" if told else "decisions")
+    save_png(made, target)
 
 
-def inline_svg(series: Series, *, title: str) -> str:
-    """Return the plot as an SVG element to be put into a page: letters are paths, nothing is
-    loaded.
-    """
-    text = io.StringIO()
-    _figure(series, title).savefig(
-        text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+def inline_charts(series: Series) -> list[str]:
+    """Return each chart as an SVG element to be put into a page."""
+    charts = []
+    for name, draw in PANELS.items():
+        made, grid = figure()
+        _panel(grid[0, 0], series, name, draw)
+        charts.append(inline_svg(made, label=name))
+    return charts
+
+
+def legend(series: Series) -> dict[str, str]:
+    """Return the colour of each model's share."""
+    return line_colours([_short(model) for model in series.models])
+
+
+def _panel(axes: Axes, series: Series, name: str, draw: Callable[[Axes, Series], None]) -> None:
+    entitle(axes, name)
+    axes.set_xlim(1, max(2, len(series.lambda_t)))
+    draw(axes, series)
+    number_events(axes, [position for position, _ in series.events])
+
+
+def _dual(axes: Axes, series: Series) -> None:
+    axes.plot(_decisions(series), series.lambda_t, color=LINES[0], linewidth=1.2)
+    axes.set_ylim(bottom=0.0)
+
+
+def _money(axes: Axes, series: Series) -> None:
+    if not len(series.spend_per_budget):
+        return
+    at, recent = _decisions(series), series.window_per_budget
+    axes.plot(at, recent, color=LINES[8], linewidth=1.0, label="last 100 requests")
+    axes.plot(at, series.spend_per_budget, color=LINES[0], linewidth=1.6, label="all so far")
+    axes.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
+    axes.set_ylim(0.0, max(1.5, 1.1 * float(recent[min(SETTLED, len(at) - 1) :].max())))
+
+
+def _shares(axes: Axes, series: Series) -> None:
+    names = legend(series)
+    axes.stackplot(
+        _decisions(series), series.shares.T, labels=names, colors=names.values(), linewidth=0
     )
-    svg = text.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return svg[svg.index("<svg") :]
+    axes.set_ylim(0.0, 1.0)
 
 
-def _figure(series: Series, title: str) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 9.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    dual, money, shares = figure.subplots(3, 1, sharex=True)
-    figure.suptitle(title, fontsize=12, color=INK, x=0.01, ha="left")
-    at = np.arange(1, len(series.lambda_t) + 1)
-    dual.plot(at, series.lambda_t, color=COLOURS[0], linewidth=1.2)
-    dual.set_ylabel("λ_t")
-    dual.set_ylim(bottom=0.0)
-    if len(series.spend_per_budget):
-        money.plot(
-            at, series.window_per_budget, color=COLOURS[1], linewidth=1.0, label="last 100 requests"
-        )
-        money.plot(at, series.spend_per_budget, color=COLOURS[0], linewidth=1.6, label="all so far")
-        money.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
-        # The first requests are few and scatter widely; the scale is for the rest.
-        money.set_ylim(
-            0.0, max(1.5, 1.1 * float(series.window_per_budget[min(50, len(at) - 1) :].max()))
-        )
-        money.legend(**LEGEND)
-    money.set_ylabel("cost ÷ budget")
-    names = [model.rpartition("/")[2] for model in series.models]
-    shares.stackplot(at, series.shares.T, labels=names, colors=COLOURS, linewidth=0)
-    shares.set_ylabel("share of the last 100")
-    shares.set_ylim(0.0, 1.0)
-    shares.legend(**LEGEND)
-    shares.set_xlabel("decisions")
-    for axes in (dual, money, shares):
-        _tidy(axes, series, len(at))
-    for position, label in series.events:
-        dual.annotate(
-            label,
-            (position, 1.0),
-            xycoords=("data", "axes fraction"),
-            fontsize=8,
-            va="bottom",
-            color=INK,
-        )
-    return figure
+PANELS: dict[str, Callable[[Axes, Series], None]] = {
+    "λ_t": _dual,
+    "Cost ÷ budget, so far and of the last 100": _money,
+    "Share of the last 100": _shares,
+}
 
 
-def _tidy(axes: Any, series: Series, count: int) -> None:
-    axes.set_xlim(1, max(2, count))
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, labelsize=9)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for position, _ in series.events:
-        axes.axvline(position, color=INK, linewidth=0.8, linestyle=":")
+def _decisions(series: Series) -> np.ndarray:
+    return np.arange(1, len(series.lambda_t) + 1)
+
+
+def _short(model: str) -> str:
+    return model.rpartition("/")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -15,43 +14,14 @@ from rich.table import Table
 from streams.console.alerts import sentence
 from streams.console.output import table, usd
 from streams.demo.player import Play
-from streams.demo.plot import inline_svg, save_png
+from streams.demo.plot import inline_charts, legend, save_picture
 from streams.demo.scenario import Scenario
 from streams.demo.series import Series, series_of
 from streams.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
+from streams.drawing.page import page
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; --paper: #fff; --ink: #222; --rule: #ddd; --ours: #f2f6fb; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --paper: #0d1117; --ink: #e6edf3; --rule: #30363d; --ours: #1c2a3f; }}
-}}
-body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 1000px; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }}
-table {{ border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }}
-td, th {{ padding: .3rem .8rem; border-bottom: 1px solid var(--rule); text-align: right; }}
-td:first-child, th:first-child {{ text-align: left; }}
-tr.ours {{ font-weight: bold; background: var(--ours); }}
-svg {{ width: 100%; height: auto; background: #fff; border-radius: 6px; }}
-@media (max-width: 600px) {{ td, th {{ padding: .3rem .35rem; font-size: 13px; }} }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p><strong>{result}</strong> {why}</p>
-<p>{summary}</p>
-{table}
-{plot}
-{alerts}
-<script type="application/json" id="figures">{figures}</script>
-</body>
-</html>
-"""
+TEMPLATE = Path(__file__).with_name("report.html")
+COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +71,7 @@ class Report:
 
     def table(self) -> Table:
         """Return the table for a terminal."""
-        shown = table("", "mean reward", "cost ÷ budget", "cost per request", title=self.title)
+        shown = table(*COLUMNS, title=self.title)
         for at, row in enumerate(self.rows()):
             shown.add_row(*row, style="bold" if at == 0 else "")
         return shown
@@ -214,33 +184,32 @@ class Report:
         """Write demo.png, demo.html and demo.json into the folder."""
         series, figures = series_of(self.scenario, self.play), self.figures()
         (folder / "demo.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-        save_png(series, folder / "demo.png", title=self.title)
+        save_picture(series, folder / "demo.png", title=self.title)
         (folder / "demo.html").write_text(self._page(series, figures), encoding="utf-8")
 
     def _page(self, series: Series, figures: dict[str, Any]) -> str:
-        head = "".join(
-            f"<th>{name}</th>" for name in ("", "mean reward", "cost ÷ budget", "cost per request")
-        )
-        rows = "".join(
-            f"<tr{' class=ours' if at == 0 else ''}>"
-            f"{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
-            for at, row in enumerate(self.rows())
-        )
-        alerts = "".join(f"<li>{html.escape(sentence(alert))}</li>" for alert in self.play.alerts)
         curves = {
             "lambda_t": series.lambda_t.tolist(),
             "cost_per_budget": series.spend_per_budget.tolist(),
         }
-        data = json.dumps({**figures, "curves": curves}).replace("<", "\\u003c")
-        return PAGE.format(
-            title=html.escape(self.title),
-            result=html.escape(self.result or ""),
-            why=html.escape(self.why or ""),
-            summary=html.escape(self.summary),
-            table=f"<table><tr>{head}</tr>{rows}</table>",
-            plot=inline_svg(series, title=""),
-            alerts=f"<h2>Alerts</h2><ul>{alerts}</ul>" if alerts else "",
-            figures=data,
+        return page(
+            TEMPLATE,
+            {
+                "title": self.title,
+                "result": self.result,
+                "why": self.why,
+                "summary": self.summary,
+                "head": COLUMNS,
+                "rows": [
+                    {"cells": row, "over": (), "kind": "" if at else "ours"}
+                    for at, row in enumerate(self.rows())
+                ],
+                "marks": series.events,
+                "colours": legend(series),
+                "charts": inline_charts(series),
+                "alerts": [sentence(alert) for alert in self.play.alerts],
+                "figures": {**figures, "curves": curves},
+            },
         )
 
 

@@ -241,7 +241,7 @@ def main() -> int:
     """Run, write docs/soak.json, docs/soak.md and docs/soak.png; return 1 if anything was not flat,
     or broken.
     """
-    from tests.chaos.soak_report import report, save_png
+    from tests.chaos.soak_report import draw, report
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -263,7 +263,7 @@ def main() -> int:
     }
     (arguments.docs / "soak.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
     (arguments.docs / "soak.md").write_text(report(found), encoding="utf-8")
-    save_png(found, arguments.docs / "soak.png")
+    draw(found, arguments.docs / "soak.png")
     print(report(found))
     return (
         0

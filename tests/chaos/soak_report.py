@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from streams.drawing.figure import entitle, figure, save_png
+from streams.drawing.inks import GRID, LINES
 from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
-INK, GRID, COLOURS = "#333333", "#e4e4e4", ("#4c78a8", "#f2a33a", "#b6539c")
 MEANING = {
     "memory_mb": "memory of the worker, MB",
     "redis_mb": "memory of Redis, MB",
@@ -72,18 +73,8 @@ def report(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save_png(found: dict[str, Any], target: Path) -> None:
+def draw(found: dict[str, Any], target: Path) -> None:
     """Draw the samples."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 9.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    title = (
-        f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of "
-        "what it sustains"
-    )
-    figure.suptitle(title, fontsize=12, color=INK, x=0.01, ha="left")
     minutes = [sample["seconds"] / 60.0 for sample in found["samples"]]
     panels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ("resident memory, MB", (("memory_mb", "worker"), ("redis_mb", "Redis"))),
@@ -91,24 +82,21 @@ def save_png(found: dict[str, Any], target: Path) -> None:
         ("events not committed", (("lag", ""),)),
         ("decisions per second", (("answered", ""),)),
     )
-    for axes, (label, series) in zip(
-        figure.subplots(len(panels), 1, sharex=True), panels, strict=True
-    ):
-        for colour, (name, shown) in zip(COLOURS, series, strict=False):
-            axes.plot(
-                minutes,
-                [sample[name] for sample in found["samples"]],
-                color=colour,
-                linewidth=1.2,
-                label=shown or None,
-            )
-        axes.axvspan(0.0, found["warm_up"] / 60.0, color=GRID, alpha=0.5, linewidth=0)
-        axes.set_ylabel(label)
+    made, grid = figure(len(panels), width=9.0, height=2.2, sharex=True)
+    made.suptitle(
+        f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of "
+        "what it sustains",
+        x=0.01,
+        ha="left",
+    )
+    for axes, (label, series) in zip(grid[:, 0], panels, strict=True):
+        for colour, (name, shown) in zip(LINES, series, strict=False):
+            values = [sample[name] for sample in found["samples"]]
+            axes.plot(minutes, values, color=colour, linewidth=1.2, label=shown or None)
+        axes.axvspan(0.0, found["warm_up"] / 60.0, color=GRID, linewidth=0)
         axes.set_ylim(bottom=0.0)
-        axes.grid(axis="y", color=GRID, linewidth=0.8)
+        entitle(axes, label)
         if len(series) > 1:
-            axes.legend(loc="upper right", frameon=False, fontsize=9, ncol=2)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    axes.set_xlabel("minutes (grey: warm-up)")
-    figure.savefig(target, dpi=110)
+            axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, ncol=2)
+    grid[-1, 0].set_xlabel("minutes (grey: warm-up)")
+    save_png(made, target)
