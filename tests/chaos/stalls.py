@@ -14,6 +14,7 @@ from typing import Any
 from agents import keys
 from agents.housekeeping import publish
 from agents.sweep import Sweep
+from streams.service.collecting import little_by_little
 from streams.settings import Settings
 from tests.audit_world import World
 
@@ -71,7 +72,7 @@ async def measure(*, requests: int, models: int, routers: int) -> None:
             f"{name:8} {requests:6} requests of {models} models: longest stall {longest:6.1f} "
             f"ms, all of it {took:8.0f} ms"
         )
-    worker.service.unpublished = {(0, router_id) for router_id in worker.service.shards[0]}
+    worker.service.bulletin.routers = {(0, router_id) for router_id in worker.service.shards[0]}
     longest, took = await stalls(lambda: publish(worker.service))
     print(
         f"{'publish':8} {routers:6} routers: longest stall {longest:6.1f} ms, all of it "
@@ -86,4 +87,5 @@ if __name__ == "__main__":
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--models", type=int, default=64)
     parser.add_argument("--routers", type=int, default=1000)
-    asyncio.run(measure(**vars(parser.parse_args())))
+    with little_by_little():
+        asyncio.run(measure(**vars(parser.parse_args())))

@@ -1,0 +1,119 @@
+"""A whole worker without Kafka: its sources, agents, table and record batches are the real ones;
+what it sends is thrown away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+
+from agents import housekeeping
+from agents.service import Service
+from streams.log.partitioner import partition_of
+from streams.service.app import App, build_app
+from streams.service.measured import MeasuredSource
+from streams.service.worker import SOURCES, build_ports
+from streams.settings import Settings
+
+Events = Sequence[tuple[bytes, bytes]]
+
+
+class Nowhere:
+    """What aiokafka's producer is to a worker: every batch is stored at once, and forgotten.
+
+    Attributes:
+        records: how many were sent, by topic.
+        bytes: how many bytes of record batches, by topic.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._ends: dict[tuple[str, int], int] = defaultdict(int)
+        self.records: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+
+    async def partitions_for(self, topic: str) -> range:
+        """Return the partitions of any topic."""
+        return range(self._partitions)
+
+    def _partition(self, topic: str, *others: Any) -> int:
+        return partition_of(others[-2].decode(), self._partitions)
+
+    async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
+        """Close a batch as the client does, and say where it landed."""
+        builder.close()
+        self.records[topic] += builder.record_count()
+        self.bytes[topic] += len(builder._build())
+        delivered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        delivered.set_result(SimpleNamespace(offset=self._ends[topic, partition]))
+        self._ends[topic, partition] += builder.record_count()
+        return delivered
+
+
+class InMemory:
+    """One worker that owns all partitions, and the log that its sources read."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.app: App = build_app(settings)
+        self.log = Nowhere(settings.partitions)
+        self.app._producer = SimpleNamespace(_ensure_producer=lambda: self.log)
+        self.app.lease.extend(1e9)
+        self.app.lease.join()
+        self.service = Service(build_ports(self.app))
+        self.service.ports.log.requests_end = lambda partition: 0  # type: ignore[method-assign]
+        self.app.guard.check = _unguarded  # type: ignore[method-assign]
+        self._offsets: dict[tuple[str, int], int] = defaultdict(int)
+        self._agents: list[asyncio.Future[None]] = []
+
+    async def start(self) -> None:
+        """Recover from an empty changelog, and start the agents."""
+        states = self.app.states
+        await states.assign(range(self.settings.partitions))
+        states.on_recovered(self.service.recovered)
+        await states.recovered(dict.fromkeys(range(self.settings.partitions), 0))
+        for name, agent in SOURCES.items():
+            source = MeasuredSource(
+                self.app.source(name), topic=name, metrics=self.app.metrics, spans=None
+            )
+            self._agents.append(asyncio.ensure_future(agent(source, self.service)))
+
+    async def stop(self) -> None:
+        """End the agents."""
+        for agent in self._agents:
+            agent.cancel()
+        await asyncio.gather(*self._agents, return_exceptions=True)
+
+    def fetched(self, name: str, events: Events, *, at: float) -> dict[TP, list[Any]]:
+        """Return events of a source topic as the client hands them over, by partition."""
+        topic, found = self.settings.topic(name), defaultdict(list)
+        for key, value in events:
+            number = partition_of(key.decode(), self.settings.partitions)
+            offset = self._offsets[name, number]
+            self._offsets[name, number] += 1
+            stamp = int(at * 1000)
+            sizes = len(key), len(value)
+            record = ConsumerRecord(
+                topic, number, offset, stamp, 0, key, value, None, *sizes, headers=()
+            )
+            found[TP(topic, number)].append(record)
+        return found
+
+    async def take(self, *fetches: dict[TP, list[Any]]) -> None:
+        """Let the agents finish what was fetched, and publish λ_t as the timer does."""
+        for fetched in fetches:
+            for tp, records in fetched.items():
+                self.app.sources.deliver(tp, records)
+        while self.app.sources.oldest() is not None:  # noqa: ASYNC110 - what each pass takes is the measure
+            await asyncio.sleep(0)
+        await housekeeping.publish(self.service)
+
+
+async def _unguarded(tp: TP, records: Sequence[Any]) -> None:
+    """Look for no holes: there is no log to look at."""
