@@ -10,6 +10,7 @@ nothing that was committed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ from agents.ports import Ports, Source
 from agents.refusals import InternalError, Refused
 from agents.shard import Shard
 from schemas.lambdas import Contained, Unbooked
+
+log = logging.getLogger(__name__)
 
 BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
 
@@ -80,6 +83,13 @@ class Service:
             Shard(self.ports.states.partition(number)) for number in partitions - self.shards.keys()
         ]
         for shard in shards:
+            if shard.without_watermarks:
+                log.error(
+                    "what the state of partition %d contains can't be read (%s): events that were "
+                    "not acknowledged are taken in again",
+                    shard.number,
+                    shard.without_watermarks,
+                )
             shard.require_topics(self.ports.topic.values())
             await self._complete(shard)
         for shard in shards:

@@ -64,6 +64,8 @@ class Shard:
             being written.
         unreadable: routers whose records can't be read, and why; they are left as they are, and all
             others go on.
+        without_watermarks: why they can't be read, empty where they can: what was not acknowledged
+            is taken in again, and changes nothing where its request's record contains it.
         requests_seen_at: when the last request that was taken in had been sent, seconds since the
             epoch.
     """
@@ -79,7 +81,7 @@ class Shard:
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
         self.requests_seen_at = 0.0
-        self.watermarks: dict[str, int] = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
+        self.watermarks, self.without_watermarks = _watermarks(table)
         self._contained = dict(self.watermarks)
         parked: list[Parked] = []
         for raw in table.records:
@@ -359,6 +361,15 @@ class Shard:
 
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
+
+
+def _watermarks(table: Table) -> tuple[dict[str, int], str]:
+    """Return the watermarks, or none and why they can't be read."""
+    try:
+        found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
+        return {str(topic): int(offset) for topic, offset in found.items()}, ""
+    except DAMAGE as error:
+        return {}, f"{type(error).__name__}: {error}"
 
 
 def _key_of(router_id: str, piece: str) -> bytes:

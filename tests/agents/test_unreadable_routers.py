@@ -164,6 +164,28 @@ async def test_what_waited_and_can_not_be_read_is_dead_lettered_by_its_place(spo
     assert not [raw for raw in after.table(0) if raw[:1] == keys.PARKED]
 
 
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b'{"pb.requests": null}', b"\xff\x00"])
+async def test_damaged_watermarks_lose_nothing_and_book_nothing_twice(
+    damaged: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker, log = await settled()
+    paid = bill(log, HOME, f"{HOME}-1")
+    await worker.take("costs", [paid])
+    after = await restarted(worker, {keys.WATERMARKS: damaged})
+    again = log.event(
+        "requests",
+        {"router_id": HOME, "request_id": f"{HOME}-1", "context": CONTEXT},
+        key=HOME.encode(),
+    )
+    await after.take("requests", [again, ask(log, HOME, "next")])
+    await after.take("costs", [paid])
+    engine = after.service.shard(0).engine(HOME)
+    assert engine is not None and engine.state.spend_usd == 0.001
+    answers = [(route["request_id"], route["seq"]) for route in said(after, "routes", HOME)]
+    assert answers == [(f"{HOME}-1", 1), ("next", 2)]
+    assert ("can't be read" in caplog.text) == bool(damaged)
+
+
 def test_a_reason_that_only_a_newer_worker_knows_is_said_as_it_is() -> None:
     assert Refused("too_beautiful", "why").reason == "too_beautiful"
 
