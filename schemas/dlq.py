@@ -12,6 +12,8 @@ from schemas.event import MalformedEvent
 from schemas.reasons import Reason
 
 TOPIC: Final = "dlq"
+INGEST: Final = "ingest"
+"""The stage of payloads of others that cannot be mapped; their topic is not the service's."""
 MAX_MESSAGE_CHARACTERS: Final = 500
 
 _PREFIX = "__connect.errors."

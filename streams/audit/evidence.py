@@ -10,7 +10,7 @@ from agents import keys
 from agents.refused_events import refusal_of
 from agents.shard import DAMAGE, Shard
 from router_state.engine import Engine
-from schemas.dlq import DeadLetter
+from schemas.dlq import INGEST, DeadLetter
 from schemas.event import MalformedEvent
 from streams.audit.findings import Findings, Kind
 from streams.audit.topics import Progress, Topics
@@ -18,7 +18,6 @@ from streams.history.records import Record
 from streams.state.partition import EPOCH, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
-INGEST = "ingest"
 OMITTED = "pb.value_omitted"
 
 

@@ -12,6 +12,7 @@ import click
 
 from streams.console.failures import Failure
 from streams.console.session import Session, pass_session, router_option, run
+from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
     from streams.integrations.convert import Finder
@@ -77,7 +78,7 @@ def convert(
 @options
 @click.option(
     "--group",
-    default="paretobandit-ingest",
+    default=INGEST_GROUP,
     show_default=True,
     help="The consumer group, which remembers the place.",
 )

@@ -6,7 +6,7 @@ import click
 
 from streams.console.output import print_json
 from streams.console.session import Session, json_option, pass_session, run
-from streams.log.rights import ROLES, Role, command, rights
+from streams.log.rights import INGEST_GROUP, ROLES, Role, command, reading, rights
 
 
 @click.group()
@@ -73,31 +73,56 @@ def check(session: Session, as_json: bool) -> None:
     "--principal", metavar="User:NAME", help="Who; default: the user in PB_SASL_USERNAME."
 )
 @click.option(
+    "--topic", metavar="NAME", help="With --role ingest: the topic that `pbstream ingest` reads."
+)
+@click.option(
+    "--group", default=INGEST_GROUP, show_default=True, help="With --topic: its consumer group."
+)
+@click.option(
     "--check", is_flag=True, help="Ask Kafka which of them this user lacks; exit code 1 if any."
 )
 @json_option
 @pass_session
-def acls(session: Session, role: Role, principal: str | None, check: bool, as_json: bool) -> None:
+def acls(
+    session: Session,
+    role: Role,
+    principal: str | None,
+    topic: str | None,
+    group: str,
+    check: bool,
+    as_json: bool,
+) -> None:
     """Print the rights that a user needs in Kafka, exactly, as commands that grant them.
 
     \b
       worker     pbstream worker
-      client     gateways and judges: requests, bills and rewards in, decisions and λ_t out
+      client     applications and judges: requests, bills and rewards in, decisions and λ_t out
+      ingest     pbstream gateway and pbstream ingest: as a client, and dead letters in
       operator   every other command of pbstream
       admin      pbstream topics create, beside the rights of an operator
 
     \b
       pbstream topics acls --principal User:pb-worker > grant.sh
       pbstream topics acls --role client --json
+      pbstream topics acls --role ingest --topic otlp_spans
       PB_SASL_USERNAME=pb-worker pbstream topics acls --check
     """
     from streams.log.rights_check import missing_rights
 
+    if topic is not None and role != "ingest":
+        raise click.UsageError(
+            "--topic goes with --role ingest: no other role reads others' topics."
+        )
+    beside = [] if topic is None else reading(topic, group=group)
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
     who = who if ":" in who else f"User:{who}"
     login = settings.sasl_username is not None or settings.ssl_certfile is not None
-    shown = run(missing_rights(settings, role)) if check else rights(settings, role)
+    shown = (
+        run(missing_rights(settings, role, beside=beside))
+        if check
+        else [*rights(settings, role), *beside]
+    )
     if as_json:
         fields = [
             {"resource": right.resource, "name": right.name, "operation": right.operation.title}

@@ -96,8 +96,8 @@ class Bus:
         return [TopicPartition(topic, partition_of(router_id, count))]
 
     def name_of(self, topic: str) -> str:
-        """Return a topic's short name."""
-        return topic[len(self.settings.prefix) :]
+        """Return a topic's short name; one that is not the service's keeps its own."""
+        return topic.removeprefix(self.settings.prefix)
 
     @asynccontextmanager
     async def follow(self, *names: str, router_id: str | None) -> AsyncIterator[Follower]:

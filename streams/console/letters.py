@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from schemas import DeadLetter, MalformedEvent, Reason
+from schemas.dlq import INGEST
 from streams.console.bus import Bus
 from streams.console.failures import Failure
 
@@ -90,6 +91,11 @@ class Found:
 
     def obstacle(self) -> str | None:
         """Return why it must not be sent again, or None."""
+        if self.letter.stage == INGEST:
+            return (
+                "it is another's payload, which cannot be mapped; mend the mapping, and try it "
+                "with `pbstream convert`"
+            )
         if self.topic == "routers":
             return (
                 "a declaration of then may undo one of now; `pbstream routers apply` declares a "

@@ -155,12 +155,9 @@ def _add_ingest(app: FastAPI, door: Door) -> None:
     @app.post("/v1/routers/{router_id}/ingest/{form}", **guarded, **documented.reports("Foreign"))
     async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
         """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a
-        whole or not at all.
+        whole or not at all. One that cannot be mapped is kept on `pb.dlq`.
         """
-        reports = events.foreign(
-            router_id, form, await door.body(request, router_id), dict(request.headers)
-        )
-        door.admit_reports(request, router_id, reports)
+        reports = await door.foreign(request, router_id, form)
         await door.deliver(reports)
         return _accepted(len(reports))
 

@@ -13,13 +13,17 @@ from starlette.requests import Request
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.events import Ask, Cost, Reward
 from paretobandit_client.kafka import KafkaLink
+from schemas import MalformedEvent
+from streams.gateway import events
 from streams.gateway.bodies import read_body, read_events
 from streams.gateway.books import Books
 from streams.gateway.keys import ANYONE, Keys
+from streams.gateway.letters import Letters
 from streams.gateway.limits import Allowance, Bounds, Recent
 from streams.gateway.lookup import Lookup
 from streams.gateway.metrics import GatewayMetrics
 from streams.gateway.problems import Problem
+from streams.integrations.found import Unconvertible
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
@@ -39,6 +43,7 @@ class Door:
         self.books = Books(settings)
         self.recent = Recent(RECENT_BYTES)
         self.lookup = Lookup(settings, self.recent)
+        self.letters = Letters(settings)
         self.link = KafkaLink(
             auth.pop("bootstrap_servers"),
             prefix=settings.prefix,
@@ -71,6 +76,7 @@ class Door:
     async def stop(self) -> None:
         """Deliver what is on its way, and disconnect."""
         await self.link.stop(seconds=CLOSING)
+        await self.letters.stop()
         await self.books.stop()
 
     def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
@@ -99,12 +105,23 @@ class Door:
         self.admit(request, router_id, count=len(found) - 1)
         return found, is_batch
 
-    async def body(self, request: Request, router_id: str) -> bytes:
-        """Return the body of a request from someone who may send it. Raises Problem."""
+    async def foreign(self, request: Request, router_id: str, form: str) -> list[Cost | Reward]:
+        """Return the bills and rewards of a payload of another form; one that cannot be mapped is
+        kept as a dead letter. Raises Problem.
+        """
         self.admit(request, router_id)
-        return await read_body(request, self._bounds)
+        body = await read_body(request, self._bounds)
+        try:
+            reports = events.foreign(router_id, form, body, dict(request.headers))
+        except (Unconvertible, MalformedEvent) as error:
+            await self.letters.keep(body, error, router_id=router_id, form=form)
+            raise Problem(error.reason.value, str(error)) from None
+        self._admit_reports(request, router_id, reports)
+        return reports
 
-    def admit_reports(self, request: Request, router_id: str, reports: list[Cost | Reward]) -> None:
+    def _admit_reports(
+        self, request: Request, router_id: str, reports: list[Cost | Reward]
+    ) -> None:
         """Check every router that reports are of, and take them from the caller's allowance. Raises
         Problem.
         """

@@ -14,7 +14,7 @@ from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserv
 from schemas.event import Event
 from streams.gateway.problems import Problem
 from streams.integrations.convert import convert, finder_of
-from streams.integrations.found import Defaults, Unconvertible
+from streams.integrations.found import Defaults
 
 E = TypeVar("E", bound=Event)
 
@@ -72,11 +72,10 @@ def _reward(event: RewardObserved) -> Reward:
 
 
 def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> list[Cost | Reward]:
-    """Return the bills and rewards of a payload of another form. Raises Problem."""
-    try:
-        found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
-    except (Unconvertible, MalformedEvent) as error:
-        raise Problem(error.reason.value, str(error)) from None
+    """Return the bills and rewards of a payload of another form. Raises Unconvertible,
+    MalformedEvent.
+    """
+    found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
     reports: list[Cost | Reward] = []
     for _, event in found:
         if isinstance(event, CostReported):

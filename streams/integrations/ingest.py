@@ -12,13 +12,12 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from schemas import MalformedEvent, encode
-from schemas.dlq import DeadLetter
+from schemas.dlq import INGEST, DeadLetter
 from streams.integrations.convert import Finder, convert
 from streams.integrations.found import Unconvertible
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)
-STAGE = "ingest"
 LARGEST_BYTES = 16 * 2**20
 
 
@@ -95,6 +94,6 @@ class Ingest:
 
 def _letter(record: Any, error: Exception) -> list[tuple[str, bytes]]:
     letter = DeadLetter.of(
-        error, topic=record.topic, partition=record.partition, offset=record.offset, stage=STAGE
+        error, topic=record.topic, partition=record.partition, offset=record.offset, stage=INGEST
     )
     return letter.headers()

@@ -12,15 +12,20 @@ from typing import Literal, get_args
 from streams.log.topics import topic_specs
 from streams.settings import Settings
 
-Role = Literal["worker", "client", "operator", "admin"]
+Role = Literal["worker", "client", "ingest", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 MEANING: dict[Role, str] = {
     "worker": "pbstream worker",
-    "client": "gateways and judges: send requests, bills and rewards, "
+    "client": "applications and judges: send requests, bills and rewards, "
     "read decisions, refusals and λ_t",
+    "ingest": "pbstream gateway and pbstream ingest: what a client may, and write dead letters",
     "operator": "every other command of pbstream",
     "admin": "pbstream topics create, beside the rights of an operator",
 }
+
+
+INGEST_GROUP = "paretobandit-ingest"
+"""The consumer group of `pbstream ingest`, unless told otherwise."""
 
 
 class Operation(IntEnum):
@@ -65,9 +70,10 @@ def rights(settings: Settings, role: Role) -> list[Right]:
                 *_each(topics, Operation.DESCRIBE_CONFIGS),
                 Right("group", settings.app_id, Operation.READ),
             ]
-        case "client":
+        case "client" | "ingest":
+            kept = [settings.topic("dlq")] if role == "ingest" else []
             return [
-                *_each(sources[1:], Operation.WRITE),
+                *_each([*sources[1:], *kept], Operation.WRITE),
                 *_each(
                     [settings.topic(name) for name in ("routes", "lambda", "refusals")],
                     Operation.READ,
@@ -81,6 +87,11 @@ def rights(settings: Settings, role: Role) -> list[Right]:
             ]
         case "admin":
             return list(_each(topics, Operation.CREATE))
+
+
+def reading(topic: str, *, group: str) -> list[Right]:
+    """Return what `pbstream ingest` needs beside its role, to read others' payloads."""
+    return [Right("topic", topic, Operation.READ), Right("group", group, Operation.READ)]
 
 
 def _each(names: Iterable[str], operation: Operation) -> Iterable[Right]:

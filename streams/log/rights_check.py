@@ -108,14 +108,16 @@ class _AsItIs:
         return self._struct
 
 
-async def missing_rights(settings: Settings, role: Role) -> list[Right]:
-    """Return the rights of a role that the user of these settings does not have; topics that do not
-    exist are passed over.
+async def missing_rights(
+    settings: Settings, role: Role, *, beside: Iterable[Right] = ()
+) -> list[Right]:
+    """Return the rights of a role, and those beside it, that the user of these settings does not
+    have; topics that do not exist are passed over.
 
     Raises:
         KafkaError: Kafka does not answer, or not the user of these settings.
     """
-    wanted = rights(settings, role)
+    wanted = [*rights(settings, role), *beside]
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="paretobandit-rights")
     try:
         await admin.start()

@@ -156,6 +156,7 @@ async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gatew
 
 async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> None:
     await gateway.declare("foreign")
+    letters = gateway.service.dead_letters
     async with gateway.client() as client:
         await client.post(
             "/v1/routers/foreign/decisions", json={"context": CONTEXT, "request_id": "r"}
@@ -184,6 +185,10 @@ async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> Non
             "/v1/routers/foreign/ingest/langfuse", json={"traceId": "r", "value": "good"}
         )
         assert (refused.status_code, refused.json()["reason"]) == (422, "invalid_field")
+        await gateway.service.until(lambda: ("http:langfuse", -1, -1) in letters(), "a dead letter")
+        letter, record = letters()["http:langfuse", -1, -1]
+        assert (letter.stage, letter.reason, record.key) == ("ingest", "invalid_field", b"foreign")
+        assert record.value == refused.request.content
         assert (await client.post("/v1/routers/foreign/ingest/other", json={})).status_code == 422
     assert (await gateway.settled("foreign", settled=1, rewards_applied=1))["spend_usd"] == 0.003
 

@@ -76,6 +76,14 @@ async def test_a_key_opens_its_routers_only(calls: httpx.AsyncClient) -> None:
     assert reason(await calls.post("/v1/routers/other/costs", json=BILL)) == "forbidden"
 
 
+async def test_a_payload_that_cannot_be_kept_either_is_left_to_its_sender(
+    calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.gateway.letters.SECONDS", 0.2)
+    answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json={"value": "good"})
+    assert (answer.status_code, reason(answer)) == (503, "undelivered")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "why"),
     [

@@ -287,4 +287,8 @@ def test_a_principal_is_a_user_unless_it_says_otherwise() -> None:
         "--allow-principal User:pb-client"
         in run("topics", "acls", "--role", "client", "--principal", "pb-client").output
     )
+    foreign = run("topics", "acls", "--role", "ingest", "--topic", "spans").output
+    assert "--operation Read --topic spans" in foreign and "Write --topic pb.dlq" in foreign
+    assert "--operation Read --group paretobandit-ingest" in foreign
+    assert run("topics", "acls", "--role", "client", "--topic", "spans").exit_code == 2
     assert "--allow-principal Group:all" in run("topics", "acls", "--principal", "Group:all").output
