@@ -18,6 +18,7 @@ import numpy as np
 from router_state.arrays import floats, lower_triangle, packed, symmetric_from, symmetric_inverse
 from router_state.config import Matrix, Price, Vector
 from router_state.drift import WATCH_SIZE, Shift, Watch
+from router_state.familiar import Familiar
 from router_state.journal import Journal
 from router_state.pool import Pool
 from router_state.stack import Stack
@@ -117,6 +118,8 @@ class CostModel:
         decay: what is left of what the inverse contains.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷
             prediction.
+        familiar: whether its prompts of late are of a kind that it knows: where they are not, a
+            shift says something of them, and nothing of the price.
     """
 
     __slots__ = (
@@ -130,6 +133,7 @@ class CostModel:
         "block",
         "d",
         "decay",
+        "familiar",
         "free",
         "inverse",
         "list_price",
@@ -156,7 +160,7 @@ class CostModel:
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
         self.inverse[:] = np.diag(1.0 / self._pool.ridges)
         self.w[:] = 0.0 if self.free else self._pool.mean
-        self.decay, self.watch = 1.0, Watch(sigma=FIRST_SIGMA)
+        self.decay, self.watch, self.familiar = 1.0, Watch(sigma=FIRST_SIGMA), Familiar()
         self.ratio, self.bills = (0.0, 0.0) if self.free else (self._guess(), 1.0)
         self.smear, self.smeared = 0.0 if self.free else 1.0, SMEARED_FIRST
         self._show()
@@ -237,6 +241,7 @@ class CostModel:
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
             residual = math.log(ratio) - exponent
+            self.familiar.observe(variance * self.decay / self.inverse.item(-1))
             if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
                 shift = surprise(
                     self.watch,
@@ -247,8 +252,11 @@ class CostModel:
                     least=self._pool.deviation,
                 )
                 if shift is not None:
-                    rescaled = self._rescale(shift)
-                    moved = math.log(rescaled.factor)
+                    if self.familiar.novel:
+                        moved = self._redirect(shift, variance)
+                    else:
+                        rescaled = self._rescale(shift)
+                        moved = math.log(rescaled.factor)
                     residual, exponent = residual - moved, exponent + moved
             self._regress(residual, variance)
             self._pool.observe(residual, variance)
@@ -287,6 +295,17 @@ class CostModel:
         )
         self._journal.jumped = True
         return Rescaled(shift, factor, size)
+
+    def _redirect(self, shift: Shift, variance: float) -> float:
+        """Let the expectations of prompts like this one follow a shift, and no others'; return by
+        how much.
+
+        Along Vx, the prompts before, to which this one is new, move least.
+        """
+        moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
+        self.w += (moved / (variance * self.decay)) * self._work.cost.u
+        self._journal.jumped = True
+        return moved
 
     def _regress(self, residual: float, variance: float) -> None:
         """Learn one residual by Sherman–Morrison, as `Belief.observe` does; the work array holds

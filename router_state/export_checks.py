@@ -69,6 +69,7 @@ def _check_arm(arm: Arm, *, t: int) -> None:
         f"cost model of {name}", 0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.inverse)
     )
     _require(f"watch of {name}", _is_watch(arm.watch) and _is_watch(costs.watch))
+    _require(f"prompts of {name}", all(map(math.isfinite, costs.familiar.pack())))
     if suspicion is not None:
         numbers = (suspicion.offset, suspicion.evidence, suspicion.since)
         counts = (suspicion.count, suspicion.after)

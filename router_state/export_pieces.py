@@ -25,6 +25,7 @@ from router_state.drift import Side, Suspicion, Watch
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
 from router_state.export_checks import check
+from router_state.familiar import Familiar
 from router_state.pacing import EmaPacer, Pacer
 from router_state.snapshot import restore_counters, restore_pacer
 from router_state.state import RouterState
@@ -79,6 +80,7 @@ SIDE = ("evidence", "count", "total", "since")
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
 EMA = ("lambda_t", "cost_ema_usd")
 COSTS = ("smear", "smeared", "awaited")
+FAMILIAR = ("mean", "deviation", "count", "lately")
 POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count", "seen", "due_at")
 RNG = ("state", "inc", "has_uint32", "uinteger")
 
@@ -263,6 +265,7 @@ def _arm(arm: Arm) -> Values:
 def _shared(arms: Arms) -> Values:
     return {
         "costs": [dict(zip(COSTS, costs.scalars(), strict=True)) for costs in arms.costs],
+        "familiar": [_fields(costs.familiar, FAMILIAR) for costs in arms.costs],
         "rewards": _fields(arms.rewards, POOL),
         "bills": _fields(arms.bills, POOL),
         "draw": {"levels": arms.doubt.levels, "drawn": arms.doubt.drawn, "left": arms.doubt.left},
@@ -270,11 +273,15 @@ def _shared(arms: Arms) -> Values:
 
 
 def _restore_shared(arms: Arms, body: Mapping[str, Any], pieces: Pieces) -> None:
-    costs, rewards, bills, draw = _known(
-        "what arms share", body, ("costs", "rewards", "bills", "draw")
+    names = ("costs", "familiar", "rewards", "bills", "draw")
+    # Written before it was known which prompts are new to a model: none.
+    costs, familiar, rewards, bills, draw = _known(
+        "what arms share", {"familiar": [], **body}, names
     )
     for model, packed in zip(arms.costs, costs, strict=True):
         model.restore_scalars(_known("a cost model", packed, COSTS))
+    for model, packed in zip(arms.costs, familiar, strict=bool(familiar)):
+        model.familiar = Familiar(*_known("what a model is used to", packed, FAMILIAR))
     for name, pool, packed in (("rewards", arms.rewards, rewards), ("bills", arms.bills, bills)):
         for field, value in zip(POOL, _known("a pool", packed, POOL), strict=True):
             setattr(pool, field, value)

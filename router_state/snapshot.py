@@ -24,6 +24,7 @@ from router_state.cost_model import cost_piece
 from router_state.doubt import PIECE as DRAW
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
+from router_state.familiar import Familiar
 from router_state.framing import body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
@@ -148,6 +149,7 @@ def head_of(state: RouterState) -> dict[str, Any]:
         "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
         "arms": columns,
         "costs": [costs.scalars() for costs in arms.costs],
+        "familiar": [costs.familiar.pack() for costs in arms.costs],
     }
 
 
@@ -192,6 +194,8 @@ def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str],
         return
     for arm, packed in zip(arms, body["costs"], strict=True):
         arm.costs.restore_scalars(packed)
+    for arm, known in zip(arms, body.get("familiar", ()), strict=False):  # not kept at first
+        arm.costs.familiar = Familiar.unpack(known)
     for pool in arms.pools:
         pool.unpack(body_of(piece(pool.name)))
     arms.doubt.unpack(body_of(piece(DRAW)), len(arms))

@@ -31,6 +31,7 @@ from router_state.drift import Side, Suspicion, Watch
 from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
+from router_state.familiar import Familiar
 from router_state.pacing import EmaPacer
 from router_state.state import RouterState
 from router_state.window import Window
@@ -241,6 +242,7 @@ KEPT_APART = {
         "mean_usd",
         "free",
         "_pool",
+        "familiar",
     },
     Window: {"contexts", "limited", "size", "next"},
     DualPacer: {"window", "budget_usd", "unreachable"},
@@ -260,6 +262,7 @@ KEPT_APART = {
         ((Bucket,), pieces.BUCKET),
         ((Suspicion,), pieces.SUSPICION),
         ((Side,), pieces.SIDE),
+        ((Familiar,), pieces.FAMILIAR),
         ((DualPacer,), pieces.DUAL),
         ((EmaPacer,), pieces.EMA),
         ((Watch,), ()),

@@ -160,3 +160,41 @@ def test_a_cap_that_is_declared_anew_remembers_what_was_spent() -> None:
         now=1.0,
     )
     assert engine.state.buckets[0].left_usd == pytest.approx(0.1 - spent)
+
+
+def two_kinds(kinds: list[int], factor: float, *, price: float = 1.0) -> tuple[Engine, list[str]]:
+    """Bill a single model's answers of prompts of kind 0 and 1, far apart; those of kind 1 cost
+    `factor` times as much. From the 600th request on every bill is `price` times as high.
+    """
+    rng, d = np.random.default_rng(3), 9
+    engine = Engine.start(
+        RouterConfig(
+            {"m": ModelConfig(Price(1.0, 1.0))}, 1e-3, d, "live", knobs_for("live", {"seed": 1})
+        )
+    )
+    centers = rng.normal(0.0, 1.5, (2, d - 1))
+    for n, kind in enumerate(kinds):
+        x = np.append(centers[kind] + rng.normal(size=d - 1), 1.0)
+        engine.decide(str(n), x, now=float(n))
+        bill = 1e-3 * factor**kind * (price if n >= 600 else 1.0) * rng.lognormal(0.0, 0.3)
+        engine.settle(str(n), cost_usd=bill)
+    return engine, [a.signal or a.kind for a in engine.take_alerts() if a.kind == "drift"]
+
+
+@pytest.mark.parametrize("factor", [6.0, 1.0 / 6.0])
+def test_another_kind_of_prompt_is_no_alarm_and_is_expected_at_its_cost_soon_after(
+    factor: float,
+) -> None:
+    engine, alarms = two_kinds([0] * 600 + [1] * 40, factor)
+    assert alarms == []
+    expected = [record.expected_cost_usd for record in engine.records.values()]
+    assert np.mean(expected[615:]) / np.mean(expected[500:600]) == pytest.approx(factor, rel=0.3)
+
+
+@pytest.mark.parametrize("price", [6.0, 1.0 / 6.0])
+@pytest.mark.parametrize("kinds", [[0] * 640, [0, 1] * 320, [0] * 300 + [1] * 340])
+def test_another_price_is_an_alarm_whatever_the_kinds_of_prompts_that_are_known(
+    kinds: list[int], price: float
+) -> None:
+    _, alarms = two_kinds(kinds, 2.0, price=price)
+    assert set(alarms) == {"cost"}

@@ -1,0 +1,61 @@
+"""Whether a model's prompts of late are of a kind that it has hardly had before.
+
+How far a prompt is from those before it is its leverage xᵀVx; over that of the bias, which falls
+with the number of observations as well, it stays the same while the mix of prompts does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MEMORY, LATELY = 400.0, 8.0
+"""Prompts over which the usual distance is taken, and what is called of late."""
+NOVEL = 1.5
+"""Deviations by which the distance of late must be larger than usual: six of its own."""
+CUT_AT = 3.0
+"""Deviations at which one prompt counts: few of a new kind are not yet usual."""
+FIRST_DEVIATION, LEAST_DEVIATION = 1.0, 1e-3
+"""Before any prompt, and where all are alike; in leverages of the bias."""
+
+
+@dataclass(slots=True)
+class Familiar:
+    """Distances of prompts, in leverages of the bias.
+
+    Attributes:
+        mean, deviation: as usual; count: prompts behind them.
+        lately: mean of the last few.
+    """
+
+    mean: float = 0.0
+    deviation: float = FIRST_DEVIATION
+    count: float = 0.0
+    lately: float = 0.0
+
+    @property
+    def novel(self) -> bool:
+        """Whether the prompts of late are not what is usual."""
+        return self.lately > self.mean + NOVEL * self.deviation
+
+    def observe(self, distance: float) -> None:
+        """Take a prompt in."""
+        self.count = count = self.count + 1.0 if self.count < MEMORY else MEMORY
+        self.lately += (distance - self.lately) / (LATELY if count > LATELY else count)
+        away, deviation = distance - self.mean, self.deviation
+        if count > LATELY:
+            most = CUT_AT * deviation
+            away = most if away > most else -most if away < -most else away
+        self.mean += away / count
+        variance = deviation * deviation
+        variance += (away * away - variance) / count
+        self.deviation = variance**0.5 if variance > LEAST_DEVIATION**2 else LEAST_DEVIATION
+
+    def pack(self) -> list[float]:
+        """Return its four numbers."""
+        return [self.mean, self.deviation, self.count, self.lately]
+
+    @classmethod
+    def unpack(cls, values: Sequence[float]) -> Familiar:
+        """Invert `pack`."""
+        return cls(*values)
