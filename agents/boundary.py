@@ -28,7 +28,7 @@ class GaveUp(BoundaryError):
     reason = "gave_up"
 
 
-def leave(status: int = 1) -> NoReturn:
+def exit_at_once(status: int = 1) -> NoReturn:
     """End the process at once: an orderly stop would commit offsets of events that nobody has
     finished."""
     logging.shutdown()
@@ -43,7 +43,7 @@ def fatal() -> Iterator[None]:
         yield
     except Exception:
         log.critical("batch failed, leaving", exc_info=True)
-        leave()
+        exit_at_once()
 
 
 async def retrying(

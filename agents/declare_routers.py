@@ -71,8 +71,8 @@ async def declare_routers(source: Source, service: Service) -> None:
         await service.clear()
         for portion in portions(
             declarations,
-            lambda d: service.room + 1 if d.declared is None else d.weight,
-            room=service.room,
+            lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
+            limit=service.batch_bytes,
         ):
             async with service.batch():
                 declared += [
@@ -81,14 +81,14 @@ async def declare_routers(source: Source, service: Service) -> None:
                     if _put_in_force(d, service, answers)
                 ]
                 overtaken += _overtaken(answers, service)
-                service.reached(
+                service.mark_applied(
                     messages if portion[-1] is declarations[-1] else [d.message for d in portion]
                 )
             await service.clear()  # a router that comes again finds nothing of the one before
         if not declarations:
             async with service.batch():
                 overtaken += _overtaken(answers, service)
-                service.reached(messages)
+                service.mark_applied(messages)
         await service.answer(answers)
         if any(d.declared is None for d in declarations):
             await publish(
@@ -121,7 +121,7 @@ async def _read(message: Any, service: Service, answers: Answers) -> Declaration
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
-        check_size(message, service.room)
+        check_size(message, service.batch_bytes)
         if not is_at_home(message, router_id, partition_of=service.ports.partition_of):
             answers.strays.append((message, router_id))
             return None
@@ -153,7 +153,7 @@ def _put_in_force(declaration: Declaration, service: Service, answers: Answers) 
 def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
-    if shard.contains(message.topic, message.offset):
+    if shard.is_applied(message.topic, message.offset):
         if declared is None and router_id not in shard:
             service.bulletin.changed((shard.number, router_id))
         return False

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents.answers import Answers
-from agents.contexts import Ref
+from agents.context_store import Ref
 from agents.intake import Taken, take_in
 from agents.parking import Parked
 from agents.poison import on_behalf_of
@@ -36,7 +36,7 @@ async def book_all(
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(
-            messages, schema, partition_of=service.ports.partition_of, max_bytes=service.room
+            messages, schema, partition_of=service.ports.partition_of, max_bytes=service.batch_bytes
         )
         answers = Answers(strays=batch.strays, refused=batch.refused)
         contexts = await _contexts(batch.taken, service, {})
@@ -54,7 +54,7 @@ async def book_all(
                         answers,
                         x=contexts.get((taken.event.router_id, taken.event.request_id)),
                     )
-            service.reached(messages)
+            service.mark_applied(messages)
         await service.answer(answers)
 
     await service.run(source, step)
@@ -102,7 +102,7 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     nothing."""
     message, event = taken.message, taken.event
     shard = service.shard(message.partition)
-    if shard.contains(message.topic, message.offset):
+    if shard.is_applied(message.topic, message.offset):
         return
     if (
         isinstance(event, RewardObserved)

@@ -67,7 +67,9 @@ async def end_waits(service: Service) -> None:
         await service.answer(answers)
 
     hopeless = [parked for shard in service.shards.values() for parked in _hopeless(shard, service)]
-    for portion in portions(hopeless, lambda parked: len(parked.value or b""), room=service.room):
+    for portion in portions(
+        hopeless, lambda parked: len(parked.value or b""), limit=service.batch_bytes
+    ):
         await try_alone(portion, step, service.give_up)
 
 
@@ -108,7 +110,7 @@ async def publish(service: Service) -> None:
         async with service.bulletin.publishing:  # what is older is sent before what is newer
             changed = service.bulletin.take_routers()
             for portion in (
-                portions(changed, lambda at: 1, room=ROUTERS_AT_ONCE) if changed else ([],)
+                portions(changed, lambda at: 1, limit=ROUTERS_AT_ONCE) if changed else ([],)
             ):
                 await _publish(portion, service)
 

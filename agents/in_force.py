@@ -129,7 +129,7 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
         if _owed(service, *at) is not None:
             owed.append(at)
         await asyncio.sleep(0)  # unpacking ten thousand routers takes seconds
-    for portion in portions(owed, lambda at: _weight(service, *at), room=service.room):
+    for portion in portions(owed, lambda at: _weight(service, *at), limit=service.batch_bytes):
         outbox = service.ports.outbox()
         async with service.batch():
             for number, router_id in portion:

@@ -9,21 +9,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def portions(items: Iterable[T], weight: Callable[[T], int], *, room: int) -> Iterator[list[T]]:
-    """Yield the items in order, in lists that weigh at most `room`; one that weighs more stands
+def portions(items: Iterable[T], weight: Callable[[T], int], *, limit: int) -> Iterator[list[T]]:
+    """Yield the items in order, in lists that weigh at most `limit`; one that weighs more stands
     alone.
 
     Example:
-        >>> list(portions([3, 3, 3, 9, 1], int, room=6))
+        >>> list(portions([3, 3, 3, 9, 1], int, limit=6))
         [[3, 3], [3], [9], [1]]
     """
     portion: list[T] = []
-    left = room
+    left = limit
     for item in items:
         size = weight(item)
         if portion and size > left:
             yield portion
-            portion, left = [], room
+            portion, left = [], limit
         portion.append(item)
         left -= size
     if portion:

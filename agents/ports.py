@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agents.boundary import Outbox
-from agents.contexts import Contexts, Encode
+from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.requests import Table
 from router_state.config import Prior

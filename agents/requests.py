@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from agents import keys
-from agents.contexts import Ref
+from agents.context_store import Ref
 from router_state import snapshot
 from router_state.config import Vector
 from router_state.record import RequestRecord

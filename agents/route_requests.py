@@ -61,7 +61,7 @@ async def route_requests(source: Source, service: Service) -> None:
             messages,
             RequestSubmitted,
             partition_of=service.ports.partition_of,
-            max_bytes=service.room,
+            max_bytes=service.batch_bytes,
             name=_named,
         )
         prepared = await prepare(
@@ -72,7 +72,7 @@ async def route_requests(source: Source, service: Service) -> None:
             for request in prepared:
                 with on_behalf_of(request.message):
                     decide(request, service, answers)
-            service.reached(messages)
+            service.mark_applied(messages)
         await service.answer(answers)
         await route_waiting(answers.declared_meanwhile, service)
 
@@ -133,7 +133,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     shard = service.shard(message.partition)
     engine = shard.engine(event.router_id)
     known = engine.records.get(event.request_id) if engine is not None else None
-    contained = request.parked is None and shard.contains(message.topic, message.offset)
+    contained = request.parked is None and shard.is_applied(message.topic, message.offset)
     if known is not None and not (contained and known.offset > message.offset):
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
@@ -244,7 +244,7 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
             portion,
             RequestSubmitted,
             partition_of=service.ports.partition_of,
-            max_bytes=service.room,
+            max_bytes=service.batch_bytes,
         )
         prepared = await prepare(
             [Prepared(t.message, t.event, None, parked=t.message) for t in batch.taken], service
@@ -263,5 +263,5 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
             for number, router_id in router_ids
             for parked in service.shard(number).parking.waiting_for(router_id, None)
         ]
-        for portion in portions(waiting, lambda parked: 1, room=service.ports.limits.batch_size):
+        for portion in portions(waiting, lambda parked: 1, limit=service.ports.limits.batch_size):
             await try_alone(portion, step, service.give_up)

@@ -66,7 +66,7 @@ class Service:
         return self.shards[partition]
 
     @property
-    def room(self) -> int:
+    def batch_bytes(self) -> int:
         """How many bytes of changes one batch aims at; the rest of a record batch is for what is
         small and many."""
         return self.ports.limits.changelog_batch_bytes // 2
@@ -163,14 +163,14 @@ class Service:
         while any(shard.leaves for shard in self.shards.values()):
             async with self.batch():
                 for shard in self.shards.values():
-                    shard.clear(self.room)
+                    shard.clear(self.batch_bytes)
 
-    def reached(self, messages: list[Any]) -> None:
+    def mark_applied(self, messages: list[Any]) -> None:
         """Note that the state contains these source events, and all before them, with the next
         commit."""
         for message in messages:
             shard = self.shards[message.partition]
-            shard.reached(message.topic, message.offset)
+            shard.mark_applied(message.topic, message.offset)
             if message.topic == self.ports.topic["requests"]:
                 shard.requests_seen_at = (message.timestamp or 0) / 1000.0
 
@@ -257,7 +257,7 @@ class Service:
         ends the process."""
         with fatal():
             async for messages in source.batches():
-                for portion in portions(messages, self._weight, room=self.room):
+                for portion in portions(messages, self._weight, limit=self.batch_bytes):
                     await try_alone(portion, step, self._give_up)
 
     async def _give_up(self, message: Any, error: InternalError) -> None:
@@ -273,6 +273,6 @@ class Service:
         answers = Answers()
         async with self.batch():
             self.refuse_later(parked, error, answers)
-            self.shards[parked.partition].reached(parked.topic, parked.offset)
+            self.shards[parked.partition].mark_applied(parked.topic, parked.offset)
         self.ports.count("internal_error")
         await self.answer(answers)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import orjson
 
 from agents import keys
-from agents.contexts import Ref
+from agents.context_store import Ref
 from agents.parking import Parked, Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
@@ -128,11 +128,11 @@ class Shard:
                 self.parking.add(replace(parked, value=value))
         self.requests_seen_at = before.requests_seen_at
 
-    def contains(self, topic: str, offset: int) -> bool:
+    def is_applied(self, topic: str, offset: int) -> bool:
         """Tell whether the state already contains this source event."""
         return bool(self._contained.get(topic, -1) >= offset)
 
-    def reached(self, topic: str, offset: int) -> None:
+    def mark_applied(self, topic: str, offset: int) -> None:
         """Note that everything of a source topic up to this offset is contained with the next
         commit."""
         if offset > self.watermarks.get(topic, -1):
@@ -228,16 +228,16 @@ class Shard:
         """Whether records of routers that are gone are still to be deleted."""
         return bool(self._leftovers)
 
-    def clear(self, room: int) -> None:
-        """Delete records of routers that are gone, until the tombstones fill about `room` bytes."""
-        while self._leftovers and room > 0:
+    def clear(self, limit: int) -> None:
+        """Delete records of routers that are gone, until their tombstones fill `limit` bytes."""
+        while self._leftovers and limit > 0:
             router_id, request_ids = next(iter(self._leftovers.items()))
-            while request_ids and room > 0:
+            while request_ids and limit > 0:
                 request_id = request_ids.pop()
                 for kind in (keys.REQUEST, keys.CONTEXT):
                     raw = keys.key(kind, router_id, request_id)
                     self.table.delete(raw)
-                    room -= len(raw) + TOMBSTONE_BYTES
+                    limit -= len(raw) + TOMBSTONE_BYTES
             if not request_ids:
                 del self._leftovers[router_id]
                 self.table.delete(keys.key(keys.GONE, router_id))

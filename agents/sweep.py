@@ -80,15 +80,15 @@ class Sweep:
     def _portion(self, turns: deque[_Turn]) -> None:
         """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its
         turn."""
-        started, room, first = self._clock(), self._service.room // 4, True
-        while turns and room > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
+        started, bytes_left, first = self._clock(), self._service.batch_bytes // 4, True
+        while turns and bytes_left > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             turn = turns[0]
             shard = self._service.shards.get(turn.number)
             if shard is not None and not first and not shard.is_warm(turn.router_id):
                 return
             limit = min(turn.left, REQUESTS_AT_ONCE)
             moved, size = (0, 0) if shard is None else self._step(shard, turn, limit=limit)
-            room, first = room - size, False
+            bytes_left, first = bytes_left - size, False
             turn.left -= moved
             if moved < limit or turn.left <= 0:
                 turns.popleft()

@@ -31,7 +31,7 @@ from streams.simulate.cases import Case, Cases
 from streams.simulate.estimators import OffPolicy
 from streams.simulate.policies import decider_of
 from streams.simulate.scenario import Scenario
-from streams.simulate.simulation import Run, Simulation
+from streams.simulate.simulation import PolicyRun, Simulation
 from streams.simulate.study import survey, world_of
 from streams.simulate.track import Track
 
@@ -59,7 +59,7 @@ class Witness(Simulation):
 
 def compared(
     folder: Path, policies: Sequence[str], *, truth: Sequence[Array], models: Sequence[str]
-) -> list[tuple[str, Run, tuple[float, ...]]]:
+) -> list[tuple[str, PolicyRun, tuple[float, ...]]]:
     """Return per policy its estimates from a recorded history, and what is true of it.
 
     Args:
@@ -74,7 +74,7 @@ def compared(
 
     found = survey(cases(), scenario)
     runs = {
-        p.name: Run(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, []))
+        p.name: PolicyRun(decider_of(p, seed=0, read_prior=_no_encoder), Track(p.name, []))
         for p in scenario.policies
     }
     witness = Witness(world_of(scenario, found), found.outcomes, runs, truth=truth, models=models)

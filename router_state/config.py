@@ -203,7 +203,7 @@ class RouterConfig:
 
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
-    `snapshot`: what the router goes on from when it starts, see `router_state.export`; without
+    `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
 

@@ -10,7 +10,7 @@ from typing import Any
 from router_state import (
     batches,
     deciding,
-    export,
+    portable,
     portfolio,
     scoring,
     settling,
@@ -73,7 +73,7 @@ class Engine:
         """
         state, now = RouterState.start(config), 0.0
         if config.snapshot is not None:
-            state = export.start(config.snapshot, config)
+            state = portable.start(config.snapshot, config)
             now, config = state.latest, replace(config, snapshot=None)
         engine = cls(state, {} if records is None else records)
         engine.configure(config, now=now)

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 from schemas import EVENTS
 from schemas.dlq import HEADERS as DEAD_LETTER_HEADERS
 from schemas.headers import BASED_ON, FORWARDED, TRACEPARENT, TRACESTATE
-from schemas.topics import TOPICS
+from schemas.topic_roles import TOPICS
 
 VERSION: Final = "1.0.0"
 PREFIX: Final = "pb."

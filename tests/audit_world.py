@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from schemas.headers import FORWARDED, REPEATED
-from streams.audit.topics import MemoryTopics
+from streams.audit.topic_reading import MemoryTopics
 from streams.history.records import Record
 from streams.log.partitioner import partition_of
 from streams.settings import Settings

@@ -15,13 +15,15 @@ from benchmarks.off_policy import compared
 from benchmarks.paper.history import write_history
 from benchmarks.report import print_figures, print_table
 from streams.encoder.sentences import Backend
-from streams.simulate.simulation import Run
+from streams.simulate.simulation import PolicyRun
 
 BUDGET = 6.62e-4
 KINDS = ("direct", "inverse propensity", "doubly robust")
 
 
-def estimate(data: Benchmark, *, epsilon: float, requests: int) -> list[tuple[str, Run, float]]:
+def estimate(
+    data: Benchmark, *, epsilon: float, requests: int
+) -> list[tuple[str, PolicyRun, float]]:
     """Record a history with this exploration rate, and return per policy its estimates and the
     truth.
     """

@@ -23,7 +23,7 @@ from benchmarks.paper.data import Data
 from benchmarks.paper.outcome import Sheet
 from benchmarks.report import Interval
 
-Run = Callable[[Data, int, Sequence[str]], Sheet]
+RunSeed = Callable[[Data, int, Sequence[str]], Sheet]
 Summary = Callable[[Sequence[Sheet]], dict[str, dict[str, Interval]]]
 OURS, THEIRS = ("paper", "live"), ("reference",)
 
@@ -40,7 +40,7 @@ class Experiment:
     """
 
     title: str
-    run: Run
+    run: RunSeed
     summary: Summary | None = None
     groups: tuple[tuple[str, ...], ...] = (OURS, THEIRS)
     once: bool = False

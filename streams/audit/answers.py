@@ -21,7 +21,7 @@ from schemas.requests import RequestSubmitted
 from schemas.routes import RouteDecided, RouteReason
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress
+from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
 TOLERANCE = 1e-9
@@ -31,7 +31,7 @@ Ref = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Life:
+class Incarnation:
     """The decisions of a router from its declaration until it is gone.
 
     Attributes:
@@ -48,12 +48,12 @@ class Answers:
     """What one partition's requests got.
 
     Attributes:
-        lives: of each router, the present one last.
-        decided: {request: seq} of the present life.
+        incarnations: of each router, the present one last.
+        decided: {request: seq} of the present incarnation.
         strays, forwarded: events of other partitions, and those that came from there.
     """
 
-    lives: dict[str, list[Life]] = field(default_factory=dict)
+    incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
     decided: dict[Ref, int] = field(default_factory=dict)
     strays: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     forwarded: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -91,8 +91,8 @@ class AnswerCheck:
         for record in read("routes", self._evidence.number):
             self._answer(record)
         self._compare(complete=begins_at == 0)
-        for router_id, lives in self.answers.lives.items():
-            self._check_seq(router_id, lives, complete=begins_at == 0)
+        for router_id, incarnations in self.answers.incarnations.items():
+            self._check_seq(router_id, incarnations, complete=begins_at == 0)
         return self.answers
 
     def _ask(self, record: Record) -> None:
@@ -140,17 +140,17 @@ class AnswerCheck:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
         engine = self._evidence.engines.get(route.router_id)
-        lives = self.answers.lives.setdefault(route.router_id, [Life()])
-        life = lives[-1]
-        known = life.decisions.get(route.seq)
+        incarnations = self.answers.incarnations.setdefault(route.router_id, [Incarnation()])
+        incarnation = incarnations[-1]
+        known = incarnation.decisions.get(route.seq)
         if (
             known is not None
             and not route.repeat
             and known[0] != route.request_id
-            and self._starts_anew(route, life)
+            and self._starts_anew(route, incarnation)
         ):
-            life = Life()
-            lives.append(life)
+            incarnation = Incarnation()
+            incarnations.append(incarnation)
             known = None
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
@@ -162,8 +162,8 @@ class AnswerCheck:
         print_ = answer_checksum(route)
         if known is None and not route.repeat:
             self._findings.checked["decisions"] += 1
-            life.decisions[route.seq] = (route.request_id, print_)
-            life.config_offset = max(life.config_offset, route.config_offset)
+            incarnation.decisions[route.seq] = (route.request_id, print_)
+            incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
             if ref in self.answers.decided:
                 self._findings.violation(
                     Kind.ANSWERED_TWICE,
@@ -186,7 +186,7 @@ class AnswerCheck:
 
     def _is_beyond(self, route: RouteDecided, engine: Engine) -> bool:
         """Tell whether a decision comes after those that the router's state contains, in the same
-        life.
+        incarnation.
         """
         here = engine.state.config.offset
         gone = any(
@@ -194,10 +194,10 @@ class AnswerCheck:
         )
         return route.seq > engine.state.seq and not gone
 
-    def _starts_anew(self, route: RouteDecided, life: Life) -> bool:
-        """Tell whether the router was gone between the life so far and a decision."""
+    def _starts_anew(self, route: RouteDecided, incarnation: Incarnation) -> bool:
+        """Tell whether the router was gone between the incarnation so far and a decision."""
         return any(
-            life.config_offset < offset < route.config_offset
+            incarnation.config_offset < offset < route.config_offset
             for offset in self._gone.get(route.router_id, ())
         )
 
@@ -228,9 +228,9 @@ class AnswerCheck:
                 "a decision, and every request of this id was refused, or there is none",
             )
         for router_id, engine in self._evidence.engines.items():
-            lives = self.answers.lives.get(router_id, [Life()])
+            incarnations = self.answers.incarnations.get(router_id, [Incarnation()])
             for request_id, record in engine.records.items():
-                self._check_record((router_id, request_id), record, lives[-1])
+                self._check_record((router_id, request_id), record, incarnations[-1])
 
     def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
         """Say of a decision beyond the state that nobody asked for it: every request stands on its
@@ -245,9 +245,9 @@ class AnswerCheck:
         else:
             self._findings.unprovable("later", where, f"{_name(ref)}: its request may be deleted")
 
-    def _check_record(self, ref: Ref, record: RequestRecord, life: Life) -> None:
+    def _check_record(self, ref: Ref, record: RequestRecord, incarnation: Incarnation) -> None:
         """Compare the state's record of a request with its decision."""
-        found = life.decisions.get(record.seq)
+        found = incarnation.decisions.get(record.seq)
         if found is None:
             self._findings.violation(
                 Kind.NOT_PUBLISHED,
@@ -259,17 +259,18 @@ class AnswerCheck:
                 Kind.NOT_IN_STATE, _name(ref), f"the state says otherwise about seq {record.seq}"
             )
 
-    def _check_seq(self, router_id: str, lives: list[Life], *, complete: bool) -> None:
-        for life in lives:
-            if not life.decisions:
+    def _check_seq(self, router_id: str, each: list[Incarnation], *, complete: bool) -> None:
+        for incarnation in each:
+            if not incarnation.decisions:
                 continue
-            first, last = min(life.decisions), max(life.decisions)
-            missing = last - first + 1 - len(life.decisions)
+            first, last = min(incarnation.decisions), max(incarnation.decisions)
+            missing = last - first + 1 - len(incarnation.decisions)
             if missing or (first > 1 and complete):
                 self._findings.violation(
                     Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}"
                 )
-        engine, last = self._evidence.engines.get(router_id), max(lives[-1].decisions, default=0)
+        engine = self._evidence.engines.get(router_id)
+        last = max(each[-1].decisions, default=0)
         if engine is not None and engine.state.seq != last:
             self._findings.violation(
                 Kind.SEQ_GAP,

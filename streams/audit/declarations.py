@@ -12,7 +12,7 @@ from schemas.lambdas import LambdaUpdated
 from schemas.routers import decode_router
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress
+from streams.audit.topic_reading import Progress
 
 COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_flight", "config_offset")
 AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")

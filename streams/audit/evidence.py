@@ -13,7 +13,7 @@ from router_state.engine import Engine
 from schemas.dlq import INGEST, DeadLetter
 from schemas.event import MalformedEvent
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress, Topics
+from streams.audit.topic_reading import Progress, Topics
 from streams.history.records import Record
 from streams.state.partition import EPOCH, Partition
 

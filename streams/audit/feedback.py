@@ -18,7 +18,7 @@ from schemas.rewards import RewardObserved
 from streams.audit.answers import Answers, Ref
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress
+from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
 TOLERANCE = 1e-9

@@ -17,7 +17,7 @@ from router_state.state import RouterState
 from schemas.requests import RequestSubmitted
 from streams.audit.evidence import SOURCES, Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress
+from streams.audit.topic_reading import Progress
 from streams.history.account import Account
 from streams.history.happened import Decided, Happened
 from streams.history.merge import Merge

@@ -10,7 +10,7 @@ from schemas.event import MalformedEvent, decode
 from schemas.refusals import EventRefused
 from streams.audit.evidence import SOURCES, Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.topics import Progress, Topics
+from streams.audit.topic_reading import Progress, Topics
 
 Reasons = dict[tuple[str, int], dict[int, str]]
 """By short topic and partition of the refused event, then by its offset."""

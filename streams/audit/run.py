@@ -19,7 +19,7 @@ from streams.audit.feedback import FeedbackCheck
 from streams.audit.findings import Findings, Kind
 from streams.audit.learned import LearnedCheck, StateContexts
 from streams.audit.refusals import RefusalCheck
-from streams.audit.topics import Progress, Topics
+from streams.audit.topic_reading import Progress, Topics
 from streams.history.account import Account
 from streams.history.rerun import Rerun
 from streams.log.partitioner import partition_of

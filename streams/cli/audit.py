@@ -36,7 +36,7 @@ def audit(session: Session, as_json: bool) -> None:
       pbstream audit --json | jq .violations
     """
     from streams.audit.run import audit as run_audit
-    from streams.audit.topics import KafkaTopics
+    from streams.audit.topic_reading import KafkaTopics
     from streams.log.topics import TopicsNotReady, check_topics
 
     started = time.monotonic()

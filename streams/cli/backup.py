@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".pbs"
 #: Declarations that are on their way at once; some hundred KB each.
-AT_ONCE = 32
+ROUTERS_AT_ONCE = 32
 
 
 @click.command()
@@ -133,8 +133,8 @@ async def _declare_all(session: Session, files: list[Path], patience: float) -> 
     """Return how many routers were declared, and how many were there already."""
     restored = there = 0
     async with open_bus(session.settings, *TOPICS) as bus:
-        for first in range(0, len(files), AT_ONCE):
-            new, old = await _declare_some(bus, files[first : first + AT_ONCE], patience)
+        for first in range(0, len(files), ROUTERS_AT_ONCE):
+            new, old = await _declare_some(bus, files[first : first + ROUTERS_AT_ONCE], patience)
             restored, there = restored + new, there + old
     return restored, there
 

@@ -32,7 +32,7 @@ def export(session: Session, folder: Path, weights: str | None) -> None:
     """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra
     `reference`, workers do not.
     """
-    from streams.encoder.export import export_encoder
+    from streams.encoder.to_onnx import export_encoder
 
     with Console(stderr=True).status("Exporting the encoder, about 20 s ..."):
         export_encoder(folder, weights or session.settings.encoder_weights)

@@ -74,7 +74,7 @@ def _renderer() -> Callable[[Study], str]:
         Failure: the extra `report` is not installed.
     """
     try:
-        from streams.simulate.report import render
+        from streams.simulate.study_page import render
     except ModuleNotFoundError as missing:
         raise Failure(
             f"--report needs {missing.name}: pip install 'paretobandit-streams[report]'"

@@ -248,7 +248,7 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
 
 
 def _inspected(data: bytes) -> dict[str, Any]:
-    from router_state.export import unpack
+    from router_state.portable import unpack
     from streams.state.snapshots import summary
 
     return summary(unpack(data), data)

@@ -115,7 +115,7 @@ async def _redis(settings: Settings) -> Finding:
     if settings.redis_url is None:
         return Finding("Redis", "fine", "not used: contexts are in the changelog")
     from streams.log.rights_check import MissingRights
-    from streams.state.contexts import connect
+    from streams.state.redis_contexts import connect
     from streams.state.redis_rights import require_redis
 
     client = connect(settings.redis_url.get_secret_value())

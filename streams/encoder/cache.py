@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from streams.encoder.errors import EncoderError
-from streams.encoder.export import EXPORT_VERSION, MANIFEST_FILE
+from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE
 from streams.encoder.weights import find_weights, hash_weights
 from streams.files.cache_folder import cache_folder
 
@@ -43,7 +43,7 @@ def exported_folder(weights: str | None = None) -> Path:
 
 
 def _export(out_dir: Path, weights: Path) -> None:
-    command = [sys.executable, "-m", "streams.encoder.export", str(out_dir), str(weights)]
+    command = [sys.executable, "-m", "streams.encoder.to_onnx", str(out_dir), str(weights)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise EncoderError(f"the encoder could not be exported: {done.stderr.strip()[-2000:]}")

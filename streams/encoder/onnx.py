@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
-from streams.encoder.export import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
 from streams.encoder.sentences import Progress, Reading
+from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
 from streams.files.array_folder import Array
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from faust.transport.drivers import aiokafka as driver
 
-from agents.boundary import leave
+from agents.boundary import exit_at_once
 from streams.faust.membership import accept_longer_session
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
@@ -145,7 +145,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
                 "broker",
                 found,
             )
-            leave()
+            exit_at_once()
         if tp not in self.unreadable:
             reset = (
                 f"--group {settings.app_id} --topic {tp.topic}:{tp.partition} --reset-offsets "

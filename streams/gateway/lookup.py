@@ -13,7 +13,7 @@ from streams.gateway.limits import Recent
 from streams.gateway.problems import Problem
 from streams.settings import Settings
 
-AT_ONCE = 4
+SEARCHES_AT_ONCE = 4
 """Searches of the log at a time: each reads as much as it needs, the others wait."""
 
 
@@ -26,7 +26,7 @@ class Lookup:
         self._settings = settings
         self._recent = recent
         self._limit = settings.gateway_search
-        self._searches = asyncio.Semaphore(AT_ONCE)
+        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, router_id: str, request_id: str) -> RouteDecided | None:
         """Return a request's decision, or None. Raises Problem where Kafka cannot be read."""

@@ -7,7 +7,7 @@ from typing import final
 from msgspec import Struct
 
 from schemas.routers import RouterDeclared
-from streams.history.reading import Bill, Decision, Request, Reward
+from streams.history.reading import Decision, RecordedBill, Request, Reward
 
 
 @final
@@ -39,7 +39,7 @@ class Billed(Struct, frozen=True, gc=False):
     router_id: str
     offset: int
     at: float
-    bill: Bill
+    bill: RecordedBill
 
 
 @final

@@ -18,7 +18,7 @@ from streams.settings import Settings
 
 T = TypeVar("T")
 Bounds = dict[TopicPartition, tuple[int, int]]
-AT_ONCE = 5000
+RECORDS_AT_ONCE = 5000
 LOOK_AGAIN_MS = 1000
 
 
@@ -45,7 +45,9 @@ async def batches(
         consumer.seek(place, begin)
         position = begin
         while position < end:
-            found = await consumer.getmany(place, timeout_ms=LOOK_AGAIN_MS, max_records=AT_ONCE)
+            found = await consumer.getmany(
+                place, timeout_ms=LOOK_AGAIN_MS, max_records=RECORDS_AT_ONCE
+            )
             position = await consumer.position(place)
             yield [record_of(record) for record in found.get(place, ()) if record.offset < end]
 

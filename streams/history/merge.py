@@ -21,7 +21,7 @@ from streams.history.records import History, Record
 from streams.history.source_events import MAX_WAITING, Cursor, Decoder, Requests
 
 REORDER = 1_000
-AT_ONCE = 100
+EVENTS_AT_ONCE = 100
 END = 2**63
 
 
@@ -85,7 +85,7 @@ class Merge:
             decision = decode("routes", record)
             if decision is not None:
                 self._in_order(record, decision)
-            if len(out) > AT_ONCE:
+            if len(out) > EVENTS_AT_ONCE:
                 yield from out
                 out.clear()
         for queue in list(self._queues.values()):

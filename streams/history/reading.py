@@ -45,7 +45,7 @@ class Request(Struct, frozen=True, gc=False):
             raise ValueError("a context ends with the bias 1.0")
 
 
-class Candidate(Struct, frozen=True, gc=False):
+class RecordedCandidate(Struct, frozen=True, gc=False):
     """One model as a decision saw it; older decisions say less."""
 
     model: str
@@ -73,7 +73,7 @@ class Decision(Struct, frozen=True, gc=False):
     decided_at: datetime
     repeat: bool
     applied: Basis | None = None
-    candidates: list[Candidate] | None = None
+    candidates: list[RecordedCandidate] | None = None
 
     @property
     def at(self) -> float:
@@ -81,7 +81,7 @@ class Decision(Struct, frozen=True, gc=False):
         return self.decided_at.timestamp()
 
 
-class Bill(Struct, frozen=True, gc=False):
+class RecordedBill(Struct, frozen=True, gc=False):
     """A bill in dollars, or in tokens."""
 
     router_id: str
@@ -117,7 +117,7 @@ class Reward(Struct, frozen=True, gc=False):
 READERS: dict[str, Callable[[Any], Any]] = {
     "requests": Decoder(Request).decode,
     "routes": Decoder(Decision).decode,
-    "costs": Decoder(Bill).decode,
+    "costs": Decoder(RecordedBill).decode,
     "rewards": Decoder(Reward).decode,
 }
 UNREADABLE = (*NO_JSON, TypeError)  # of a value that is None

@@ -17,7 +17,7 @@ import faust
 import mode
 
 from agents import keys
-from agents.boundary import Outbox, Produce, fatal, leave
+from agents.boundary import Outbox, Produce, exit_at_once, fatal
 from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
@@ -306,7 +306,7 @@ class App(faust.App):  # type: ignore[misc]
 
     def _crash(self, reason: BaseException) -> None:
         log.critical("crash: %r, leaving", reason, exc_info=reason)
-        leave()
+        exit_at_once()
 
     def _new_transport(self) -> Any:
         return Transport(self.conf.broker_consumer, self)

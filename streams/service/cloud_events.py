@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.boundary import Headers, Produce
 from schemas.cloud_events import cloud_event
-from schemas.topics import TOPICS
+from schemas.topic_roles import TOPICS
 
 SAID = frozenset(name for name, topic in TOPICS.items() if not topic.to_service and name != "dlq")
 

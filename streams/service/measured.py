@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agents.contexts import Encode
+from agents.context_store import Encode
 from agents.ports import Source
 from agents.refusals import EncoderUnavailable
 from router_state.config import Vector

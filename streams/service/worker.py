@@ -12,7 +12,7 @@ from faust.types import TP
 
 from agents import housekeeping
 from agents.boundary import fatal
-from agents.contexts import Contexts
+from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
 from agents.pace_spend import pace_spend
@@ -124,8 +124,8 @@ def _redis_contexts(app: App) -> Contexts | None:
     if settings.redis_url is None:
         return None
     # The client library takes memory that a worker without Redis does not need.
-    from streams.state.contexts import RedisContexts, address_of, connect
     from streams.state.read_back import ChangelogContexts
+    from streams.state.redis_contexts import RedisContexts, address_of, connect
 
     url = settings.redis_url.get_secret_value()
     what = f"Redis at {address_of(url)} (PB_REDIS_URL)"

@@ -16,7 +16,7 @@ import numpy as np
 from streams.history.happened import Declared
 from streams.simulate.cases import Case
 
-AT_ONCE = 500
+CASES_AT_ONCE = 500
 _fields = attrgetter(*(name for name in Case.__struct_fields__ if name != "x"))
 
 
@@ -46,7 +46,9 @@ class CaseFile:
                 self._write()
                 pickle.dump(case, self._file, protocol=5)
             else:
-                if len(waiting) >= AT_ONCE or (waiting and waiting[0].x.shape != case.x.shape):
+                if len(waiting) >= CASES_AT_ONCE or (
+                    waiting and waiting[0].x.shape != case.x.shape
+                ):
                     self._write()
                 waiting.append(case)
             yield case

@@ -9,7 +9,7 @@ from streams.simulate.scenario import (
     Duplication,
     Loss,
     Outage,
-    Price,
+    PriceChange,
     Quality,
     Removed,
     ScenarioEvent,
@@ -20,7 +20,7 @@ from streams.simulate.scenario import (
 def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
     """Return an event in a few words."""
     match event:
-        case Price(model=model, factor=factor, announced=announced):
+        case PriceChange(model=model, factor=factor, announced=announced):
             return f"{short(model)}: price × {factor:.3g}{'' if announced else ', silently'}"
         case Quality(model=model, to=to, shift=shift, factor=factor):
             return f"{short(model)}: quality " + (

@@ -58,7 +58,7 @@ class Happening(BaseModel):
         )
 
 
-class Price(Happening):
+class PriceChange(Happening):
     """A model's price changes: bills by `factor` and, if announced, its list prices too; `over`
     requests make it a ramp.
     """
@@ -172,7 +172,16 @@ class Budget(Happening):
 
 
 ScenarioEvent = Annotated[
-    Price | Quality | Outage | Added | Removed | Traffic | Delay | Loss | Duplication | Budget,
+    PriceChange
+    | Quality
+    | Outage
+    | Added
+    | Removed
+    | Traffic
+    | Delay
+    | Loss
+    | Duplication
+    | Budget,
     Field(discriminator="kind"),
 ]
 

@@ -56,7 +56,7 @@ class Outcomes:
 
 
 @dataclass(slots=True)
-class Run:
+class PolicyRun:
     """One policy under way: its decider, what is due to it, what it did, and what history says it
     would have earned.
 
@@ -108,7 +108,7 @@ class Simulation:
     """
 
     def __init__(
-        self, world: World, outcomes: Outcomes, runs: dict[str, Run], *, compare: bool
+        self, world: World, outcomes: Outcomes, runs: dict[str, PolicyRun], *, compare: bool
     ) -> None:
         self.world = world
         self.runs = runs
@@ -137,7 +137,7 @@ class Simulation:
         for run in self.runs.values():
             run.finish()
 
-    def _step(self, run: Run, case: Case) -> None:
+    def _step(self, run: PolicyRun, case: Case) -> None:
         world, base = self.world, self._base
         assert base is not None
         era = world.era(case.index) + (self._declared << 32)
@@ -152,7 +152,7 @@ class Simulation:
         for copy in range(world.copies(case.index)):
             self._call(run, case, copy)
 
-    def _call(self, run: Run, case: Case, copy: int) -> None:
+    def _call(self, run: PolicyRun, case: Case, copy: int) -> None:
         world, track, index = self.world, run.track, case.index
         run.last = None
         run.feed()

@@ -17,7 +17,7 @@ from streams.simulate.case_file import CaseFile
 from streams.simulate.cases import Case, Cases
 from streams.simulate.policies import decider_of
 from streams.simulate.scenario import Scenario
-from streams.simulate.simulation import Outcomes, Run, Simulation
+from streams.simulate.simulation import Outcomes, PolicyRun, Simulation
 from streams.simulate.track import Track
 from streams.simulate.world import World
 
@@ -54,7 +54,7 @@ class Study:
     scenario: Scenario
     survey: Survey
     world: World
-    runs: dict[str, Run]
+    runs: dict[str, PolicyRun]
     account: Account
     seconds: float
 
@@ -156,7 +156,7 @@ def run(
     world = world_of(scenario, found)
     boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
     runs = {
-        policy.name: Run(
+        policy.name: PolicyRun(
             decider_of(policy, seed=scenario.seed, read_prior=read_prior),
             Track(policy.name, boundaries),
         )

@@ -21,7 +21,7 @@ from streams.simulate.study import Survey, run
 from streams.simulate.track import Track
 
 FAILED = 0.5
-AT_ONCE = 10
+SETTINGS_AT_ONCE = 10
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 
@@ -64,9 +64,9 @@ def tune(
     """
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
     found_ones: list[tuple[Setting, Track]] = []
-    for at in range(0, len(pairs), AT_ONCE):
+    for at in range(0, len(pairs), SETTINGS_AT_ONCE):
         found_ones += _search(
-            kept, found, pairs[at : at + AT_ONCE], profile=profile, read_prior=read_prior
+            kept, found, pairs[at : at + SETTINGS_AT_ONCE], profile=profile, read_prior=read_prior
         )
     best, of_best = max(found_ones, key=lambda one: one[0].reward)
     return mark(

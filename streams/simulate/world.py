@@ -18,7 +18,7 @@ from streams.simulate.scenario import (
     Loss,
     Outage,
     Point,
-    Price,
+    PriceChange,
     Quality,
     Removed,
     Scenario,
@@ -53,7 +53,7 @@ class Placed:
         """Return how much of it is in force, 0 to 1; a ramp moves in steps."""
         if not self.start <= index < self.end:
             return 0.0
-        over = self.event.over if isinstance(self.event, Price | Quality) else 0
+        over = self.event.over if isinstance(self.event, PriceChange | Quality) else 0
         if over <= index - self.start:
             return 1.0
         return ((index - self.start) * RAMP_STEPS // over + 1) / RAMP_STEPS
@@ -134,7 +134,7 @@ class World:
         self._changes = sorted(
             {index for placed in self.placed for index in _change_points(placed)}
         )
-        self._prices = [p for p in self.placed if isinstance(p.event, Price)]
+        self._prices = [p for p in self.placed if isinstance(p.event, PriceChange)]
         self._qualities = [p for p in self.placed if isinstance(p.event, Quality)]
         self._outages = [p for p in self.placed if isinstance(p.event, Outage)]
         self._traffic = [p for p in self.placed if isinstance(p.event, Traffic)]
@@ -168,7 +168,7 @@ class World:
                     models.pop(event.model, None)
                 case Outage() if active and event.announced:
                     models.pop(event.model, None)
-                case Price() if active and event.announced and event.model in models:
+                case PriceChange() if active and event.announced and event.model in models:
                     factor = event.factor ** placed.progress(index)
                     models[event.model] = _repriced(models[event.model], factor)
                 case Budget() if active:
@@ -202,7 +202,7 @@ class World:
             if placed.event.model == model and placed.start <= index < placed.end:  # type: ignore[union-attr]
                 return 0.0, 0.0
         for placed in self._prices:
-            assert isinstance(placed.event, Price)
+            assert isinstance(placed.event, PriceChange)
             if placed.event.model == model:
                 cost_usd *= placed.event.factor ** placed.progress(index)
         for placed in self._qualities:
@@ -264,7 +264,7 @@ def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str |
 
 def _change_points(placed: Placed) -> list[int]:
     points = [placed.start, placed.end]
-    if isinstance(placed.event, Price) and placed.event.over:
+    if isinstance(placed.event, PriceChange) and placed.event.over:
         points += [
             placed.start + -(-step * placed.event.over // RAMP_STEPS) for step in range(RAMP_STEPS)
         ]

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from agents import keys
 from agents.shard import Shard
 from agents.wire import declaration_of
-from router_state import export
+from router_state import portable
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.state import RouterState
@@ -88,7 +88,7 @@ async def _read_shard(
 def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
     """Return a state as a file that says where it comes from."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return export.pack(
+    return portable.pack(
         state, {"router_id": router_id, "service": settings.app_id, "exported_at": now}
     )
 

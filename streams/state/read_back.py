@@ -11,7 +11,7 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from agents import keys
-from agents.contexts import Ref
+from agents.context_store import Ref
 from streams.log.consumer import log_consumer
 from streams.settings import Settings
 

@@ -8,7 +8,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from streams.log.rights_check import MissingRights
 from streams.settings import Settings
-from streams.state.contexts import PROBE, connect, key_of
+from streams.state.redis_contexts import PROBE, connect, key_of
 
 COMMANDS = ("set", "mget")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from router_state.arms import Arm
-from router_state.export import Exported
+from router_state.portable import Exported
 
 COUNTS = (
     "decided",

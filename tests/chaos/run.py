@@ -38,7 +38,7 @@ ROUNDS = {
     "redis_killed": 10,
     "redis_frozen": 10,
 }
-AT_ONCE = 10
+FAULTS_AT_ONCE = 10
 DOCS = Path(__file__).parents[2] / "docs"
 MEANING = {
     "worker_killed": "one of two workers killed −9 at a random moment, "
@@ -65,9 +65,9 @@ def services(rounds: dict[str, int], *, together: bool) -> list[list[str]]:
     if together:
         return [[fault for fault, count in rounds.items() for _ in range(count)]]
     return [
-        [fault] * min(AT_ONCE, count - first)
+        [fault] * min(FAULTS_AT_ONCE, count - first)
         for fault, count in rounds.items()
-        for first in range(0, count, AT_ONCE)
+        for first in range(0, count, FAULTS_AT_ONCE)
     ]
 
 

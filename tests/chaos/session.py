@@ -19,7 +19,7 @@ import numpy as np
 
 from streams.audit.findings import Findings
 from streams.audit.run import audit
-from streams.audit.topics import KafkaTopics
+from streams.audit.topic_reading import KafkaTopics
 from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings

@@ -28,7 +28,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from router_state import window
 from streams.audit.run import audit
-from streams.audit.topics import KafkaTopics
+from streams.audit.topic_reading import KafkaTopics
 from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings

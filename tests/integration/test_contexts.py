@@ -17,12 +17,12 @@ from aiokafka import AIOKafkaProducer
 from redis.exceptions import ConnectionError
 
 from agents import keys
-from agents.contexts import Ref
+from agents.context_store import Ref
 from streams.log.reach import Reach
 from streams.log.topics import create_topics
 from streams.settings import Settings
-from streams.state.contexts import RedisContexts, address_of, connect
 from streams.state.read_back import ChangelogContexts
+from streams.state.redis_contexts import RedisContexts, address_of, connect
 
 X = np.array([0.1, -0.2, 1.0])
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from router_state import export
+from router_state import portable
 from router_state.config import Cap, Price
 from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
 from streams.state.snapshots import summary
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / f"layout-{export.VERSION}"
+FOLDER = Path(__file__).parents[1] / "fixtures" / f"layout-{portable.VERSION}"
 CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
 ABOUT = {"router_id": "home", "service": "test", "exported_at": "2026-11-22T12:00:00Z"}
 
@@ -108,9 +108,9 @@ def main() -> None:
     """Write a file of each state, and what it holds in words."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, state in STATES.items():
-        data = export.pack(state().state, ABOUT)
+        data = portable.pack(state().state, ABOUT)
         (FOLDER / f"{name}.pbs").write_bytes(data)
-        found = summary(export.unpack(data), data)
+        found = summary(portable.unpack(data), data)
         (FOLDER / f"{name}.json").write_text(
             json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )

@@ -18,7 +18,14 @@ NAMED = [
     )
     if not name.startswith("pb.")
 ]
-STEPS = ("take_in(", "encode(", "service.batch()", "decide(", "service.reached(", "service.answer(")
+STEPS = (
+    "take_in(",
+    "encode(",
+    "service.batch()",
+    "decide(",
+    "service.mark_applied(",
+    "service.answer(",
+)
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -16,7 +16,7 @@ from schemas import EVENTS
 from schemas.asyncapi import document
 from schemas.cloud_events import schema_id
 from schemas.export import FOLDER, schema_files
-from schemas.topics import TOPICS
+from schemas.topic_roles import TOPICS
 from streams.service.worker import SOURCES
 from streams.service.worker import TOPICS as WORKERS_TOPICS
 

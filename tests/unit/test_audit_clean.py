@@ -1,7 +1,7 @@
 """An audit of true topics finds nothing."""
 
 from streams.audit.run import audit
-from streams.audit.topics import MemoryTopics
+from streams.audit.topic_reading import MemoryTopics
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, busy_world, router
 

@@ -15,7 +15,7 @@ from agents import keys
 from router_state.framing import body_of, frame, loads
 from streams.audit.findings import Kind
 from streams.audit.run import audit
-from streams.audit.topics import MemoryTopics
+from streams.audit.topic_reading import MemoryTopics
 from streams.history.records import Record
 from streams.settings import Settings
 from tests.audit_world import World, busy_world

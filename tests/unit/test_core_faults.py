@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import dual, errors, export, invariants
+from router_state import dual, errors, invariants, portable
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.dual import solve_dual
 from router_state.engine import Engine
@@ -186,7 +186,7 @@ def test_the_mean_of_the_paper_s_pacer_stays_a_mean_of_costs_though_bills_come_l
             engine.settle(str(i - 100), cost_usd=1e-5)
         means.append(engine.state.pacer.terms()["cost_ema_usd"])
     assert min(means) > 0.0
-    export.unpack(export.pack(engine.state, {}))
+    portable.unpack(portable.pack(engine.state, {}))
 
 
 @pytest.mark.parametrize("profile", ["paper", "live"])

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router_state import errors, export, invariants, snapshot
+from router_state import errors, invariants, portable, snapshot
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
@@ -250,8 +250,8 @@ class Books(RuleBasedStateMachine):
     @rule()
     def export_and_import(self) -> None:
         before = freeze(self.engine)
-        data = export.pack(self.engine.state, {})
-        assert export.pack(export.unpack(data).state, {}) == data
+        data = portable.pack(self.engine.state, {})
+        assert portable.pack(portable.unpack(data).state, {}) == data
         assert freeze(self.engine) == before
         other = Engine.start(replace(self.engine.state.config, snapshot=data))
         invariants.check(other.state, other.records)

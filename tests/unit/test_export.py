@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import export, invariants, snapshot
 from router_state import export_pieces as pieces
+from router_state import invariants, portable, snapshot
 from router_state.arms import Arm
 from router_state.belief import Belief
 from router_state.books import Books
@@ -88,13 +88,13 @@ def exported(profile: str, d: int = 4, count: int = 200) -> tuple[Engine, bytes]
     """Return an engine after some traffic, and its file."""
     engine = Engine.start(configuration(profile, d))
     play([engine], 0, count)
-    return engine, export.pack(
+    return engine, portable.pack(
         engine.state,
         {"router_id": "home", "service": "test", "exported_at": "2026-11-21T12:00:00Z"},
     )
 
 
-def sealed(rest: bytes, *, magic: bytes = export.MAGIC, version: int = export.VERSION) -> bytes:
+def sealed(rest: bytes, *, magic: bytes = portable.MAGIC, version: int = portable.VERSION) -> bytes:
     """Put a true frame around what may be nonsense."""
     return PREFIX.pack(magic, version, len(rest), hashlib.sha256(rest).digest()) + rest
 
@@ -160,9 +160,9 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
 @pytest.mark.parametrize("name", STATES)
 def test_a_router_in_any_state_is_the_same_after_writing_and_reading(name: str) -> None:
     engine = STATES[name]()
-    data = export.pack(engine.state, {})
-    found = export.unpack(data)
-    assert export.pack(found.state, found.about) == data
+    data = portable.pack(engine.state, {})
+    found = portable.unpack(data)
+    assert portable.pack(found.state, found.about) == data
     other = Engine.start(replace(engine.state.config, snapshot=data))
     left, right = freeze(engine), freeze(other)
     whole = name not in (
@@ -193,17 +193,17 @@ def play_both(engine: Engine, other: Engine) -> None:
 @pytest.mark.parametrize("name", STATES)
 def test_a_file_of_a_router_in_any_state_stays_readable(name: str) -> None:
     data = (FOLDER / f"{name}.pbs").read_bytes()
-    found = export.unpack(data)
+    found = portable.unpack(data)
     assert summary(found, data) == json.loads((FOLDER / f"{name}.json").read_text())
     Engine.start(replace(found.state.config, snapshot=data))
 
 
 def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an_import() -> None:
     engine = STATES["suspect"]()
-    data = export.pack(engine.state, {})
+    data = portable.pack(engine.state, {})
     suspicion, kept = (
         engine.state.arms["dear"].suspicion,
-        export.unpack(data).state.arms["dear"].suspicion,
+        portable.unpack(data).state.arms["dear"].suspicion,
     )
     assert kept == suspicion and suspicion is not None
     other = Engine.start(replace(engine.state.config, snapshot=data))
@@ -215,9 +215,9 @@ def test_a_suspicion_of_layout_1_is_read() -> None:
         head["arms"][2]["suspicion"] = [-0.4, 31, 0.5, 1e9]
 
     data = altered(LAYOUT_1, suspect)
-    assert export.unpack(data).state.arms[2].suspicion == Suspicion(-0.4, 31, 0.5, 1e9, after=200)
+    assert portable.unpack(data).state.arms[2].suspicion == Suspicion(-0.4, 31, 0.5, 1e9, after=200)
     assert (
-        Engine.start(replace(export.unpack(data).state.config, snapshot=data))
+        Engine.start(replace(portable.unpack(data).state.config, snapshot=data))
         .state.arms[2]
         .suspicion
         is not None
@@ -285,7 +285,7 @@ def test_nothing_of_a_state_is_left_out_of_a_file(
 def test_every_version_that_was_ever_written_is_read(version: int, profile: str) -> None:
     data = (FIXTURES / f"router-{profile}-v{version}.pbs").read_bytes()
     expected = json.loads((FIXTURES / f"router-{profile}-v{version}.json").read_text())
-    found = export.unpack(data)
+    found = portable.unpack(data)
     assert summary(found, data) == expected["summary"]
     other = Engine.start(replace(found.state.config, snapshot=data))
     made = other.decide("next", np.array([0.5, -0.25, 1.5, 1.0]), now=1e9 + 1000)
@@ -298,7 +298,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(at: float, bit: int) -> None:
     damaged = bytearray(LIVE)
     damaged[int(at * len(damaged))] ^= 1 << bit
     with pytest.raises(CorruptSnapshot):
-        export.unpack(bytes(damaged))
+        portable.unpack(bytes(damaged))
 
 
 @given(share=st.floats(0, 1, exclude_max=True))
@@ -307,7 +307,7 @@ def test_a_file_that_was_cut_off_is_refused(share: float) -> None:
     with pytest.raises(
         CorruptSnapshot, match="truncated|foreign" if share * len(data) >= 1 else "foreign"
     ):
-        export.unpack(data[: int(share * len(data))])
+        portable.unpack(data[: int(share * len(data))])
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_what_is_no_true_file_is_refused_with_its_reason(
     spoil: Callable[[bytes], bytes], says: str
 ) -> None:
     with pytest.raises(CorruptSnapshot, match=says):
-        export.unpack(spoil(LIVE))
+        portable.unpack(spoil(LIVE))
 
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
@@ -389,9 +389,9 @@ def test_a_state_that_cannot_be_is_refused_even_with_a_true_checksum(
     def changed(head: dict[str, Any]) -> None:
         change(head["values"])
 
-    export.unpack(altered(LIVE, lambda head: None))
+    portable.unpack(altered(LIVE, lambda head: None))
     with pytest.raises(CorruptSnapshot):
-        export.unpack(altered(LIVE, changed))
+        portable.unpack(altered(LIVE, changed))
 
 
 @pytest.mark.parametrize(
@@ -413,14 +413,14 @@ def test_pieces_that_this_program_does_not_know_are_named_instead_of_left_out(
     change: Callable[[Any], None], says: str
 ) -> None:
     with pytest.raises(CorruptSnapshot, match=re.escape(says)):
-        export.unpack(altered(LIVE, change))
+        portable.unpack(altered(LIVE, change))
 
 
 def test_a_knob_that_a_file_lacks_is_that_of_its_own_profile() -> None:
     def drop(head: dict[str, Any]) -> None:
         del head["values"]["config"]["knobs"]["drift_alarms"]
 
-    assert export.unpack(altered(LIVE, drop)).state.config.knobs.drift_alarms
+    assert portable.unpack(altered(LIVE, drop)).state.config.knobs.drift_alarms
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1e9])
@@ -429,19 +429,19 @@ def test_arrays_that_cannot_be_are_refused_even_with_a_true_checksum(number: flo
     first = 4 + int.from_bytes(rest[:4], "big")
     rest[first : first + 8] = struct.pack("<d", number)
     with pytest.raises(CorruptSnapshot, match="cheap"):
-        export.unpack(sealed(bytes(rest)))
+        portable.unpack(sealed(bytes(rest)))
 
 
 def test_what_changed_between_two_files_is_named() -> None:
     engine, data = exported("live")
-    before = export.unpack(data)
+    before = portable.unpack(data)
     assert difference(before, before) == {"models": {}, "router": {}}
     play([engine], 200, 30)
     models = {**engine.state.config.models, "new": ModelConfig(DEAR)}
     engine.configure(
         replace(engine.state.config, models=models, budget_usd_per_request=9e-4), now=2e9
     )
-    found = difference(before, export.unpack(export.pack(engine.state, {})))
+    found = difference(before, portable.unpack(portable.pack(engine.state, {})))
     assert found["router"]["decided"] == [200, 230]
     assert found["router"]["budget_usd_per_request"] == [2e-3, 9e-4]
     assert found["models"]["new"] == {"change": "joined"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from router_state import export, invariants
+from router_state import invariants, portable
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.doubt import LEAST_PROPENSITY, probability
 from router_state.engine import Engine
@@ -115,9 +115,9 @@ def test_equal_rewards_on_equal_prompts_leave_everything_finite(K: int, reward: 
     X = np.tile(np.array([0.3, -0.2, 1.0]), (150, 1))
     engine = taught(started(K, 3, budget=2e-3), 150, np.full((150, K), reward), X)
     invariants.check(engine.state, engine.records)
-    assert export.pack(export.unpack(export.pack(engine.state, {})).state, {}) == export.pack(
-        engine.state, {}
-    )
+    assert portable.pack(
+        portable.unpack(portable.pack(engine.state, {})).state, {}
+    ) == portable.pack(engine.state, {})
 
 
 def test_the_better_of_two_models_gets_nearly_all_traffic_though_nothing_was_known() -> None:

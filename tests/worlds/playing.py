@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from router_state import export, invariants, snapshot
+from router_state import invariants, portable, snapshot
 from router_state.changes import Changes, Outcome
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
@@ -206,8 +206,8 @@ class Game:
                 "started again as another: "
                 f"{sorted(name for name in again if again[name] != frozen.get(name))[:5]}"
             )
-        data = export.pack(self.engine.state, {})
-        if export.pack(export.unpack(data).state, {}) != data:
+        data = portable.pack(self.engine.state, {})
+        if portable.pack(portable.unpack(data).state, {}) != data:
             self.broken.append("exported and imported as another")
 
     def _check(self) -> None:

@@ -22,7 +22,7 @@ MOST_ALERTS = 100
 """Alerts of a policy that the table lists; a chart has a tick for each of them."""
 OVERSPENT = 1.05
 """Cost ÷ budget above which a cell is red: the floor that the benchmarks hold is 5 %."""
-TEMPLATE = Path(__file__).with_name("report.html")
+TEMPLATE = Path(__file__).with_name("study_page.html")
 
 
 class Row(NamedTuple):

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
 from agents.boundary import retrying
-from agents.contexts import DecidedAt, Ref
+from agents.context_store import DecidedAt, Ref
 from router_state.config import Vector
 from streams.log.reach import Reach
 
