@@ -139,7 +139,10 @@ class Door:
             raise Problem.of(error, request_id=event.request_id) from error
         except (TimeoutError, Undelivered):
             if fallback is None:
-                raise Problem("no_decision", request_id=event.request_id) from None
+                ref = (event.router_id, event.request_id)
+                delivered = not self.link.deliveries.under_way(ref)
+                why = "no_decision" if delivered else "undelivered"
+                raise Problem(why, request_id=event.request_id) from None
             told = {
                 "router_id": event.router_id,
                 "request_id": event.request_id,

@@ -27,7 +27,10 @@ OWN = {
     ),
     "internal_error": (500, "The gateway failed on this request alone: a defect, to be reported."),
     "undelivered": (503, "Kafka did not take the event in time. Sending it again does no harm."),
-    "no_decision": (504, "No decision came in time. The same `request_id` may be sent again."),
+    "no_decision": (
+        504,
+        "Kafka has the request, and no decision came in time. Send the same `request_id` again.",
+    ),
 }
 STATUS = {
     Reason.UNKNOWN_ROUTER: 404,

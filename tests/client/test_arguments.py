@@ -113,7 +113,10 @@ def test_what_is_sent_is_what_the_service_reads(topic: str, event: Ask | Cost | 
 
 
 def test_neither_numpy_nor_faust_nor_the_service_comes_along() -> None:
-    code = "import sys, paretobandit_client; print(*sorted({n.split('.')[0] for n in sys.modules}))"
+    code = (
+        "import sys, paretobandit_client.kafka; "
+        "print(*sorted({n.split('.')[0] for n in sys.modules}))"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()

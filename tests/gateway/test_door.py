@@ -3,90 +3,22 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
-import httpx
 import pytest
 import pytest_asyncio
 
 from streams.broker.wire import free_ports
-from streams.gateway.keys import new_key
-from tests.integration.service import PATIENCE, RunningService, Worker, router, running_service
+from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-KEY, LINE = new_key("tests", routers="*")
-CONTEXT = [0.1, -0.2, 0.3, 0.4, 1.0]
-
-
-@dataclass
-class Gateway:
-    """A service with a gateway before it."""
-
-    service: RunningService
-    process: Worker
-    port: int
-
-    def client(self, **options: Any) -> httpx.AsyncClient:
-        """Return a client with a key."""
-        authorized = {"Authorization": f"Bearer {KEY}"}
-        return httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{self.port}",
-            headers=authorized,
-            timeout=PATIENCE,
-            **options,
-        )
-
-    async def declare(self, router_id: str) -> None:
-        """Declare a router, and wait until it is in force: a request waits half a second for it, a
-        busy machine may take longer.
-        """
-        await self.service.send("routers", router(router_id))
-        await self.service.until(lambda: self.service.lambda_of(router_id), f"router {router_id}")
-
-    async def settled(self, router_id: str, **wanted: float) -> dict[str, Any]:
-        """Wait until a router's books say this."""
-        await self.service.until(
-            lambda: wanted.items() <= self.service.lambda_of(router_id).items(), f"{wanted}"
-        )
-        return self.service.lambda_of(router_id)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     """Run one worker and one gateway for all tests of this file."""
-    folder = tmp_path_factory.mktemp("gateway")
-    async with running_service(
-        kafka, folder, PB_ORPHAN_WAIT="2", PB_UNKNOWN_ROUTER_WAIT="0.5"
-    ) as service:
-        (port,) = free_ports(1)
-        worker = service.worker(instance="one")
-        access = {
-            "PB_GATEWAY_PORT": str(port),
-            "PB_GATEWAY_KEYS": LINE,
-            "PB_GATEWAY_RATE": "100000",
-            "PB_GATEWAY_TIMEOUT": "60",
-        }
-        process = Worker(service.settings, folder / "gateway.log", access, "streams.cli gateway")
-        service.workers.insert(0, process)  # ended with the workers
-        await service.ready(worker)
-        running = Gateway(service, process, port)
-        async with running.client() as client:
-            await _until_ready(client, process)
+    async with running_gateway(kafka, tmp_path_factory.mktemp("gateway")) as running:
         yield running
-
-
-async def _until_ready(client: httpx.AsyncClient, process: Worker) -> None:
-    for _ in range(int(PATIENCE / 0.1)):
-        assert process.running, process.tail()
-        try:
-            if (await client.get("/readyz")).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"the gateway is not ready:\n{process.tail()}")
 
 
 async def test_decide_pay_judge_and_look_at_it_again(gateway: Gateway) -> None:
@@ -136,16 +68,11 @@ async def test_a_decision_that_is_not_at_hand_is_found_on_the_log(gateway: Gatew
     )
     await gateway.service.until(lambda: gateway.service.route("a/b ä"), "a decision")
     (port,) = free_ports(1)
-    access = {"PB_GATEWAY_PORT": str(port), "PB_GATEWAY_KEYS": LINE}
-    second = Worker(
-        gateway.service.settings,
-        gateway.process.log.with_name("second.log"),
-        access,
-        "streams.cli gateway",
-    )
+    second = gateway_process(gateway.service, port, gateway.process.log.with_name("second.log"))
+    other = Gateway(gateway.service, second, port)
     try:
-        async with Gateway(gateway.service, second, port).client() as client:
-            await _until_ready(client, second)
+        await other.ready()
+        async with other.client() as client:
             found = await client.get("/v1/routers/before/decisions/a%2Fb%20%C3%A4")
             assert found.status_code == 200 and found.json()["seq"] == 1
             assert (await client.get("/v1/routers/before")).json()["decided"] == 1

@@ -164,8 +164,8 @@ async def test_silence_is_a_problem_or_the_fallback_that_was_named(
 ) -> None:
     answer = await calls.post(DECISIONS, json={"prompt": "x", "request_id": "r"})
     assert (answer.status_code, reason(answer), answer.json()["request_id"]) == (
-        504,
-        "no_decision",
+        503,
+        "undelivered",
         "r",
     )
     answer = await calls.post(

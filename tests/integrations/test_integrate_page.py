@@ -112,6 +112,9 @@ async def test_http(service: RunningService, tmp_path: Path) -> None:
     ]
     assert len(answers) == 7
     assert not any("urn:paretobandit" in answer for answer in answers[:-1]), answers
+    (code,) = (block.replace("8090", str(port)) for block in blocks("http-client"))
+    await ran(service, tmp_path, sys.executable, "-c", code)
+    await service.until(lambda: service.route("sky-url"), "the decision over HTTP")
     assert '"because"' in answers[3] and '"lambda_t"' in answers[4] and '"openapi"' in answers[6]
 
 

@@ -23,6 +23,13 @@ def router_id(value: str) -> str:
     return value
 
 
+def url(value: str) -> str:
+    """Return the address of a gateway. Raises ValueError."""
+    if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", value):
+        raise ValueError(f"{value!r} is no address of a gateway: http://HOST:PORT or https://HOST")
+    return value
+
+
 def model(value: str) -> str:
     """Return the name of a model. Raises ValueError."""
     return _printable(value, "model", longest=200)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,7 @@ from aiokafka.errors import (
 from aiokafka.partitioner import murmur2
 from msgspec import MsgspecError
 
+from paretobandit_client.deliveries import Before, Deliveries, spawn
 from paretobandit_client.errors import Undelivered, Unreachable
 from paretobandit_client.events import (
     TOPIC_OF,
@@ -34,7 +35,7 @@ from paretobandit_client.events import (
     decode_route,
     encode,
 )
-from paretobandit_client.waiting import Ref, Waiting
+from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)
 SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
@@ -54,7 +55,6 @@ class KafkaLink:
     Args:
         router_ids: whose answers are read; None: those of every router.
         delivery_timeout: seconds until an event that Kafka does not take is given up.
-        max_waiting: how many events may wait for Kafka at once; one more is Undelivered.
         on_refused: called with refusals that no caller waits for, of bills and rewards for example.
         on_route: called with the value of every decision that is read.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
@@ -67,7 +67,6 @@ class KafkaLink:
         prefix: str = "pb.",
         router_ids: Iterable[str] | None = None,
         delivery_timeout: float = 120.0,
-        max_waiting: int = 50_000,
         on_refused: Callable[[Refusal], None] = lambda refusal: None,
         on_route: Callable[[Route, bytes], None] | None = None,
         kafka: Mapping[str, Any] | None = None,
@@ -80,15 +79,13 @@ class KafkaLink:
             None if router_ids is None else {router_id.encode() for router_id in router_ids}
         )
         self._delivery_timeout = delivery_timeout
-        self._max_waiting = max_waiting
         self._on_refused = on_refused
         self._on_route = on_route
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._connected = asyncio.Event()
-        self._background: set[asyncio.Task[Any]] = set()
-        self._deliveries: set[asyncio.Task[Any]] = set()
-        self._sent: dict[Ref, asyncio.Task[None]] = {}
+        self._background: asyncio.Task[None] | None = None
+        self.deliveries = Deliveries()
         self._next: dict[TopicPartition, int] = {}
         self._renewing = asyncio.Lock()
         self._trouble: BaseException | None = None
@@ -104,7 +101,7 @@ class KafkaLink:
         Raises:
             Unreachable: it did not succeed within `seconds`, and why.
         """
-        self._spawn(self._run(), self._background)
+        self._background = spawn(self._run())
         try:
             await asyncio.wait_for(self._connected.wait(), seconds)
         except TimeoutError:
@@ -116,21 +113,17 @@ class KafkaLink:
         """Deliver what is on its way, at most for `seconds`, and close; return how many events
         could not be delivered.
         """
-        if self._deliveries:
-            await asyncio.wait(self._deliveries, timeout=seconds)
-        left = {task for task in self._deliveries if not task.done()}
-        for task in (*left, *self._background):
-            task.cancel()
-        await asyncio.gather(*left, *self._background, return_exceptions=True)
+        left = await self.deliveries.finish(seconds)
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
         await self._close()
-        return len(left)
+        return left
 
     async def ask(self, event: Ask, *, seconds: float | None) -> Route:
         """Send a request and return its decision. Raises TimeoutError, Refused."""
-        ref = (event.router_id, event.request_id)
-        sent = self._sent[ref] = self.deliver(event)
-        sent.add_done_callback(lambda task: self._forget(ref, task))
-        return await self.waiting.wait(ref, seconds=seconds)
+        self.deliver(event)
+        return await self.waiting.wait((event.router_id, event.request_id), seconds=seconds)
 
     def deliver(self, event: Event) -> asyncio.Task[None]:
         """Hand one event over; the task ends when Kafka has it, and raises Undelivered. Await it
@@ -141,14 +134,9 @@ class KafkaLink:
         Raises:
             Undelivered: too many events wait already.
         """
-        if len(self._deliveries) >= self._max_waiting:
-            raise Undelivered(f"{len(self._deliveries)} events wait for Kafka already")
-        before = (
-            None if isinstance(event, Ask) else self._sent.get((event.router_id, event.request_id))
-        )
-        return self._spawn(self._deliver(event, before), self._deliveries)
+        return self.deliveries.begin(event, lambda before: self._deliver(event, before))
 
-    async def _deliver(self, event: Event, before: asyncio.Task[None] | None) -> None:
+    async def _deliver(self, event: Event, before: Before) -> None:
         if before is not None:
             await asyncio.shield(before)
         deadline, value, pause = (
@@ -193,19 +181,6 @@ class KafkaLink:
             if self._producer is broken:
                 self._producer = await self._new_producer()
                 await _stop(broken)
-
-    def _forget(self, ref: Ref, sent: asyncio.Task[None]) -> None:
-        if self._sent.get(ref) is sent:
-            del self._sent[ref]
-
-    def _spawn(
-        self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[Any]]
-    ) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        among.add(task)
-        task.add_done_callback(among.discard)
-        task.add_done_callback(_seen)
-        return task
 
     async def _run(self) -> None:
         """Connect and read answers until the end; after a failure connect anew, ever more
@@ -316,12 +291,3 @@ class KafkaLink:
 async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
     with suppress(KafkaError, OSError, TimeoutError):
         await asyncio.wait_for(client.stop(), CLOSING)
-
-
-def _seen(task: asyncio.Task[Any]) -> None:
-    if (
-        not task.cancelled()
-        and (error := task.exception()) is not None
-        and not isinstance(error, Undelivered)
-    ):
-        log.error("a task of the client failed", exc_info=error)

@@ -16,7 +16,6 @@ from paretobandit_client import checks
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
 from paretobandit_client.events import Ask, Cost, Event, Refusal, Reward, Route
-from paretobandit_client.kafka import KafkaLink
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +48,8 @@ class Router:
     Args:
         router_id: which router.
         bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
+        url: the address of a `pbstream gateway` instead, to go over HTTP (extra `http`). key: its
+        API key.
         fallback: the model to call when no decision comes in time. None: `route` raises NoDecision
         then. timeout: seconds to wait for a decision. prefix: of the service's topics; by default
         PB_PREFIX, else `pb.`. connect_timeout: seconds that entering waits for Kafka; with a
@@ -70,6 +71,8 @@ class Router:
         router_id: str,
         *,
         bootstrap: str | None = None,
+        url: str | None = None,
+        key: str | None = None,
         fallback: str | None = None,
         timeout: float = 0.25,
         prefix: str | None = None,
@@ -85,7 +88,17 @@ class Router:
         self.counts = Counts()
         self._connect_timeout = connect_timeout
         self._closing = close_timeout
-        self._link: Link = KafkaLink(
+        if url is not None:
+            _only_one_way(bootstrap=bootstrap, prefix=prefix, kafka=kafka, on_refused=on_refused)
+            self._link: Link = _http_link(
+                url, key=key, router_id=router_id, delivery_timeout=delivery_timeout
+            )
+            return
+        if key is not None:
+            raise ValueError("a key is for a gateway: give its url, too")
+        from paretobandit_client.kafka import KafkaLink  # who goes over HTTP needs none of it
+
+        self._link = KafkaLink(
             bootstrap or os.environ.get("PB_BOOTSTRAP") or "127.0.0.1:9092",
             prefix=os.environ.get("PB_PREFIX", "pb.") if prefix is None else prefix,
             router_ids=[router_id],
@@ -274,6 +287,19 @@ async def _all(reports: Iterable[Any]) -> None:
     for result in results:
         if isinstance(result, BaseException):
             raise result
+
+
+def _only_one_way(**of_kafka: object) -> None:
+    if given := [name for name, value in of_kafka.items() if value is not None]:
+        raise ValueError(f"url goes over HTTP, {', '.join(given)} over Kafka: give one of them")
+
+
+def _http_link(url: str, **options: Any) -> Link:
+    try:
+        from paretobandit_client.http import HttpLink
+    except ImportError as error:
+        raise RuntimeError('pip install "paretobandit-client[http]"') from error
+    return HttpLink(checks.url(url), **options)
 
 
 def _log_refusal(refusal: Refusal) -> None:

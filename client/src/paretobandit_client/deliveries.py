@@ -1,0 +1,78 @@
+"""Events on their way to the service, a task each; a request goes before its bill and rewards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from paretobandit_client.errors import RouterError, Undelivered
+from paretobandit_client.events import Ask, Event
+from paretobandit_client.waiting import Ref
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+Before = asyncio.Task[Any] | None
+"""The delivery of the request that an event is about, where that is still under way."""
+MOST = 50_000
+
+
+class Deliveries:
+    """All events that were handed over and are not delivered yet.
+
+    Args:
+        most: how many there may be; one more is Undelivered.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._requests: dict[Ref, asyncio.Task[Any]] = {}
+
+    def begin(
+        self, event: Event, deliver: Callable[[Before], Coroutine[Any, Any, T]]
+    ) -> asyncio.Task[T]:
+        """Deliver an event in a task of its own; await it through a shield. Raises Undelivered."""
+        if len(self._tasks) >= self._most:
+            raise Undelivered(f"{len(self._tasks)} events are on their way already")
+        ref = (event.router_id, event.request_id)
+        task = spawn(deliver(None if isinstance(event, Ask) else self._requests.get(ref)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if isinstance(event, Ask):
+            self._requests[ref] = task
+            task.add_done_callback(lambda done: self._forget(ref, done))
+        return task
+
+    def under_way(self, ref: Ref) -> bool:
+        """Tell whether a request is still to be delivered."""
+        return ref in self._requests
+
+    async def finish(self, seconds: float) -> int:
+        """Wait for all of them, at most for `seconds`; return how many were given up then."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        left = [task for task in self._tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        return len(left)
+
+    def _forget(self, ref: Ref, task: asyncio.Task[Any]) -> None:
+        if self._requests.get(ref) is task:
+            del self._requests[ref]
+
+
+def spawn(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task whose failure is seen, also where nobody awaits it."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_seen)
+    return task
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    if not isinstance(error, RouterError | TimeoutError):
+        log.error("a task of the client failed", exc_info=error)

@@ -1,0 +1,197 @@
+"""The way to the service over HTTP, through `pbstream gateway`: no Kafka is needed for it, and what
+a caller can rely on is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from paretobandit_client.deliveries import Before, Deliveries
+from paretobandit_client.errors import Refused, RouterError, Undelivered, Unreachable
+from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, decode_route, encode
+
+FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.0
+"""Seconds between tries, until a try is given up, and the least that a gateway is given: for a
+decision, and to pass a request on whose decision nobody waits for any more.
+"""
+CONNECTIONS = 1_000
+AGAIN = frozenset({"no_decision", "rate_limited", "request_timeout", "undelivered"})
+"""What a gateway says of a moment, not of the event."""
+OWN = frozenset(
+    {
+        "body_too_large",
+        "forbidden",
+        "method_not_allowed",
+        "not_found",
+        "too_many_events",
+        "unauthorized",
+    }
+)
+"""What a gateway says of the caller; every other reason is the service's."""
+
+
+class _Later(Exception):
+    """The same may succeed later; `delivered`: Kafka has the event all the same."""
+
+    def __init__(self, why: str, *, delivered: bool = False, pause: float = 0.0) -> None:
+        super().__init__(why)
+        self.delivered = delivered
+        self.pause = pause
+
+
+class HttpLink:
+    """Carry events to a gateway, and decisions back.
+
+    Args:
+        url: the gateway's address, such as `https://router.example`.
+        key: the API key, if it asks for one.
+        router_id: whose key and address are tried at the start.
+        delivery_timeout: seconds until an event that the gateway does not take is given up.
+    """
+
+    def __init__(
+        self, url: str, *, key: str | None, router_id: str, delivery_timeout: float = 120.0
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._router_id = router_id
+        self._delivery_timeout = delivery_timeout
+        self._deliveries = Deliveries()
+        self._opened: aiohttp.ClientSession | None = None
+
+    async def start(self, *, seconds: float) -> None:
+        """Wait until the gateway answers. Raises Unreachable: it does not, or not this caller."""
+        self._opened = aiohttp.ClientSession(
+            headers={**self._headers, "Content-Type": "application/json"},
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS),
+        )
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return await self._look(max(LEAST, deadline - time.monotonic()))
+            except _Later as why:
+                if time.monotonic() + FIRST_PAUSE > deadline:
+                    raise Unreachable(f"the gateway at {self._url}: {why}") from why
+            except RouterError as error:
+                raise Unreachable(f"the gateway at {self._url}: {error}") from error
+            await asyncio.sleep(FIRST_PAUSE)
+
+    async def stop(self, *, seconds: float) -> int:
+        """Deliver what is on its way, at most for `seconds`, and close; return how many events
+        could not be delivered.
+        """
+        left = await self._deliveries.finish(seconds)
+        if self._opened is not None:
+            await self._opened.close()
+        return left
+
+    async def ask(self, event: Ask, *, seconds: float | None) -> Route:
+        """Send a request and return its decision. Raises TimeoutError, Refused, Undelivered."""
+        until = None if seconds is None else time.monotonic() + seconds
+        asked = self._deliveries.begin(event, lambda _: self._ask(event, until))
+        return await asyncio.wait_for(asyncio.shield(asked), seconds)
+
+    def deliver(self, event: Event) -> asyncio.Task[None]:
+        """Hand a bill or a reward over; the task ends when Kafka has it, and raises Undelivered or
+        Refused. Await it through a shield.
+        """
+        return self._deliveries.begin(event, lambda before: self._report(event, before))
+
+    async def _ask(self, event: Ask, until: float | None) -> Route:
+        """Ask until there is a decision; when nobody waits for it any more, until Kafka has the
+        request.
+        """
+        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
+        while True:
+            patience = ONE_TRY if until is None else max(LEAST, until - time.monotonic())
+            if until is not None and until < time.monotonic():
+                patience = DELIVERY
+            try:
+                return decode_route(
+                    await self._post(
+                        "decisions", event, seconds=patience, query={"timeout": f"{patience:.3f}"}
+                    )
+                )
+            except _Later as why:
+                now = time.monotonic()
+                if why.delivered and until is not None and now + LEAST > until:
+                    raise TimeoutError from why
+                if now + pause > max(deadline, until or 0.0):
+                    raise Undelivered(f"request {event.request_id}: {why}") from why
+                await asyncio.sleep(0.0 if why.delivered else max(pause, why.pause))
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _report(self, event: Event, before: Before) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
+        while True:
+            try:
+                await self._post(TOPIC_OF[type(event)], event, seconds=ONE_TRY)
+                return
+            except _Later as why:
+                if time.monotonic() + pause > deadline:
+                    raise Undelivered(
+                        f"{type(event).__name__} of {event.request_id}: {why}"
+                    ) from why
+                await asyncio.sleep(max(pause, why.pause))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _look(self, seconds: float) -> None:
+        """Tell whether the gateway is ready, and takes this caller."""
+        await self._exchange("GET", "/readyz", seconds=seconds)
+        try:
+            await self._exchange("GET", f"/v1/routers/{self._router_id}", seconds=seconds)
+        except Refused:
+            return  # a router that nobody has declared yet
+
+    async def _post(
+        self, what: str, event: Event, *, seconds: float, query: Mapping[str, str] | None = None
+    ) -> bytes:
+        path = f"/v1/routers/{event.router_id}/{what}"
+        options = {"data": encode(event), "params": query or {}}
+        return await self._exchange("POST", path, seconds=seconds + 1.0, **options)
+
+    async def _exchange(self, method: str, path: str, *, seconds: float, **options: Any) -> bytes:
+        """Return the body of an answer. Raises _Later, Refused, Undelivered."""
+        if self._opened is None:
+            raise Undelivered("the link is not open")
+        limit = aiohttp.ClientTimeout(total=seconds)
+        try:
+            async with self._opened.request(
+                method, self._url + path, timeout=limit, **options
+            ) as answer:
+                body = await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _Later(str(error) or type(error).__name__) from error
+        if answer.status >= 300:
+            raise _meaning(answer.status, body, answer.headers, self._router_id)
+        return body
+
+
+def _meaning(
+    status: int, body: bytes, headers: Mapping[str, str], router_id: str
+) -> _Later | RouterError:
+    """Return what an answer that is no success means, of a gateway or of a proxy before it."""
+    try:
+        problem = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        problem = {}
+    reason, detail = str(problem.get("reason", "")), str(problem.get("detail", ""))
+    said = f"{status} {reason} {detail}".strip()
+    if reason in AGAIN:
+        wait = headers.get("Retry-After", "0")
+        pause = float(wait) if wait.isdigit() else 0.0
+        return _Later(said, delivered=reason == "no_decision", pause=pause)
+    if reason in OWN or (not reason and 300 <= status < 500 and status not in {408, 425, 429}):
+        return Undelivered(said)
+    if not reason or (reason == "internal_error" and "request_id" not in problem):
+        return _Later(said)
+    request_id = str(problem.get("request_id", ""))
+    return Refused(reason, detail, router_id=router_id, request_id=request_id)
