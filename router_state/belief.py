@@ -94,13 +94,10 @@ class Belief:
         self.theta[:] = self.inverse @ b
         self._journal.pieces.add(self.name)
 
-    def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
+    def held(self) -> tuple[Matrix, Vector, float]:
         """See Regression."""
         self.flush()
-        held = symmetric_inverse(self.inverse)
-        b = held @ self.theta - ridges * mean
-        held[np.diag_indices(self.d)] -= ridges
-        return held * self.decay, b * self.decay
+        return self.inverse, self.theta, self.decay
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
         """See Regression; the prior is whole again."""

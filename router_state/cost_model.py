@@ -316,12 +316,9 @@ class CostModel:
         correction.y[-1] = -residual
         correction.take_off(self.block, self.decay + spread)
 
-    def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
+    def held(self) -> tuple[Matrix, Vector, float]:
         """See Regression."""
-        held = symmetric_inverse(self.inverse)
-        b = held @ self.w - ridges * mean
-        held[np.diag_indices(self.d)] -= ridges
-        return held * self.decay, b * self.decay
+        return self.inverse, self.w, self.decay
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
         """See Regression; without a bill the mean is what follows from the coefficients."""

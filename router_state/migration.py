@@ -10,6 +10,7 @@ import numpy as np
 from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
 from router_state.cost_model import LEAST_RATIO, CostModel
+from router_state.pool import evidence
 from router_state.state import RouterState
 
 ROUNDING = 1e-6
@@ -42,13 +43,14 @@ def share(state: RouterState, *, came_back: bool = False) -> None:
             costs.inverse[:], costs.w[:] = np.diag(1.0 / arms.bills.ridges), 0.0
             costs.bind(arms.stack, arms.row[costs.name.removeprefix("\x1fcost:")])
     arms.bills.resume(state.settled, [costs.watch.sigma for costs in priced])
-    arms.bills.conclude_from(priced, found)
+    if priced:
+        arms.bills.conclude_from(priced, *map(np.array, zip(*found, strict=True)))
     if not knobs.shared_learning:
         return
     ridges = np.full(arms.d, knobs.ridge)
-    learned = [belief.evidence(ridges, np.zeros(arms.d)) for belief in arms.beliefs]
+    learned = evidence(arms.beliefs, ridges=ridges, mean=np.zeros(arms.d))
     arms.rewards.resume(state.rewards_applied, [arm.watch.sigma for arm in arms])
-    arms.rewards.conclude_from(arms.beliefs, learned)
+    arms.rewards.conclude_from(arms.beliefs, *learned)
 
 
 def _evidence(costs: CostModel, *, mean_only: bool) -> tuple[Matrix, Vector]:

@@ -21,8 +21,9 @@ from router_state.arrays import floats, packed
 from router_state.config import Matrix, Vector
 from router_state.journal import Journal
 
-GROWTH = 0.08
-"""Share by which the evidence grows between two estimates; their cost thus falls as 1/n."""
+GROWTH, GROWTH_LATE = 0.08, 0.16
+"""Share by which the evidence grows between two estimates, up to `THOROUGH_UNTIL` observations and
+from then on; their cost thus falls as 1/n."""
 WIDE_FROM = 32
 """Dimensions from which on they are rarer, as each costs O(K·d³)."""
 MOST_GROWTH = 3.0
@@ -30,7 +31,8 @@ MOST_GROWTH = 3.0
 MEMORY = 2000.0
 """Observations after which the evidence is taken not to grow any more: what γ = 0.9995 keeps."""
 THOROUGH_UNTIL = 300.0
-"""Observations up to which an estimate takes two steps of the fixed point instead of one."""
+"""Observations up to which an estimate takes two steps of the fixed point instead of one, in up to
+`WIDE_FROM` dimensions."""
 HELD, HELD_BIAS = 3.0, 2.0
 """Coefficients, and biases, that the first guess of a ridge counts for."""
 NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
@@ -48,9 +50,9 @@ feature."""
 class Regression(Protocol):
     """One arm's part: its evidence and what is concluded from it."""
 
-    def evidence(self, ridges: Vector, mean: Vector) -> tuple[Matrix, Vector]:
-        """Return Σ xxᵀ and Σ y·x, decayed, given the prior that the inverse and coefficients
-        contain."""
+    def held(self) -> tuple[Matrix, Vector, float]:
+        """Return (A + R)⁻¹ and the coefficients, both of undecayed statistics, and what is left of
+        them."""
         ...
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
@@ -106,15 +108,31 @@ def fit(A: Matrix, b: Matrix, *, ridges: Vector, shared_ridges: Vector, mean: Ve
         A, b: shape (K, d, d) and (K, d).
         ridges, shared_ridges, mean: diagonals of R and R_0, and m, shape (d,).
     """
-    each = np.arange(A.shape[-1])
     inverse = _inverted(_plus(A, ridges))
     pull = inverse * ridges
-    information = -ridges[:, None] * pull  # R − R(A + R)⁻¹R: what an arm says of θ_0
-    information[:, each, each] += ridges
-    shared = _inverted(_plus(information.sum(0), shared_ridges))
-    center = shared @ (shared_ridges * mean + (ridges * (inverse @ b[..., None])[..., 0]).sum(0))
-    theta = (inverse @ (b + ridges * center)[..., None])[..., 0]
+    # Of R − R(A + R)⁻¹R, what an arm says of θ_0, the sum over the arms.
+    information = np.add.reduce(pull) * -ridges[:, None]
+    _diagonals(information)[:] += len(A) * ridges + shared_ridges
+    shared = _inverted(information)
+    said = np.add.reduce(np.matmul(inverse, b[..., None])[..., 0])
+    center = shared.dot(shared_ridges * mean + ridges * said)
+    theta = np.matmul(inverse, (b + ridges * center)[..., None])[..., 0]
     return Fitted(inverse, pull, shared, center, theta)
+
+
+def evidence(
+    regressions: Sequence[Regression], *, ridges: Vector, mean: Vector
+) -> tuple[Matrix, Matrix]:
+    """Return Σ xxᵀ and Σ y·x of each arm, decayed, shape (K, d, d) and (K, d), given the prior that
+    their inverses and coefficients contain."""
+    held = [regression.held() for regression in regressions]
+    A = _inverted(np.array([inverse for inverse, _, _ in held]))
+    left = np.array([decay for _, _, decay in held])
+    b = np.matmul(A, np.array([theta for _, theta, _ in held])[..., None])[..., 0] - ridges * mean
+    _diagonals(A)[:] -= ridges
+    A *= left[:, None, None]
+    b *= left[:, None]
+    return A, b
 
 
 class Pool:
@@ -203,31 +221,36 @@ class Pool:
     def estimate(self, regressions: Sequence[Regression], *, rescaled: bool = True) -> None:
         """Estimate shared coefficients, and the scales too, from the evidence of all arms, and let
         each conclude. O(K·d³)."""
-        ridges = self.ridges
-        found = [regression.evidence(ridges, self.mean) for regression in regressions]
-        self.conclude_from(regressions, found, rescaled=rescaled)
+        if regressions:
+            self.conclude_from(regressions, *self.evidence(regressions), rescaled=rescaled)
+        else:
+            self._defer()
+
+    def evidence(self, regressions: Sequence[Regression]) -> tuple[Matrix, Matrix]:
+        """Return the evidence of arms whose prior is what is shared now."""
+        return evidence(regressions, ridges=self.ridges, mean=self.mean)
 
     def conclude_from(
-        self,
-        regressions: Sequence[Regression],
-        found: Sequence[tuple[Matrix, Vector]],
-        *,
-        rescaled: bool = True,
+        self, regressions: Sequence[Regression], A: Matrix, b: Matrix, *, rescaled: bool = True
     ) -> None:
-        """Estimate from this evidence of the arms, and let each conclude from all."""
-        growth = min(GROWTH * max(1.0, (self.d / WIDE_FROM) ** 2), MOST_GROWTH)
-        self.due_at = self.seen + max(self.d // WIDE_FROM, int(growth * min(self.seen, MEMORY)), 1)
-        self._journal.pieces.add(self.name)
-        if not regressions:
-            return
-        A, b = np.stack([one for one, _ in found]), np.stack([one for _, one in found])
+        """Estimate from this evidence of the arms, shape (K, d, d) and (K, d), and let each
+        conclude from all."""
+        self._defer()
         square, self.center = _spread(A, self.center)
-        for _ in range((2 if self.seen < THOROUGH_UNTIL else 1) if rescaled else 0):
+        thorough = self.seen < THOROUGH_UNTIL and self.d <= WIDE_FROM
+        for _ in range((2 if thorough else 1) if rescaled else 0):
             self._rescale(self._fitted(A, b), len(A), square)
         fitted = self._fitted(A, b)
         self.mean = fitted.mean
         for k, regression in enumerate(regressions):
             regression.conclude(fitted.inverse[k], fitted.theta[k])
+
+    def _defer(self) -> None:
+        """Note after how many more observations the next estimate is made."""
+        growth = GROWTH if self.seen < THOROUGH_UNTIL else GROWTH_LATE
+        growth = min(growth * max(1.0, (self.d / WIDE_FROM) ** 2), MOST_GROWTH)
+        self.due_at = self.seen + max(self.d // WIDE_FROM, int(growth * min(self.seen, MEMORY)), 1)
+        self._journal.pieces.add(self.name)
 
     def pack(self) -> bytes:
         """Return shared coefficients, center and scalars."""
@@ -271,9 +294,10 @@ class Pool:
         ÷ Σ coefficients²."""
         guess, noise, unit = self._guess, self.noise, (self.d - 1) * square
         own = fitted.theta - fitted.mean
-        away = fitted.pull - np.eye(self.d)
-        variance = np.einsum("kii->ki", fitted.inverse) + np.einsum(
-            "kij,kij->ki", away @ fitted.shared, away
+        away = fitted.pull.copy()
+        _diagonals(away)[:] -= 1.0
+        variance = _diagonals(fitted.inverse) + np.add.reduce(
+            np.matmul(away, fitted.shared) * away, axis=2
         )
         known = np.maximum(1.0 - self.ridges * variance, 0.0).sum(0)
         squares = (own * own).sum(0) / noise
@@ -298,18 +322,25 @@ def _diagonal(d: int, features: float, bias: float) -> Vector:
     return diagonal
 
 
+def _diagonals(A: Matrix) -> Matrix:
+    """Return a view of the diagonals of contiguous A, shape (…, d, d)."""
+    d = A.shape[-1]
+    view: Matrix = A.reshape(*A.shape[:-2], d * d)[..., :: d + 1]
+    return view
+
+
 def _plus(A: Matrix, diagonal: Vector) -> Matrix:
     """Return A, shape (…, d, d), with a diagonal added."""
     total = A.copy()
-    each = np.arange(len(diagonal))
-    total[..., each, each] += diagonal
+    _diagonals(total)[:] += diagonal
     return total
 
 
 def _inverted(A: Matrix) -> Matrix:
     """Invert symmetric positive definite matrices, exactly symmetric."""
-    inverse = np.linalg.inv(A)
-    symmetric: Matrix = np.asarray((inverse + np.swapaxes(inverse, -1, -2)) / 2.0, dtype=np.float64)
+    inverse: Matrix = np.asarray(np.linalg.inv(A), dtype=np.float64)
+    symmetric: Matrix = np.add(inverse, np.swapaxes(inverse, -1, -2))
+    symmetric *= 0.5
     return symmetric
 
 

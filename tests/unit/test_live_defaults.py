@@ -97,8 +97,8 @@ def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() 
     w.engine.configure(config, now=400.0)
     arms = w.engine.state.arms
     assert arms["middle"].belief.theta == pytest.approx(arms["dear"].belief.theta, abs=0.05)
-    A, _ = arms["middle"].belief.evidence(arms.rewards.ridges, arms.rewards.mean)
-    assert A[-1, -1] == pytest.approx(50.0)
+    A, _ = arms.rewards.evidence([arms["middle"].belief])
+    assert A[0, -1, -1] == pytest.approx(50.0)
     assert [arm.pulls_left for arm in arms] == [0, 0, 0]
     w.play(400)
     assert w.chosen[400:].count("middle") > 200

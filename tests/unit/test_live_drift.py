@@ -121,8 +121,8 @@ def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() ->
 
 def evidence(arms: Arms, k: int) -> Array:
     """Return Σ xxᵀ of an arm, as it was taken in."""
-    A, _ = arms[k].belief.evidence(arms.rewards.ridges, arms.rewards.mean)
-    return A
+    A, _ = arms.rewards.evidence([arms[k].belief])
+    return A[0]
 
 
 def test_while_under_suspicion_the_statistics_rest() -> None:
