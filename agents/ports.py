@@ -4,7 +4,7 @@ of it changes."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -97,6 +97,7 @@ class Ports:
         clock: seconds since the epoch.
         rank_of: rank of a reward's source.
         partition_of: partition of a router.
+        fatal: surrounds each agent's loop; whatever escapes it ends the process.
     """
 
     topic: Mapping[str, str]
@@ -113,4 +114,5 @@ class Ports:
     rank_of: Callable[[str], int]
     partition_of: Callable[[str], int]
     count: Count
+    fatal: Callable[[], AbstractContextManager[None]]
     limits: Limits = field(default_factory=Limits)

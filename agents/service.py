@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agents.answers import Answers
-from agents.boundary import fatal
 from agents.bulletin import Bulletin
 from agents.memory import Memory
 from agents.parking import Parked
@@ -255,7 +254,7 @@ class Service:
     async def run(self, source: Source, step: Callable[[list[Any]], Awaitable[None]]) -> None:
         """Feed what comes of a source topic to an agent's step, a batch at a time; whatever escapes
         ends the process."""
-        with fatal():
+        with self.ports.fatal():
             async for messages in source.batches():
                 for portion in portions(messages, self._weight, limit=self.batch_bytes):
                     await try_alone(portion, step, self._give_up)

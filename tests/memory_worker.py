@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,19 @@ AGENTS = {
     "costs": pace_spend,
     "rewards": learn_from_rewards,
 }
+
+
+class Left(Exception):
+    """The process would have ended here."""
+
+
+@contextmanager
+def fatal() -> Iterator[None]:
+    """Let what ends the process end only the call."""
+    try:
+        yield
+    except Exception as error:
+        raise Left from error
 
 
 class Clock:
@@ -96,6 +110,7 @@ class MemoryWorker:
                 rank_of=settings.source_rank,
                 partition_of=partial(partition_of, partitions=settings.partitions),
                 count=lambda what, amount=1: self.counted.update({what: amount}),
+                fatal=fatal,
                 limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
             )
         )

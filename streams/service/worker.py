@@ -109,6 +109,7 @@ def build_ports(app: App) -> Ports:
         rank_of=settings.source_rank,
         partition_of=partial(partition_of, partitions=settings.partitions),
         count=app.metrics.count,
+        fatal=fatal,
         limits=limits_of(settings),
     )
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.agents.test_crashes import (
+from tests.agents.crashing import (
     CONTEXT,
     HOME,
     SETTINGS,
-    MemoryWorker,
     reasons,
     routes,
     started,
 )
+from tests.memory_worker import MemoryWorker
 
 HOUR = 3600.0
 

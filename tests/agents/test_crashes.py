@@ -3,102 +3,25 @@ left to say, once.
 """
 
 import asyncio
-import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agents import housekeeping
-from agents import service as agents_service
-from schemas.dlq import REASON
-from streams.settings import Settings
+from tests.agents.crashing import (
+    CONTEXT,
+    HOME,
+    SETTINGS,
+    Log,
+    crash_and_read_again,
+    reasons,
+    routes,
+    started,
+)
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
-
-SETTINGS = Settings(prefix="pb.", app_id="crash", partitions=1)
-HOME = "home"
-CONTEXT = [0.1, 0.2, 0.3, 0.4, 1.0]
-
-
-class Left(Exception):
-    """The process would have ended here."""
-
-
-@pytest.fixture(autouse=True)
-def _leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what ends the process end only the call."""
-
-    class Fatal:
-        def __enter__(self) -> None:
-            """Begin."""
-
-        def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-            if error is not None:
-                raise Left from error
-
-    monkeypatch.setattr(agents_service, "fatal", Fatal)
-
-
-class Log:
-    """Source events with their offsets, to be read again after a crash."""
-
-    def __init__(self) -> None:
-        self.offsets: dict[str, int] = {}
-
-    def event(self, topic: str, event: dict[str, Any] | None, **record: Any) -> Any:
-        """Write one event, and return it as it is read."""
-        offset = self.offsets[topic] = self.offsets.get(topic, -1) + 1
-        value = None if event is None else json.dumps({"router_id": HOME, **event}).encode()
-        message = {
-            "topic": f"pb.{topic}",
-            "partition": 0,
-            "offset": offset,
-            "key": HOME.encode(),
-            "value": value,
-        }
-        return SimpleNamespace(**{**message, "headers": [], "timestamp": 0.0, **record})
-
-
-async def started() -> tuple[MemoryWorker, Log]:
-    """Return a worker with one router."""
-    worker, log = MemoryWorker(SETTINGS, [0]), Log()
-    await worker.start()
-    await worker.take("routers", [log.event("routers", router(HOME))])
-    return worker, log
-
-
-async def crash_and_read_again(
-    worker: MemoryWorker, topic: str, messages: list[Any]
-) -> MemoryWorker:
-    """Let a worker die before its answers are delivered; the next one reads the same events
-    again.
-    """
-    worker.mute = True
-    with pytest.raises(Left):
-        await worker.take(topic, messages)
-    after = MemoryWorker(SETTINGS, [0])
-    after.clock.now = worker.clock.now + 3600.0
-    await after.start(worker)
-    await after.take(topic, messages)
-    await after.pass_time()
-    return after
-
-
-def reasons(worker: MemoryWorker) -> list[str]:
-    """Return the reasons of the dead letters that were sent."""
-    return [
-        dict(headers)[REASON].decode() for topic, _, _, headers in worker.said if topic == "pb.dlq"
-    ]
-
-
-def routes(worker: MemoryWorker) -> list[dict[str, Any]]:
-    """Return the decisions that were sent."""
-    return [
-        json.loads(value or b"null") for topic, _, value, _ in worker.said if topic == "pb.routes"
-    ]
 
 
 async def test_decision_is_said_after_a_crash() -> None:

@@ -2,46 +2,18 @@
 gone on from.
 """
 
-from collections.abc import Mapping
-
 import pytest
-from aiokafka.producer.message_accumulator import BatchBuilder
 
 from agents import keys
 from router_state import invariants, snapshot
 from streams.settings import Settings
-from tests.agents.test_crashes import CONTEXT, HOME, Left, Log, _leave, reasons, routes  # noqa: F401
+from tests.agents.crashing import CONTEXT, HOME, SMALL, Dying, Log, reasons, routes
 from tests.audit_world import router
-from tests.memory_worker import MemoryWorker
+from tests.memory_worker import Left, MemoryWorker
 
 SETTINGS = Settings(prefix="pb.", app_id="crash", partitions=1)
-SMALL = Settings(prefix="pb.", app_id="crash", partitions=1, changelog_batch_bytes=2**20)
 MANY = 12_000
 """As many as take several small batches."""
-
-
-class Killed(ConnectionError):
-    """The process ended between two commits."""
-
-
-class Dying(MemoryWorker):
-    """A worker whose commits are measured as Kafka would, and end at some point."""
-
-    commits_left = 10**9
-
-    def __init__(self, settings: Settings = SMALL) -> None:
-        super().__init__(settings, [0])
-        self.sizes: list[int] = []
-
-    async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
-        if self.commits_left == 0:
-            raise Killed
-        self.commits_left -= 1
-        batch = BatchBuilder(2**31 - 1, 0)
-        for key, value in changes.items():
-            batch.append(timestamp=None, key=key, value=value, headers=[("epoch", b"%d" % epoch)])
-        self.sizes.append(batch.size())
-        return await super()._publish(number, changes, epoch)
 
 
 async def crowded(requests: int, settings: Settings = SMALL) -> tuple[Dying, Log]:

@@ -13,7 +13,7 @@ from agents import poison
 from router_state import deciding, engine, invariants, settling, suspecting
 from streams.audit.run import audit
 from streams.settings import Settings
-from tests.agents.test_crashes import CONTEXT, HOME, Log, reasons, routes
+from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes
 from tests.audit_world import World, router
 from tests.memory_worker import MemoryWorker
 

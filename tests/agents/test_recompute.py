@@ -7,7 +7,7 @@ import pytest
 
 from agents import declare_routers
 from streams.state.partition import EPOCH
-from tests.agents.test_crashes import CONTEXT, HOME, SETTINGS, Log
+from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.chaos.recompute import Recomputation, differences
 from tests.memory_worker import MemoryWorker

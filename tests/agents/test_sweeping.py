@@ -13,8 +13,7 @@ from agents import keys
 from agents.sweep import REQUESTS_AT_ONCE, Sweep
 from router_state import snapshot
 from streams.settings import Settings
-from tests.agents.test_crashes import CONTEXT, HOME, Log
-from tests.agents.test_letting_routers_go import Dying
+from tests.agents.crashing import CONTEXT, HOME, Dying, Log
 from tests.audit_world import router
 
 SETTINGS = Settings(prefix="pb.", app_id="sweep", partitions=1, changelog_batch_bytes=2**20)

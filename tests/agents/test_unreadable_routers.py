@@ -17,7 +17,7 @@ from router_state import snapshot
 from router_state.config import LIVE, PAPER, Knobs
 from router_state.framing import body_of, frame
 from schemas.dlq import REASON
-from tests.agents.test_crashes import CONTEXT, HOME, SETTINGS, Log
+from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router
 from tests.memory_worker import MemoryWorker
 

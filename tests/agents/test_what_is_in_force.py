@@ -14,9 +14,8 @@ from agents import keys
 from schemas.headers import BASED_ON, REPEATED
 from streams.audit.run import audit
 from streams.settings import Settings
-from tests.agents.test_crashes import Left, _leave  # noqa: F401
 from tests.audit_world import MODELS, World, router
-from tests.memory_worker import MemoryWorker
+from tests.memory_worker import Left, MemoryWorker
 
 HOME = "home"
 SETTINGS = Settings(prefix="pb.", app_id="force", partitions=1)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,8 @@ def play(
 
 
 def _played(count: int = 60, **declared: object) -> Engine:
-    engine = Engine.start(
-        replace(declaration(**{"profile": "live", "pulls": 2, **declared}), offset=3)
-    )  # type: ignore[arg-type]
+    known: Any = {"profile": "live", "pulls": 2, **declared}
+    engine = Engine.start(replace(declaration(**known), offset=3))
     play(engine, count)
     return engine
 

@@ -48,7 +48,7 @@ def alike(one: RequestRecord, other: RequestRecord) -> None:
             r.lambda_t,
             *r.candidates.terms,
             *r.candidates.penalty,
-        ]  # type: ignore[union-attr]
+        ]
         for r in (one, other)
     ]
     np.testing.assert_allclose(numbers[0], numbers[1], rtol=0, atol=1e-9)

@@ -136,14 +136,8 @@ def test_while_under_suspicion_the_statistics_rest() -> None:
     w.play(200)
     # What the arms share moves with the others, what this one has seen does not.
     assert evidence(arms, k) == pytest.approx(before, rel=1e-6, abs=1e-6)
-    assert (
-        min(
-            w.engine.records[str(i)].label.forgotten
-            for i in range(700, 990)
-            if w.engine.records[str(i)].label
-        )
-        == -1e9
-    )  # type: ignore[union-attr]
+    labels = [w.engine.records[str(i)].label for i in range(700, 990)]
+    assert min(label.forgotten for label in labels if label) == -1e9
     invariants.check(w.engine.state, w.engine.records)
 
 

@@ -103,9 +103,9 @@ async def test_an_alert_comes_before_the_settled_requests_are_forgotten_first() 
     for _ in range(20):
         await world.pass_time(5.0)
     assert world.worker.states.size <= 2**20
-    left = {
-        int(name.removeprefix("r-")) for name in world.worker.service.shards[0].engine(HOME).records
-    }  # type: ignore[union-attr]
+    engine = world.worker.service.shards[0].engine(HOME)
+    assert engine is not None
+    left = {int(name.removeprefix("r-")) for name in engine.records}
     assert left >= set(range(800, 1600))
     assert counted["forgotten_early"] == 1600 - len(left) > 0
 
