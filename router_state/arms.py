@@ -344,8 +344,7 @@ class Arms:
         self.rewards.estimate(self.beliefs, rescaled=False)
 
     def draw(self, x: Vector, rng: np.random.Generator) -> None:
-        """Draw from the doubt about the rewards if it is time, for the next request's context x,
-        shape (d,)."""
+        """Draw from the doubt about the rewards, for the next request's context x, shape (d,)."""
         self.doubt.renew(self.stack, self.beliefs, x, noise=self.rewards.noise, rng=rng)
 
     def _jump(self) -> None:

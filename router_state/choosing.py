@@ -114,23 +114,19 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
 
     Scores are taken to be normal and independent; the smallest is `doubt.LEAST_PROPENSITY`.
     """
-    noise, levels, doubts = FEATURES * FEATURES * arms.rewards.noise, arms.doubt.levels, seen[1]
-    terms, penalties, beliefs = candidates.terms, candidates.penalty, arms.beliefs
-    penalty = penalties[k]
-    own = terms[3 * k] - penalty
-    variance = (
-        noise * abs(doubts[k]) / beliefs[k].decay + levels[k] + PRICE_VARIANCE * penalty * penalty
-    )
-    rivals = []
+    noise = FEATURES * FEATURES * arms.rewards.noise
+    values, variances = [], []
+    for (mean, _), doubt, belief, level, penalty in zip(
+        seen[0], seen[1], arms.beliefs, arms.doubt.levels, candidates.penalty, strict=True
+    ):
+        values.append(mean - penalty)
+        variances.append(
+            noise * abs(doubt) / belief.decay + level + PRICE_VARIANCE * penalty * penalty
+        )
+    own, variance, rivals = values[k], variances[k], []
     for j, why in enumerate(candidates.excluded):
         if why is None and j != k:
-            penalty = penalties[j]
-            gap = own - terms[3 * j] + penalty
-            other = (
-                noise * abs(doubts[j]) / beliefs[j].decay
-                + levels[j]
-                + PRICE_VARIANCE * penalty * penalty
-            )
+            gap, other = own - values[j], variances[j]
             if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
                 rivals.append((gap, other))
     return probability(variance, rivals) if rivals else 1.0

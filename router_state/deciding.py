@@ -45,7 +45,7 @@ def decide(
     if state.buckets:
         excluded, forced = capping.apply(state, excluded, costs, now=now)
     # Nothing is refused from here on, so that the pacer may take the context in.
-    if knobs.shared_learning:
+    if knobs.shared_learning and not arms.doubt.serve():
         arms.draw(x, state.rng)
     weights = pacer.weigh(arms, x, lambda_c=knobs.lambda_c, limited_to=limited_to, now=state.latest)
     excluded, why = pacer.admit(arms, excluded, costs)

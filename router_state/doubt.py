@@ -80,6 +80,14 @@ class Doubt:
         self._journal.pieces.add(PIECE)
         self.offsets, self.levels, self.left = np.zeros((K, self.offsets.shape[1])), [0.0] * K, 0
 
+    def serve(self) -> bool:
+        """Count one more decision that the draw serves; False: it is time for another one."""
+        self._journal.pieces.add(PIECE)
+        if self.left > 0 and self.drawn > ALONE:
+            self.left -= 1
+            return True
+        return False
+
     def renew(
         self,
         stack: Stack,
@@ -89,15 +97,11 @@ class Doubt:
         noise: float,
         rng: np.random.Generator,
     ) -> None:
-        """Draw anew if it is time, for the next request's context x, shape (d,); λ_t then follows.
+        """Draw anew, for the next request's context x, shape (d,); λ_t then follows.
 
         Args:
             noise: σ², of which the inverses are multiples.
         """
-        self._journal.pieces.add(PIECE)  # it counts the decisions that it serves
-        if self.left > 0 and self.drawn > ALONE:
-            self.left -= 1
-            return
         d = len(x)
         self.drawn += 1
         self.left = max(SERVES, d // WIDE_SHARE) - 1

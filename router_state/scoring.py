@@ -6,6 +6,7 @@ import math
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
+from router_state.cost_model import MOST_EXPONENT, bounded
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 from router_state.stack import WIDE
@@ -53,8 +54,13 @@ def project(arms: Arms, x: Vector) -> Projection:
                 tail = belief.tails[: belief.pending].dot(x)
                 variances[k] -= tail.dot(tail).item()
     if stack.prompt_costs:
-        pairs = zip(arms.costs, means, strict=True)
-        costs = [model.predict(deviation) * model.list_price for model, (_, deviation) in pairs]
+        # As `CostModel.predict`, of which each call would cost as much as the sum.
+        costs = [
+            model.smear
+            * math.exp(exponent if -MOST_EXPONENT < exponent < MOST_EXPONENT else bounded(exponent))
+            * model.list_price
+            for model, (_, exponent) in zip(arms.costs, means, strict=True)
+        ]
     else:
         costs = arms.mean_costs()
     # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of
@@ -148,11 +154,14 @@ def score_drawn(
         shift(arms, means)
     terms: list[float] = []
     best, chosen, tied = -math.inf, -1, False
-    for k, bonus in enumerate(drawn):
-        mean = means[k][0]
-        terms += (mean, bonus, costs[k])
-        if excluded[k] is None:
-            value = mean + bonus - penalties[k]
+    k = -1
+    for (mean, _), bonus, cost, penalty, why in zip(
+        means, drawn, costs, penalties, excluded, strict=True
+    ):
+        k += 1
+        terms += (mean, bonus, cost)
+        if why is None:
+            value = mean + bonus - penalty
             if value - best >= TIE:
                 best, chosen, tied = value, k, False
             elif best - value < TIE:
