@@ -43,8 +43,9 @@ EXPECTED_COUNTS = 20.0
 COST_LIMIT, LEAST_COST_LIMIT = 12.0, 4.0
 """Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones
 (benchmarks.shocks)."""
-STAKE = 1.4
-"""By what that limit falls with the logarithm of a bill, in budgets."""
+STAKE = 1.0
+"""By what that limit falls with the logarithm of an expected bill, in budgets: false alarms of a
+model come as rarely per request as its bills are dear, since the budget pays for so few of them."""
 DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 """Bills that the first deviation counts for, and over how many it is taken at most."""
 FIRST_SIGMA = 0.7
@@ -246,7 +247,7 @@ class CostModel:
                 shift = surprise(
                     self.watch,
                     residual / math.sqrt(1.0 + variance),
-                    budgets=budgets,
+                    budgets=budgets * self.predict(exponent) / ratio,
                     bills=self.bills,
                     now=now,
                     least=self._pool.deviation,
@@ -396,7 +397,8 @@ def surprise(
     Args:
         residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not
             known).
-        budgets: the bill, in requests' budgets.
+        budgets: what was expected of the bill, in requests' budgets. Not the bill itself: an
+            outlier would bring its own limit down.
         bills: how many the arm has had.
         least: deviation of bills of all models.
     """

@@ -3,12 +3,15 @@ contexts."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from router_state import eligibility
 from router_state.alert import Alert
 from router_state.arms import Arms
-from router_state.config import Vector
+from router_state.config import Matrix, Vector
 from router_state.dual import solve_dual
 from router_state.eligibility import Excluded
 from router_state.journal import Journal
@@ -42,7 +45,9 @@ UNREACHABLE = 1e6
 MOST_PER_DOLLAR = 1e300
 """Reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
-"""The alert wants the cheapest model to cost so many budgets, by the mean of so many bills."""
+"""The alert wants the cheapest models to cost so many budgets, and so many bills to say so."""
+UNREACHABLE_SURE = 3.0
+"""Deviations of a mean of bills by which it wants to be sure."""
 
 
 class DualPacer:
@@ -93,17 +98,15 @@ class DualPacer:
         self.window.push(x, limited_to)
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
         if self.stale > EVERY or self.window.size < EVERY:
-            self._solve(arms)
+            self._solve(arms, now=now)
         self._journal.jumped = False
-        if self.lambda_t == UNREACHABLE or self.unreachable:
-            self._review(arms, now=now)
         return (
             self.lambda_t,
             lambda_c,
             min(self.lambda_t * self.window.price / self.budget_usd, MOST_PER_DOLLAR),
         )
 
-    def _solve(self, arms: Arms) -> None:
+    def _solve(self, arms: Arms, *, now: float) -> None:
         """Find λ_t anew: the smallest at which the mean cost of the window's winners is within the
         target.
 
@@ -120,22 +123,27 @@ class DualPacer:
             scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
         )
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
+        if per_dollar is None or self.unreachable:
+            self._review(arms, costs, now=now)
         self.debt_usd = max(self.debt_usd, -CREDIT * budget)
         if self.lambda_t == 0.0 and self.debt_usd < 0.0:
             self.debt_usd *= KEPT
 
-    def _review(self, arms: Arms, *, now: float) -> None:
-        """Raise an alert when even the cheapest model has become dearer than the budget; allow the
-        next one when it is not."""
-        budget = self.budget_usd
-        cheapest = min(arms.taking, key=lambda arm: arm.costs.mean_usd)
-        cheapest_usd = cheapest.costs.mean_usd
+    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+        """Raise an alert when even the cheapest models cost more than the budget on the window's
+        prompts, shape (size, K), beyond what chance may have made of their bills; allow the next
+        one when they do not."""
+        budget, at = self.budget_usd, costs.argmin(1)
+        cheapest = arms[int(np.bincount(at).argmax())]
+        cheapest_usd = float(costs.min(1).mean())
+        bills = cheapest.costs.bills
+        doubt = UNREACHABLE_SURE * arms.bills.relative_deviation / math.sqrt(bills)
         if cheapest_usd <= budget:
             self.unreachable = False
         elif (
             not self.unreachable
-            and cheapest.costs.bills > UNREACHABLE_AFTER
-            and cheapest_usd > UNREACHABLE_FROM * budget
+            and bills > UNREACHABLE_AFTER
+            and cheapest_usd > (UNREACHABLE_FROM + doubt) * budget
         ):
             self.unreachable = True
             self._journal.alerts.append(

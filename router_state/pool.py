@@ -38,6 +38,8 @@ HELD, HELD_BIAS = 3.0, 2.0
 NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
 """Observations that the first guess of the noise counts for, and over how many it is taken at
 most."""
+MOST_VARIANCE = 4.6
+"""Of a logarithm, for the deviation of what it is the logarithm of: ten times its mean."""
 LEAST_NOISE = 1e-6
 """Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
 LEAST_EVIDENCE = 1e-9
@@ -190,6 +192,12 @@ class Pool:
         of its widest part.
         """
         return math.sqrt(max(self.noise, self.fourth / (3.0 * self.noise)))
+
+    @property
+    def relative_deviation(self) -> float:
+        """The deviation of what observations are the logarithms of, as a share of its mean: that of
+        a lognormal."""
+        return math.sqrt(math.expm1(min(self.deviation**2, MOST_VARIANCE)))
 
     @property
     def due(self) -> bool:

@@ -58,8 +58,20 @@ def test_the_dearer_the_bills_the_less_evidence_is_wanted_and_one_bill_is_never_
     assert (
         bills_until_alarm(0.0, 10.0) == bills_until_alarm(1.0, 10.0) > bills_until_alarm(20.0, 10.0)
     )
-    assert bills_until_alarm(20.0, 10.0) > bills_until_alarm(200.0, 10.0) == 2
+    assert bills_until_alarm(20.0, 10.0) > bills_until_alarm(1e4, 10.0) == 2
     assert bills_until_alarm(1e6, 1e4) == 2
+
+
+def test_an_outlier_does_not_lower_the_evidence_that_it_takes() -> None:
+    w = world()
+    w.play(1000)
+    costs = w.engine.state.arms["cheap"].costs
+    x, usual = np.append(np.zeros(D - 1), 1.0), costs.predict(float(costs.w[-1]))
+    found = [
+        costs.observe(times * usual, x, budgets=4.0 * times, now=0.0, watched=True)
+        for times in (50.0, 50.0, 50.0, 1.0, 1.0)
+    ]
+    assert found == [None] * 5
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from router_state import invariants
-from router_state.config import Price
+from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.dual import solve_dual
 from router_state.dual_pacer import EVERY, UNREACHABLE, DualPacer
 from router_state.engine import Engine
@@ -237,3 +237,18 @@ def test_a_request_limited_to_a_model_that_is_gone_does_not_put_the_budget_out_o
     w.play(60)
     assert w.engine.state.lambda_t < 10.0 * before
     assert w.chosen[-60:].count("middle") > 30
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bills_of_a_model_that_is_affordable_raise_no_budget_alert_however_they_scatter(
+    seed: int,
+) -> None:
+    """The mean of fifty bills with a deviation of three means may be twice the true one."""
+    rng, price = np.random.default_rng(seed), Price(1.0, 1.0)
+    config = RouterConfig({"m": ModelConfig(price)}, 1.1e-3, D, "live", knobs_for("live"))
+    engine = Engine.start(config)
+    for n in range(600):
+        x = np.append(rng.normal(size=D - 1), 1.0)
+        engine.decide(str(n), x, now=float(n))
+        engine.settle(str(n), cost_usd=1e-3 * rng.lognormal(-1.125, 1.5))
+    assert [a.kind for a in engine.take_alerts()] == []
