@@ -34,7 +34,7 @@ from streams.log.rights_check import require_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.service.chatter import Chatter
 from streams.service.cloud_events import as_cloud_events
-from streams.service.collecting import collect_everything, little_by_little
+from streams.service.collecting import collect_after_losses, little_by_little
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
 from streams.service.prompts import PromptEncoder
@@ -398,7 +398,7 @@ async def serve(app: App) -> None:
         from streams.state.redis_rights import require_redis
 
         await require_redis(app.settings)
-    app.states.on_recovered(lambda partitions: collect_everything())
+    collect_after_losses(app.states)
     with little_by_little():
         await _run(app)
 

@@ -4,7 +4,7 @@ Python's full collections look at every container, and nothing else of a worker 
 with 10,000 routers in memory that is most of a second. Here what a full collection leaves is set
 aside (`gc.freeze`), and the next one looks only at what has come since. What was set aside is
 still freed with its last reference, as routers and requests are: they hold no cycles. A cycle that
-was set aside while it was in use stays until the next recovery.
+was set aside while it was in use stays until partitions are lost.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from streams.state.tables import States
 
 #: Containers made, net of those freed, between two collections; then how many collections of one
 #: generation may pass before one of the next. A full one looks at some 20,000 containers.
@@ -40,6 +42,23 @@ def collect_everything() -> None:
     # Python puts a full collection off until a quarter has come of what the last one has left:
     # this one leaves nothing.
     gc.collect()
+
+
+def collect_after_losses(states: States) -> None:
+    """Look at everything after a rebalance that took partitions away. What one has only brought is
+    set aside unseen: requests wait for it.
+    """
+    lost: list[frozenset[int]] = []
+
+    def recovered(owned: frozenset[int]) -> None:
+        if lost:
+            lost.clear()
+            collect_everything()
+        else:
+            gc.freeze()
+
+    states.on_lost(lost.append)
+    states.on_recovered(recovered)
 
 
 def _set_aside(phase: str, info: dict[str, int]) -> None:

@@ -7,13 +7,19 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from agents.sweep import Sweep
 from benchmarks.in_memory import InMemory
 from benchmarks.stream import declarations, requests
-from streams.service.collecting import THRESHOLDS, collect_everything, little_by_little
+from streams.service.collecting import (
+    THRESHOLDS,
+    collect_after_losses,
+    collect_everything,
+    little_by_little,
+)
 from streams.settings import Settings
 
 #: What a full collection may find: what its own generation, the one below and the youngest hold.
@@ -74,6 +80,33 @@ def test_a_cycle_that_was_set_aside_goes_when_everything_is_looked_at() -> None:
         assert gone() is not None
         collect_everything()
         assert gone() is None
+
+
+class Rebalances:
+    """What a worker hears of rebalances."""
+
+    def __init__(self) -> None:
+        self._lost_by: list[Any] = []
+        self._recovered_by: list[Any] = []
+        self.on_lost, self.on_recovered = self._lost_by.append, self._recovered_by.append
+
+    def rebalance(self, *, lost: frozenset[int] = frozenset()) -> None:
+        """Lose some partitions, then recover."""
+        if lost:
+            self._lost_by[0](lost)
+        self._recovered_by[0](frozenset({1}))
+
+
+def test_only_a_rebalance_that_took_partitions_looks_at_everything() -> None:
+    rebalances = Rebalances()
+    collect_after_losses(rebalances)  # type: ignore[arg-type]
+    with little_by_little(), looked_at() as found:
+        rebalances.rebalance()
+        assert (found, gc.get_count()[0] < THRESHOLDS[0]) == ([], True)
+        rebalances.rebalance(lost=frozenset({2}))
+        assert len(found) == 2 and found[0] > MOST
+        rebalances.rebalance()
+        assert len(found) == 2
 
 
 def test_nothing_is_left_of_it_afterwards() -> None:
