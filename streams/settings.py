@@ -118,6 +118,21 @@ class Settings(BaseSettings):
     gateway_timeout: float = Field(10.0, gt=0.0, le=600.0, examples=["10"])
     gateway_search: int = Field(20_000, ge=0, examples=["20000"])
 
+    # Dashboard
+    dashboard_bind: str = Field("127.0.0.1", examples=["0.0.0.0"])
+    dashboard_port: int = Field(8070, ge=0, le=65_535, examples=["8070"])
+    dashboard_keys: SecretStr | None = Field(
+        None, examples=["(or the file of the list in PB_DASHBOARD_KEYS_FILE)"]
+    )
+    dashboard_admin_keys: SecretStr | None = Field(
+        None, examples=["(or the file of the list in PB_DASHBOARD_ADMIN_KEYS_FILE)"]
+    )
+    dashboard_trace_url: str | None = Field(
+        None,
+        pattern=r"^https?://\S*\{trace\}\S*$",
+        examples=["https://jaeger.example/trace/{trace}"],
+    )
+
     # Limits
     prompt_bytes: int = Field(2**20, ge=1, le=2**20, examples=["1048576"])
     models_per_router: int = Field(64, ge=1, examples=["64"])

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from rich.console import Console
 
-from schemas import (
-    CostReported,
-    DeadLetter,
-    MalformedEvent,
-    RequestSubmitted,
-    RewardObserved,
-    RouteDecided,
-    decode,
-)
-from schemas.event import Event
-from streams.console.bus import Bus, open_bus
+from schemas import CostReported, DeadLetter, RewardObserved
+from streams.console.bus import open_bus
 from streams.console.decision import explain_decision
 from streams.console.failures import Failure
+from streams.console.found import TOPICS, Found, find
 from streams.console.output import console, print_json, usd
 from streams.console.prompt_read import prompt_read
 from streams.console.session import Session, json_option, pass_session, router_option, run
-
-TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
-
-Found = tuple[
-    RouteDecided | None,
-    list[CostReported],
-    list[RewardObserved],
-    list[DeadLetter],
-    RequestSubmitted | None,
-]
 
 
 @click.command()
@@ -49,21 +29,22 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
       pbstream explain 4f1c22a90b13
       pbstream explain 4f1c22a90b13 --json
     """
-    decision, costs, rewards, letters, request = run(_find(session, router_id, request_id))
+    found = run(_found(session, router_id, request_id))
+    decision, letters = found.decision, found.letters
     if decision is None and not letters:
         raise Failure(
             f"no decision for {request_id!r} of router {router_id!r} in "
             f"{session.settings.topic('routes')}: "
             "look at the id, or name the router with --router."
         )
-    read = None if request is None else prompt_read(request, session.settings)
+    read = None if found.request is None else prompt_read(found.request, session.settings)
     if as_json:
         print_json(
             {
                 "prompt": read and read.as_json(),
                 "decision": decision and decision.model_dump(mode="json"),
-                "costs": [event.model_dump(mode="json") for event in costs],
-                "rewards": [event.model_dump(mode="json") for event in rewards],
+                "costs": [event.model_dump(mode="json") for event in found.costs],
+                "rewards": [event.model_dump(mode="json") for event in found.rewards],
                 "dead_letters": [
                     {"topic": one.topic, "reason": one.reason, "message": one.message}
                     for one in letters
@@ -76,7 +57,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         out.print(explain_decision(decision))
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
-    _outcomes(out, costs, rewards, letters)
+    _outcomes(out, found.costs, found.rewards, letters)
 
 
 def _outcomes(
@@ -108,66 +89,6 @@ def _revision(number: int) -> str:
     return f", revision {number}" if number else ""
 
 
-async def _find(session: Session, router_id: str, request_id: str) -> Found:
+async def _found(session: Session, router_id: str, request_id: str) -> Found:
     async with open_bus(session.settings, *TOPICS) as bus:
-        decisions = await _events(bus, "routes", RouteDecided, router_id, request_id)
-        costs = await _events(bus, "costs", CostReported, router_id, request_id)
-        rewards = await _events(bus, "rewards", RewardObserved, router_id, request_id)
-        letters = await _dead_letters(bus, router_id, request_id)
-        asked = await _events(bus, "requests", RequestSubmitted, router_id, request_id)
-    # The first answer holds the candidates; a repeat may lack them.
-    first = [decision for decision in decisions if not decision.repeat] or decisions
-    return (
-        (first[-1] if first else None),
-        costs[::-1],
-        rewards[::-1],
-        letters,
-        asked[-1] if asked else None,
-    )
-
-
-async def _events(
-    bus: Bus, name: str, kind: type[Any], router_id: str, request_id: str
-) -> list[Any]:
-    """Return a request's events of one topic, the newest first."""
-    needle, found = request_id.encode(), []
-    async for record in bus.backwards(name, router_id):
-        # Most records are of other requests; only those that may be ours are parsed.
-        if record.value is None or (request_id.isascii() and needle not in record.value):
-            continue
-        event = _readable(kind, record.value)
-        if event is not None and (event.router_id, event.request_id) == (router_id, request_id):
-            found.append(event)
-    return found
-
-
-async def _dead_letters(bus: Bus, router_id: str, request_id: str) -> list[DeadLetter]:
-    found = []
-    async for record in bus.backwards("dlq", router_id):
-        if record.value is None or request_id.encode() not in record.value:
-            continue
-        try:
-            letter = DeadLetter.from_headers(record.headers)
-        except MalformedEvent:
-            continue
-        kinds: dict[str, type[Event]] = {
-            "requests": RequestSubmitted,
-            "costs": CostReported,
-            "rewards": RewardObserved,
-        }
-        kind = kinds.get(bus.name_of(letter.topic))
-        event: Any = kind and _readable(kind, record.value)
-        # What cannot be parsed is shown as well: it names the id somewhere, and its key is the
-        # router's.
-        if (event is None and record.key == router_id.encode()) or (
-            event is not None and (event.router_id, event.request_id) == (router_id, request_id)
-        ):
-            found.append(letter)
-    return found
-
-
-def _readable(kind: type[Any], value: bytes) -> Any | None:
-    try:
-        return decode(kind, value)
-    except MalformedEvent:
-        return None
+        return await find(bus, router_id, request_id)

@@ -31,6 +31,7 @@ COMMANDS = {
     "watch": ("watch", "Watch a router live."),
     "dlq": ("dlq", "Look at the events that were refused, and send some again."),
     "top": ("top", "Watch all routers live."),
+    "dashboard": ("dashboard", "Show all routers, one router, one decision in the browser, live."),
     "doctor": ("doctor", "Look at everything that a service stands on, and say what to do."),
     "replay": ("replay", "Replay history: verify it, or ask what would have happened if."),
     "tune": ("tune", "Choose α and γ from a router's own history."),
@@ -43,7 +44,7 @@ COMMANDS = {
 """By name: the module under `streams.cli`, and what the command does. In the order of a
 first use.
 """
-STAYING = {"worker", "gateway", "broker", "ingest"}
+STAYING = {"worker", "gateway", "dashboard", "broker", "ingest"}
 
 
 class Loading(dict[str, click.Command]):

@@ -197,7 +197,7 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
         MissingRights, NotAllowed: the user may not do this.
     """
     try:
-        partitions = await _partitions(settings, names)
+        partitions = await partitions_of_topics(settings, names)
     except KafkaConnectionError as error:
         raise NoBroker(settings.bootstrap, await refusal(settings)) from error
     producer = AIOKafkaProducer(**settings.kafka_auth(), acks="all", max_request_size=16 * 2**20)
@@ -209,8 +209,13 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
         raise NotAllowed(str(error)) from error
 
 
-async def _partitions(settings: Settings, names: Iterable[str]) -> dict[str, int]:
-    """Return the topics' partition counts."""
+async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict[str, int]:
+    """Return the topics' partition counts.
+
+    Raises:
+        NoTopics: a topic does not exist.
+        MissingRights: the user may not see it.
+    """
     topics = {settings.topic(name): name for name in names}
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:

@@ -33,7 +33,7 @@ def keys_of(settings: Settings) -> Keys | None:
         keys = None if text is None else Keys.parse(text.get_secret_value())
     except BadKeys as error:
         raise BadSettings(f"PB_GATEWAY_KEYS: {error}") from error
-    if not keys and not _is_loopback(settings.gateway_bind):
+    if not keys and not is_loopback(settings.gateway_bind):
         raise BadSettings(
             f"PB_GATEWAY_BIND={settings.gateway_bind} can be reached from elsewhere, and there "
             "are no API keys: "
@@ -42,7 +42,8 @@ def keys_of(settings: Settings) -> Keys | None:
     return keys or None
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Tell whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

@@ -25,6 +25,7 @@ PAGES = [
     "docs/operating.md",
     "docs/integrate.md",
     "docs/commands.md",
+    "docs/dashboard.md",
 ]
 
 

@@ -1,0 +1,116 @@
+"""All that the topics say of one request: its decision, its bills and labels, its refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from schemas import (
+    EVENTS,
+    CostReported,
+    DeadLetter,
+    MalformedEvent,
+    RequestSubmitted,
+    RewardObserved,
+    RouteDecided,
+    decode,
+)
+from schemas.event import Event
+from schemas.headers import TRACEPARENT, trace_of
+from streams.console.bus import Bus
+
+TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found of a request; bills and labels in the order in which they came.
+
+    Attributes:
+        trace: the id of its trace, 32 hexadecimal digits; None where it belongs to none.
+    """
+
+    decision: RouteDecided | None
+    costs: list[CostReported]
+    rewards: list[RewardObserved]
+    letters: list[DeadLetter]
+    request: RequestSubmitted | None
+    trace: str | None
+
+
+async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None = None) -> Found:
+    """Look a request up in its router's topics.
+
+    Args:
+        limit: read at most so many records of a partition, the newest ones; None: all.
+    """
+    given = {
+        name: await _records(bus, name, router_id, request_id, limit=limit)
+        for name in ("requests", "routes", "costs", "rewards")
+    }
+    # The first answer holds the candidates; a repeat may lack them.
+    first = [one for one in given["routes"] if not one[0].repeat] or given["routes"]
+    asked = given["requests"]
+    traced = [trace for one in (*first[-1:], *asked[-1:]) if (trace := _trace(one[1]))]
+    return Found(
+        first[-1][0] if first else None,
+        [event for event, _ in reversed(given["costs"])],
+        [event for event, _ in reversed(given["rewards"])],
+        await _dead_letters(bus, router_id, request_id, limit=limit),
+        asked[-1][0] if asked else None,
+        traced[0] if traced else None,
+    )
+
+
+def _trace(record: Any) -> str | None:
+    parent = dict(trace_of(record.headers)).get(TRACEPARENT)
+    return None if parent is None else parent.split(b"-")[1].decode()
+
+
+async def _records(
+    bus: Bus, name: str, router_id: str, request_id: str, *, limit: int | None
+) -> list[tuple[Any, Any]]:
+    """Return a request's events of one topic with their records, the newest first."""
+    needle, found = request_id.encode(), []
+    async for record in bus.backwards(name, router_id, limit=limit):
+        # Most records are of other requests; only those that may be ours are parsed.
+        if record.value is None or (request_id.isascii() and needle not in record.value):
+            continue
+        event = _readable(EVENTS[name], record.value)
+        if event is not None and (event.router_id, event.request_id) == (router_id, request_id):
+            found.append((event, record))
+    return found
+
+
+async def _dead_letters(
+    bus: Bus, router_id: str, request_id: str, *, limit: int | None
+) -> list[DeadLetter]:
+    found = []
+    async for record in bus.backwards("dlq", router_id, limit=limit):
+        if record.value is None or request_id.encode() not in record.value:
+            continue
+        try:
+            letter = DeadLetter.from_headers(record.headers)
+        except MalformedEvent:
+            continue
+        kinds: dict[str, type[Event]] = {
+            "requests": RequestSubmitted,
+            "costs": CostReported,
+            "rewards": RewardObserved,
+        }
+        kind = kinds.get(bus.name_of(letter.topic))
+        event: Any = kind and _readable(kind, record.value)
+        # What cannot be parsed is shown as well: it names the id somewhere, and its key is the
+        # router's.
+        if (event is None and record.key == router_id.encode()) or (
+            event is not None and (event.router_id, event.request_id) == (router_id, request_id)
+        ):
+            found.append(letter)
+    return found
+
+
+def _readable(kind: type[Any], value: bytes) -> Any | None:
+    try:
+        return decode(kind, value)
+    except MalformedEvent:
+        return None

@@ -1,0 +1,207 @@
+"""The ASGI application: the page, what it asks for, and what happens to everything that goes
+wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import FastAPI, Query, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from streams.dashboard.assets import Assets
+from streams.dashboard.decisions import Decisions
+from streams.dashboard.fleet import SORTS, Asked, Fleet
+from streams.dashboard.follow import Follower
+from streams.dashboard.guard import Guard
+from streams.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
+from streams.dashboard.stream import MOST_STREAMS, Single, Table, updates
+from streams.gateway.app import HANDLERS, JSON, RouterId
+from streams.gateway.bodies import read_body
+from streams.gateway.limits import Bounds
+from streams.gateway.problems import Problem
+from streams.settings import Settings
+
+BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
+SSE = "text/event-stream"
+Sort = Literal[SORTS]  # type: ignore[valid-type]
+
+
+class Dashboard:
+    """One dashboard: what its paths share.
+
+    Args:
+        sessions: who may look, and who may change routers.
+    """
+
+    def __init__(self, settings: Settings, sessions: Sessions) -> None:
+        self.settings = settings
+        self.sessions = sessions
+        self.fleet = Fleet(settings.source_rank)
+        self.follower = Follower(settings, self.fleet)
+        self.decisions = Decisions(settings)
+        self.assets = Assets()
+        self.closing = asyncio.Event()
+        self.streams = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return how the dashboard itself is, for every page."""
+        follower = self.follower
+        return {
+            "trouble": follower.trouble,
+            "since": follower.since,
+            "complete": follower.complete,
+            "bootstrap": self.settings.bootstrap,
+            "prefix": self.settings.prefix,
+        }
+
+
+def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
+    """Return the application; it connects to Kafka when the server starts it."""
+    board = Dashboard(settings, sessions)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        board.follower.start()
+        yield
+        await board.follower.stop()
+
+    app = FastAPI(title="pbstream dashboard", lifespan=lifespan, openapi_url=None)
+    app.state.board = board
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+
+    app.add_middleware(Guard)
+    _add_page(app, board)
+    _add_sessions(app, board)
+    _add_streams(app, board)
+    _add_decisions(app, board)
+    return app
+
+
+def _add_page(app: FastAPI, board: Dashboard) -> None:
+    @app.get("/")
+    async def page(request: Request) -> Response:
+        return board.assets.answer("index.html", request)
+
+    @app.get("/assets/{name:path}")
+    async def asset(request: Request, name: str) -> Response:
+        return board.assets.answer(name, request)
+
+    @app.get("/livez")
+    async def livez() -> Response:
+        return PlainTextResponse("ok\n")
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        trouble = board.follower.trouble or ("" if board.follower.complete else "reading the past")
+        return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
+
+
+def _add_sessions(app: FastAPI, board: Dashboard) -> None:
+    @app.get("/api/session")
+    async def session(request: Request) -> Response:
+        """Say who looks: whether a key is needed, and whether routers may be changed."""
+        visitor = board.sessions.visitor(request)
+        return answer(
+            {
+                "needs_key": visitor is None,
+                "name": visitor and visitor.key.name,
+                "admin": visitor is not None and visitor.admin,
+                "takes_changes": board.sessions.takes_changes,
+            }
+        )
+
+    @app.post("/api/session")
+    async def begin(request: Request) -> Response:
+        from_page(request)
+        token = board.sessions.begin(str((await body_of(request)).get("key", "")))
+        response = answer({})
+        response.set_cookie(
+            COOKIE,
+            token,
+            max_age=int(LASTS_SECONDS),
+            httponly=True,
+            samesite="strict",
+            secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
+        )
+        return response
+
+    @app.delete("/api/session")
+    async def end(request: Request) -> Response:
+        from_page(request)
+        board.sessions.end(request)
+        response = answer({})
+        response.delete_cookie(COOKIE)
+        return response
+
+
+def _add_streams(app: FastAPI, board: Dashboard) -> None:
+    @app.get("/api/routers")
+    async def routers(
+        request: Request,
+        sort: Sort = "spend_usd",
+        descending: bool = True,
+        search: Annotated[str, Query(max_length=200)] = "",
+        begin: Annotated[int, Query(ge=0)] = 0,
+        count: Annotated[int, Query(ge=1, le=200)] = 100,
+    ) -> Response:
+        """Follow a part of the table of all routers."""
+        visitor = board.sessions.reader(request)
+        asked = Asked(sort, descending, search, begin, count, visitor.key.allows)
+        return _streamed(board, Table(board.fleet, asked))
+
+    @app.get("/api/routers/{router_id}")
+    async def router(request: Request, router_id: RouterId) -> Response:
+        """Follow one router."""
+        board.sessions.reader(request, router_id)
+        return _streamed(board, Single(board.fleet, router_id))
+
+
+def _add_decisions(app: FastAPI, board: Dashboard) -> None:
+    @app.get("/api/routers/{router_id}/decisions")
+    async def last(request: Request, router_id: RouterId) -> Response:
+        """Return a router's last decisions."""
+        board.sessions.reader(request, router_id)
+        return answer({"decisions": await board.decisions.last(router_id)})
+
+    @app.get("/api/routers/{router_id}/decisions/{request_id:path}")
+    async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
+        """Return every term of a decision, and what came of it."""
+        board.sessions.reader(request, router_id)
+        return answer(await board.decisions.explain(router_id, request_id))
+
+
+def _streamed(board: Dashboard, view: Table | Single) -> Response:
+    if board.streams >= MOST_STREAMS:
+        raise Problem("rate_limited", "too many pages are open", headers={"Retry-After": "10"})
+
+    async def counted() -> AsyncIterator[bytes]:
+        board.streams += 1
+        try:
+            async for event in updates(view, board.state, board.closing):
+                yield event
+        finally:
+            board.streams -= 1
+
+    return StreamingResponse(counted(), media_type=SSE, headers={"X-Accel-Buffering": "no"})
+
+
+def answer(body: Any, status: int = 200) -> Response:
+    """Return a document."""
+    return Response(orjson.dumps(body), status, media_type=JSON)
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """Return the JSON object that a request carries. Raises Problem."""
+    try:
+        found = orjson.loads(await read_body(request, BODY))
+    except orjson.JSONDecodeError as error:
+        raise Problem("malformed_json") from error
+    if not isinstance(found, dict):
+        raise Problem("malformed_json", "an object is expected")
+    return found

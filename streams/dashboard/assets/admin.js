@@ -1,0 +1,2 @@
+import { el } from "./dom.js";
+export const changesOf = () => ({ box: el("div"), take() {} });

@@ -1,0 +1,42 @@
+// Which page is shown: the address says it, after the #.
+
+import { el } from "./dom.js";
+import { leave } from "./live.js";
+import { showAccess } from "./access.js";
+import { showRouters } from "./routers.js";
+
+const view = document.getElementById("view");
+const trail = document.getElementById("trail");
+let end = null;
+
+const PAGES = {
+  router: async () => (await import("./router.js")).showRouter,
+  decision: async () => (await import("./decision.js")).showDecision,
+  "what-if": async () => (await import("./whatif.js")).showWhatIf,
+};
+const NAMES = { decision: "Decision", "what-if": "What if" };
+
+async function show() {
+  const [kind, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const open = PAGES[kind] ? await PAGES[kind]() : showRouters;
+  end?.();
+  leave();
+  view.replaceChildren();
+  follow(kind, parts);
+  end = open(view, ...parts);
+  window.scrollTo(0, 0);
+}
+
+function follow(kind, [id, what]) {
+  const steps = [el("a", { href: "#/", "aria-current": PAGES[kind] ? null : "page" }, "Routers")];
+  if (PAGES[kind]) steps.push(el("a", {
+    href: `#/router/${encodeURIComponent(id)}`, "aria-current": kind === "router" ? "page" : null }, id));
+  if (NAMES[kind]) steps.push(el("span", { "aria-current": "page" },
+    what ? `${NAMES[kind]} ${what}` : NAMES[kind]));
+  trail.replaceChildren(...steps.flatMap((step, at) => at ? [el("span.sep", { "aria-hidden": "true" }, "›"), step] : [step]));
+  document.title = steps.at(-1).textContent + " · pbstream";
+}
+
+window.addEventListener("hashchange", async () => { await show(); view.focus({ preventScroll: true }); });
+window.addEventListener("pb:session", show);
+if (await showAccess()) show();

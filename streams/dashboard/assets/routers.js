@@ -1,0 +1,204 @@
+// All routers: a table of which only the rows in sight exist, whatever its length.
+
+import { el, page, say } from "./dom.js";
+import { count, digits, fixed, percent, usd } from "./format.js";
+import { follow } from "./live.js";
+
+const AROUND = 30; // rows that are followed above and below those in sight
+const SETTLED = 120; // milliseconds without scrolling before other rows are asked for
+
+const COLUMNS = [
+  { key: "router_id", label: "Router", text: (row) => row.router_id },
+  { key: "ratio", label: "÷ budget", title: "mean bill ÷ budget, by the worker's account", text: (row) => fixed(row.ratio), tone: (row) => row.ratio > 1.05 ? "bad" : "" },
+  { key: "spend_usd", label: "Spend", text: (row) => usd(row.spend_usd) },
+  { key: "quality", label: "Quality", text: (row) => fixed(row.quality) },
+  { key: "saved", label: "Saved", title: "against always calling the dearest model", text: (row) => percent(row.saved) },
+  { key: "saved_mix", label: "vs mix", title: "saved against the cheapest fixed mix of models of the same quality; > mix: no mix is as good",
+    text: (row) => row.beyond_mix ? "> mix" : percent(row.saved_mix) },
+  { key: "lambda_t", label: "λ_t", text: (row) => digits(row.lambda_t) },
+  { key: "in_flight", label: "In flight", text: (row) => count(row.in_flight) },
+  { key: "rate", label: "Req/s", text: (row) => fixed(row.rate, 1) },
+  { key: "alarms", label: "Alarms", text: (row) => row.suspects?.length ? `${row.alarms} ⚠` : count(row.alarms),
+    tone: (row) => row.suspects?.length ? "bad" : "" },
+];
+const asked = { sort: "spend_usd", descending: true, search: "" };
+
+/** Show the page; returns what ends it. */
+export function showRouters(view) {
+  const rows = new Map(); // by id, as the server said last
+  const shown = new Map(); // elements, by place
+  let server = null, order = [], begin = 0, total = 0, followed = null, timer = null, drawing = false, first = true;
+
+  const heads = COLUMNS.map((column) => head(column));
+  const body = el("div.rows", { role: "rowgroup" });
+  const list = el("div.table", { role: "table", "aria-label": "All routers", "aria-colcount": COLUMNS.length },
+    el("div.heads", { role: "rowgroup" }, el("div.row.head", { role: "row" }, ...heads.map((one) => one.cell))), body);
+  const sums = el("dl.sums");
+  const empty = el("div.empty", { hidden: true });
+  const search = el("input", { type: "search", id: "search", placeholder: "router or model", value: asked.search,
+    autocomplete: "off", spellcheck: "false", oninput: () => { asked.search = search.value.trim(); restart(); } });
+  const order_by = el("select", { id: "sort", onchange: () => sort(order_by.value) },
+    ...COLUMNS.map((column) => el("option", { value: column.key }, column.label)));
+  view.append(el("h1", {}, "All routers"), sums,
+    el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
+      el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by)), list, empty);
+  const height = () => parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 40;
+
+  function head(column) {
+    const press = el("button", { type: "button", title: column.title, onclick: () => sort(column.key) }, column.label);
+    return { key: column.key, cell: el(column.key === "router_id" ? "div" : "div.number", { role: "columnheader" }, press) };
+  }
+
+  function sort(key) {
+    asked.descending = key === asked.sort ? !asked.descending : key !== "router_id";
+    asked.sort = key;
+    restart();
+  }
+
+  function restart() {
+    first = true;
+    followed = null;
+    clearTimeout(timer);
+    timer = setTimeout(() => look(true), SETTLED);
+    mark();
+  }
+
+  function mark() {
+    for (const one of heads) {
+      const sorted = one.key === asked.sort;
+      one.cell.setAttribute("aria-sort", !sorted ? "none" : asked.descending ? "descending" : "ascending");
+    }
+    order_by.value = asked.sort;
+  }
+
+  function inSight() {
+    const top = Math.max(0, -body.getBoundingClientRect().top);
+    const from = Math.floor(top / height());
+    return [from, Math.min(total, from + Math.ceil(window.innerHeight / height()) + 1)];
+  }
+
+  /** Follow the rows in sight, where they are not followed already. */
+  function look(again = false) {
+    const [from, to] = again ? [0, 40] : inSight();
+    if (!again && followed && from >= followed[0] && (to <= followed[1] || followed[1] >= total)) return;
+    const start = Math.max(0, from - AROUND);
+    followed = [start, start + Math.min(200, to - start + AROUND)];
+    const query = new URLSearchParams({ ...asked, begin: start, count: followed[1] - start });
+    follow(`api/routers?${query}`, take);
+  }
+
+  function take(found) {
+    if (found.order) {
+      order = found.order;
+      begin = found.begin;
+      total = found.count;
+    }
+    for (const row of found.rows ?? []) rows.set(row.router_id, row);
+    if (rows.size > 2000) for (const id of rows.keys()) if (!order.includes(id)) rows.delete(id);
+    if (found.total) tellSums(found.total);
+    if (found.state) server = found.state;
+    if (found.order) first = false;
+    if (found.state || found.order) tellEmpty(server);
+    plan();
+  }
+
+  function plan() {
+    if (drawing) return;
+    drawing = true;
+    requestAnimationFrame(() => { drawing = false; render(); });
+  }
+
+  function render() {
+    list.setAttribute("aria-rowcount", total + 1);
+    body.style.height = `${total * height()}px`;
+    const [from, to] = inSight();
+    for (const [at, made] of shown) {
+      if ((at < from - 5 || at >= to + 5 || at >= total) && !made.row.contains(document.activeElement)) {
+        made.row.remove();
+        shown.delete(at);
+      }
+    }
+    for (let at = Math.max(0, from - 5); at < Math.min(total, to + 5); at++) fill(at);
+  }
+
+  function fill(at) {
+    const made = shown.get(at) ?? make(at);
+    const row = rows.get(order[at - begin]);
+    made.row.style.transform = `translateY(${at * height()}px)`;
+    if (made.drawn === row && row) return;
+    made.drawn = row;
+    COLUMNS.forEach((column, place) => {
+      const cell = made.cells[place];
+      if (place === 0) {
+        say(cell, row ? row.router_id : "…");
+        if (row) cell.href = page("router", row.router_id); else cell.removeAttribute("href");
+        return;
+      }
+      say(cell.lastChild, row ? column.text(row) : "…");
+      cell.dataset.tone = row && column.tone ? column.tone(row) : "";
+    });
+    made.row.title = row?.suspects?.length ? `Suspected: ${row.suspects.join(", ")}` : "";
+  }
+
+  function make(at) {
+    const link = el("a");
+    const cells = [link, ...COLUMNS.slice(1).map((column) => el("div.number", { role: "cell" },
+      el("span.narrow.of", { "aria-hidden": "true" }, column.label), el("span")))];
+    const row = el("div.row", { role: "row", "aria-rowindex": at + 2 },
+      el("div", { role: "cell" }, link), ...cells.slice(1));
+    const after = [...shown.keys()].filter((place) => place > at).sort((a, b) => a - b)[0];
+    body.insertBefore(row, after === undefined ? null : shown.get(after).row);
+    const made = { row, cells, drawn: null };
+    shown.set(at, made);
+    return made;
+  }
+
+  function tellSums(sum) {
+    const terms = [["Routers", count(sum.routers)], ["Requests/s", fixed(sum.rate, 1)], ["Spend", usd(sum.spend_usd)],
+      ["In flight", count(sum.in_flight)], ["With a suspected model", count(sum.suspected)]];
+    if (!sums.children.length) sums.append(...terms.map(([name]) => el("div", {}, el("dt", {}, name), el("dd"))));
+    terms.forEach(([, value], at) => say(sums.children[at].lastChild, value));
+  }
+
+  function tellEmpty(state) {
+    const none = total === 0 && !first;
+    empty.hidden = !none;
+    list.hidden = total === 0;
+    if (!none) return;
+    if (asked.search) empty.replaceChildren(el("p", {}, "No router, and no model of any, has this in its name."));
+    else if (state?.trouble || state?.complete === false) empty.replaceChildren(el("p", {}, "Nothing has been read yet."));
+    else if (state) empty.replaceChildren(el("h2", {}, "No router yet"),
+      el("p", {}, `The topics of ${state.prefix} on ${state.bootstrap} name no router. Declare the first one:`),
+      el("pre", {}, "pbstream models add small --input-price 0.1 --output-price 0.4\n"
+        + "pbstream models add large --input-price 1.25 --output-price 10\npbstream budget set 0.001\n"
+        + "pbstream request \"Why is the sky blue?\""),
+      el("p", {}, "It appears here by itself, once a worker (", el("code", {}, "pbstream worker"), ") has taken it up."));
+  }
+
+  function keys(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const at = [...shown].find(([, made]) => made.row.contains(document.activeElement))?.[0];
+    if (!step || at === undefined || at + step < 0 || at + step >= total) return;
+    event.preventDefault();
+    fill(at + step);
+    shown.get(at + step).row.querySelector("a").focus({ preventScroll: true });
+    shown.get(at + step).row.scrollIntoView({ block: "nearest" });
+  }
+
+  function scrolled() {
+    plan();
+    clearTimeout(timer);
+    timer = setTimeout(look, SETTLED);
+  }
+
+  list.addEventListener("keydown", keys);
+  window.addEventListener("scroll", scrolled, { passive: true });
+  window.addEventListener("resize", scrolled, { passive: true });
+  mark();
+  look(true);
+  return () => {
+    clearTimeout(timer);
+    window.removeEventListener("scroll", scrolled);
+    window.removeEventListener("resize", scrolled);
+  };
+}

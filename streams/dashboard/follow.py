@@ -1,0 +1,184 @@
+"""Read the topics for as long as the dashboard runs: first the recent past, then whatever comes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from streams.console.bus import partitions_of_topics
+from streams.console.failures import Failure
+from streams.dashboard.fleet import TOPICS, Fleet
+from streams.log.consumer import UnreadableBatch, log_consumer
+from streams.log.reaching import refusal
+from streams.log.rights_check import MissingRights
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+WHOLE = ("routers", "lambda")
+"""Compacted: read from the beginning."""
+PAST = 20_000
+"""Records that are read of the past of every other partition: at most some seconds of work."""
+AGAIN_AFTER = 1.0
+LOOK_EVERY = 2.0
+ANSWER_WITHIN = 4.0
+AT_ONCE = 2000
+LATER = ("rewards", "costs")
+"""What is said of decisions: read once the past decisions have been."""
+
+
+class Follower:
+    """The dashboard's reader.
+
+    Attributes:
+        trouble: what is wrong, a sentence; None while all is well. since: when it began.
+        complete: whether the past has been read.
+    """
+
+    def __init__(self, settings: Settings, fleet: Fleet) -> None:
+        self._settings = settings
+        self._fleet = fleet
+        self._task: asyncio.Task[None] | None = None
+        self._read_to: dict[TopicPartition, int] = {}
+        self.trouble: str | None = "connecting to Kafka"
+        self.since = time.time()
+        self.complete = False
+
+    def start(self) -> None:
+        """Begin to read, in the background; it goes on for as long as it takes."""
+        self._task = asyncio.create_task(self._follow())
+
+    async def stop(self) -> None:
+        """Stop reading."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _follow(self) -> None:
+        while True:
+            consumer = log_consumer(
+                self._settings, fetch_max_wait_ms=200, max_partition_fetch_bytes=2**20
+            )
+            try:
+                await consumer.start()
+                await self._read(consumer)
+            except KafkaConnectionError:
+                why = await refusal(self._settings)
+                self._fails(why or f"no Kafka answers at {self._settings.bootstrap}")
+            except Failure as failure:
+                self._fails(failure.message.rstrip("."))
+            except (KafkaError, MissingRights, OSError, TimeoutError) as error:
+                self._fails(f"Kafka at {self._settings.bootstrap}: {error or type(error).__name__}")
+            except Exception:  # a defect must not leave a page that looks alive
+                log.exception("the topics are read anew after a defect")
+                self._fails("the reader of the topics failed: a defect, its log says more")
+            finally:
+                await consumer.stop()
+            await asyncio.sleep(AGAIN_AFTER)
+
+    async def _read(self, consumer: AIOKafkaConsumer) -> None:
+        """Read until Kafka fails; what was read before a failure is read no second time."""
+        names = await self._places()
+        ends = await consumer.end_offsets(list(names))
+        await self._seek(consumer, names, ends)
+        later = [place for place, name in names.items() if name in LATER]
+        consumer.pause(*later)
+        watch = asyncio.create_task(self._watch(consumer, next(iter(names))))
+        try:
+            await self._read_past(consumer, names, ends, watch, without=later)
+            consumer.resume(*later)
+            await self._read_past(consumer, names, ends, watch)
+            self.complete = not watch.done()
+            while not watch.done():
+                self._take(names, await self._records(consumer))
+        finally:
+            watch.cancel()
+        watch.result()
+
+    async def _read_past(
+        self,
+        consumer: AIOKafkaConsumer,
+        names: dict[TopicPartition, str],
+        ends: dict[TopicPartition, int],
+        watch: asyncio.Task[None],
+        *,
+        without: Sequence[TopicPartition] = (),
+    ) -> None:
+        """Read up to where the topics ended when reading began."""
+        waited_for = [place for place in names if place not in without]
+        while not watch.done() and any(
+            [await consumer.position(place) < ends[place] for place in waited_for]
+        ):
+            self._take(names, await self._records(consumer))
+
+    async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Any]]:
+        try:
+            found = await consumer.getmany(timeout_ms=200, max_records=AT_ONCE)
+        except UnreadableBatch as batch:
+            log.warning("left out: %s", batch)
+            consumer.seek(batch.tp, batch.end)
+            return {}
+        return dict(found)
+
+    def _take(
+        self, names: dict[TopicPartition, str], found: dict[TopicPartition, list[Any]]
+    ) -> None:
+        """Take records in, in the order of their times, so that a label meets its decision."""
+        records = [(names[place], record) for place, many in found.items() for record in many]
+        for place, many in found.items():
+            self._read_to[place] = many[-1].offset + 1
+        records.sort(key=lambda one: one[1].timestamp)
+        now = time.time()
+        for name, record in records:
+            self._fleet.observe(name, record, now=now)
+
+    async def _places(self) -> dict[TopicPartition, str]:
+        counts = await partitions_of_topics(self._settings, TOPICS)
+        return {
+            TopicPartition(self._settings.topic(name), number): name
+            for name, partitions in counts.items()
+            for number in range(partitions)
+        }
+
+    async def _seek(
+        self,
+        consumer: AIOKafkaConsumer,
+        names: dict[TopicPartition, str],
+        ends: dict[TopicPartition, int],
+    ) -> None:
+        """Go on where the last reading ended; begin with all routers and the recent past."""
+        consumer.assign(list(names))
+        begins = await consumer.beginning_offsets(list(names))
+        for place, name in names.items():
+            past = begins[place] if name in WHOLE else ends[place] - PAST
+            was = min(self._read_to.get(place, 0), ends[place])
+            consumer.seek(place, max(begins[place], past, was))
+        self._works()
+
+    async def _watch(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
+        """Ask Kafka for an answer now and then: a consumer alone waits for ever for a broker that
+        is away.
+        """
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            async with asyncio.timeout(ANSWER_WITHIN):
+                await consumer.end_offsets([place])
+            self._works()
+
+    def _fails(self, what: str) -> None:
+        if self.trouble is None:
+            self.since = time.time()
+        if self.trouble != what:
+            log.warning("%s", what)
+        self.trouble = what
+
+    def _works(self) -> None:
+        if self.trouble is not None:
+            self.trouble, self.since = None, time.time()

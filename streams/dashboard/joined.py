@@ -1,0 +1,64 @@
+"""Which model a request went to, for as long as its bill and labels may be expected; bounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MOST = 100_000
+"""Requests that are remembered, over all routers; at 1,000 events a second of some minutes."""
+MOST_EARLY = 10_000
+"""Bills and labels that were read before their decision: of another topic, they may overtake it."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A decided request: its model, and the label and the bill that count so far.
+
+    Attributes:
+        label_rank: rank and revision of the label; bill_revision: of the bill.
+    """
+
+    model: str
+    label: float | None = None
+    label_rank: tuple[int, int] = (-1, -1)
+    bill: float | None = None
+    bill_revision: int = -1
+
+
+class Joined:
+    """The last requests, by the hash of their ids: a collision of two of 64 bits is not to be
+    expected.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._requests: dict[int, Request] = {}
+        self._early: dict[int, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def add(self, router_id: str, request_id: str, model: str) -> bool:
+        """Remember a decision; tell whether it is the first one of its request."""
+        key = hash((router_id, request_id))
+        if key in self._requests:
+            return False
+        self._requests[key] = Request(model)
+        if len(self._requests) > self._most:
+            del self._requests[next(iter(self._requests))]
+        return True
+
+    def get(self, router_id: str, request_id: str) -> Request | None:
+        """Return a request, None where it is not known (any more)."""
+        return self._requests.get(hash((router_id, request_id)))
+
+    def wait(self, router_id: str, request_id: str, what: Any) -> None:
+        """Keep what was said of a request whose decision has not been read yet."""
+        self._early.setdefault(hash((router_id, request_id)), []).append(what)
+        if len(self._early) > MOST_EARLY:
+            del self._early[next(iter(self._early))]
+
+    def waited(self, router_id: str, request_id: str) -> list[Any]:
+        """Return what was kept, and forget it."""
+        return self._early.pop(hash((router_id, request_id)), [])

@@ -1,0 +1,99 @@
+"""What is known of one model of a router, from the decisions, bills and labels that passed by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from schemas import Candidate
+from streams.dashboard.declared import Prices
+
+RECENT = 1.0 / 200.0
+"""Weight of the newest decision in what is expected now: a memory of some 200 decisions."""
+SURE = 1.96
+
+
+@dataclass(slots=True)
+class Mean:
+    """A sum that also tells how far its mean may be off."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def move(self, value: float, *, before: float | None) -> None:
+        """Take a value in, or the one that replaces an earlier one."""
+        if before is None:
+            self.n += 1
+        self.total += value - (before or 0.0)
+        self.squares += value**2 - (before or 0.0) ** 2
+
+    @property
+    def value(self) -> float | None:
+        """Return the mean; None before the first value."""
+        return self.total / self.n if self.n else None
+
+    @property
+    def doubt(self) -> float | None:
+        """Return half the width of the mean's 95 % interval; None for fewer than two values."""
+        if self.n < 2:
+            return None
+        variance = max(0.0, self.squares / self.n - (self.total / self.n) ** 2)
+        return SURE * math.sqrt(variance / (self.n - 1))
+
+
+@dataclass(slots=True)
+class ModelTally:
+    """One model of a router.
+
+    Attributes:
+        chosen: decisions for it. rated: decisions that had it among their candidates, over which
+        `quality_sum` and `cost_sum` add up what was expected of it.
+        quality_now, cost_now: the same as a mean that forgets.
+    """
+
+    chosen: int = 0
+    rated: int = 0
+    quality_sum: float = 0.0
+    cost_sum: float = 0.0
+    quality_now: float = 0.0
+    cost_now: float = 0.0
+    labels: Mean | None = None
+    bills: Mean | None = None
+
+    def rate(self, candidate: Candidate) -> None:
+        """Take in what a decision expected of the model."""
+        self.rated += 1
+        self.quality_sum += candidate.mean
+        self.cost_sum += candidate.expected_cost_usd
+        weight = max(RECENT, 1.0 / self.rated)
+        self.quality_now += weight * (candidate.mean - self.quality_now)
+        self.cost_now += weight * (candidate.expected_cost_usd - self.cost_now)
+
+    def label(self, reward: float, *, before: float | None) -> None:
+        """Take a label in."""
+        self.labels = self.labels or Mean()
+        self.labels.move(reward, before=before)
+
+    def bill(self, cost_usd: float, *, before: float | None) -> None:
+        """Take a bill in."""
+        self.bills = self.bills or Mean()
+        self.bills.move(cost_usd, before=before)
+
+    def shown(self, name: str, prices: Prices | None, share: float | None) -> dict[str, Any]:
+        """Return what a page says of the model."""
+        labels, bills = self.labels or Mean(), self.bills or Mean()
+        return {
+            "model": name,
+            "prices": prices,
+            "chosen": self.chosen,
+            "share": share,
+            "expected_cost_usd": self.cost_now if self.rated else None,
+            "expected_quality": self.quality_now if self.rated else None,
+            "cost_usd": bills.value,
+            "bills": bills.n,
+            "quality": labels.value,
+            "doubt": labels.doubt,
+            "labels": labels.n,
+        }

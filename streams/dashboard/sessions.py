@@ -1,0 +1,123 @@
+"""Who looks at the page: sessions of a browser, begun with an API key, and what each may do."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from streams.gateway.keys import ANYONE, Key, Keys
+from streams.gateway.problems import Problem
+
+COOKIE = "pb_dashboard"
+LASTS_SECONDS = 12 * 3600.0
+MOST = 1000
+LOCAL = {"127.0.0.1", "localhost", "[::1]"}
+HEADER = "x-pbstream"
+"""Asked for on everything that changes something: no form of another site can send it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody at the page: the key that tells which routers, and whether they may be changed."""
+
+    key: Key
+    admin: bool
+
+
+class Sessions:
+    """Sessions in memory: a restart ends them.
+
+    Args:
+        keys: who may read; None: whoever reaches this machine's own address.
+        admins: who may change routers; None: nobody.
+    """
+
+    def __init__(
+        self,
+        keys: Keys | None,
+        admins: Keys | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._keys = keys
+        self._admins = admins
+        self._clock = clock
+        self._open: OrderedDict[str, tuple[float, Visitor]] = OrderedDict()
+
+    @property
+    def wants_key(self) -> bool:
+        """Whether reading needs a key."""
+        return self._keys is not None
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether anybody may change routers."""
+        return self._admins is not None
+
+    def begin(self, key: str) -> str:
+        """Return the cookie of a new session. Raises Problem for a key that is not on the lists."""
+        header = f"Bearer {key}"
+        admin = self._admins.check(header) if self._admins else None
+        found = admin or (self._keys.check(header) if self._keys else None)
+        if found is None:
+            raise Problem("unauthorized", "this key is not on the list")
+        token = secrets.token_urlsafe(32)
+        self._open[token] = self._clock(), Visitor(found, admin is not None)
+        while len(self._open) > MOST:
+            self._open.popitem(last=False)
+        return token
+
+    def end(self, request: Request) -> None:
+        """Forget the session of a browser."""
+        self._open.pop(request.cookies.get(COOKIE, ""), None)
+
+    def visitor(self, request: Request) -> Visitor | None:
+        """Return who asks; None: a key is needed. Raises Problem for a page of another name.
+
+        Without keys only this machine may ask, under its own name: a page elsewhere whose name was
+        made to lead here (DNS rebinding) is refused.
+        """
+        began, visitor = self._open.get(request.cookies.get(COOKIE, ""), (0.0, None))
+        if visitor is not None and self._clock() - began < LASTS_SECONDS:
+            return visitor
+        if self._keys is not None:
+            return None
+        if _host(request) not in LOCAL:
+            raise Problem("forbidden", "without keys the page is at 127.0.0.1 or localhost only")
+        return Visitor(ANYONE, admin=False)
+
+    def reader(self, request: Request, router_id: str | None = None) -> Visitor:
+        """Return who asks to read, of a router where one is named. Raises Problem."""
+        visitor = self.visitor(request)
+        if visitor is None:
+            raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        if router_id is not None and not visitor.key.allows(router_id):
+            raise Problem("forbidden")
+        return visitor
+
+    def operator(self, request: Request, router_id: str) -> Visitor:
+        """Return who asks to change a router. Raises Problem."""
+        visitor = self.reader(request, router_id)
+        if not visitor.admin:
+            raise Problem("forbidden", "changes need an operator's key")
+        from_page(request)
+        return visitor
+
+
+def from_page(request: Request) -> None:
+    """Refuse what no page of this server sent. Raises Problem."""
+    if request.headers.get(HEADER) != "1" or request.headers.get("sec-fetch-site") not in (
+        None,
+        "same-origin",
+    ):
+        raise Problem("forbidden", "changes come from the dashboard's own page")
+
+
+def _host(request: Request) -> str:
+    host = request.headers.get("host", "")
+    return host if host.endswith("]") else host.rsplit(":", 1)[0]

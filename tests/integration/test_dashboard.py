@@ -1,0 +1,471 @@
+"""The dashboard in a real browser: what it shows is what the topics say, and nothing runs that a
+topic holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+import uvicorn
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
+from selenium.webdriver.common.by import By
+
+from schemas import ModelDeclared, RouterDeclared
+from streams.broker.child import spawn
+from streams.broker.wire import free_ports
+from streams.dashboard.serve import server_of
+from streams.dashboard.sessions import Sessions
+from streams.demo.player import Player
+from streams.demo.scenario import Scenario
+from streams.demo.stage import running_worker
+from streams.demo.traffic import Traffic
+from streams.gateway.keys import Keys as Keyring
+from streams.gateway.keys import new_key
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+
+ROUTER = "chat.v1"
+MARKUP = "<img src=x onerror=alert(1)>"
+MODELS = ("small", MARKUP, "large")
+COUNT, DIMENSIONS = 240, 4
+KEY, LINE = new_key("ada", routers="*")
+SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
+SWITCHES = """--headless --no-sandbox --disable-gpu --no-first-run --disable-dev-shm-usage
+    --disable-background-networking --disable-component-update --disable-sync"""
+PATIENCE = 60.0
+
+
+def played() -> Scenario:
+    """Return a course with a change of prices and of the budget on its way."""
+    rng = np.random.default_rng(5)
+
+    def declared(factor: float, budget: float) -> RouterDeclared:
+        prices = zip(MODELS, (0.1, 0.5 * factor, 5.0), strict=True)
+        models = {
+            name: ModelDeclared(input_price_per_m=p, output_price_per_m=2 * p, onboarding_pulls=5)
+            for name, p in prices
+        }
+        return RouterDeclared(
+            router_id=ROUTER,
+            models=models,
+            budget_usd_per_request=budget,
+            dimensions=DIMENSIONS,
+        )
+
+    return Scenario(
+        models=MODELS,
+        prompts=[f"prompt {number}" for number in range(COUNT)],
+        rewards=np.clip(np.array([0.7, 0.85, 0.95]) + rng.normal(0, 0.05, (COUNT, 3)), 0, 1),
+        costs=np.array([3e-5, 3e-4, 3e-3]) * rng.lognormal(0, 0.3, (COUNT, 3)),
+        available=np.ones((COUNT, 3), dtype=bool),
+        declarations=((0, declared(1.0, 4e-4)), (120, declared(0.5, 3e-4))),
+        contexts=np.column_stack([rng.normal(size=(COUNT, DIMENSIONS - 1)), np.ones(COUNT)]),
+    )
+
+
+@pytest.fixture(scope="module")
+def settings(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    name = f"dash-{uuid4().hex[:8]}"
+    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
+    asyncio.run(create_topics(made))
+    log = tmp_path_factory.mktemp("dash") / "worker.log"
+    with running_worker(made, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
+        asyncio.run(Player(made, Traffic(played(), in_flight=20)).play())
+        yield made
+
+
+@contextmanager
+def dashboard(
+    bootstrap: str, prefix: str, folder: Path, *options: str, **environment: str
+) -> Iterator[str]:
+    port = free_ports(1)[0]
+    given = {
+        "PB_BOOTSTRAP": bootstrap,
+        "PB_PREFIX": prefix,
+        "PB_DASHBOARD_PORT": str(port),
+        **environment,
+    }
+    command = [sys.executable, "-m", "streams.cli", "dashboard", *options]
+    variables = (f"{name}={value}" for name, value in given.items())
+    log = folder / f"dashboard-{port}.log"
+    process = spawn(["env", *variables, *command], log=log)
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        until(lambda: reached(address + "livez"), f"a dashboard; {log.read_text()}")
+        yield address
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0, log.read_text()
+
+
+def reached(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=2.0):
+            return True
+    except OSError:
+        return False
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with dashboard(
+        settings.bootstrap,
+        settings.prefix,
+        tmp_path_factory.mktemp("board"),
+        "--admin",
+        PB_DASHBOARD_ADMIN_KEYS=LINE,
+        PB_APP_ID=settings.app_id,
+    ) as found:
+        until(lambda: reached(found + "readyz"), "the past to be read")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    for switch in (*SWITCHES.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(switch)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = Chrome(options=options, service=ChromeService("/usr/bin/chromedriver"))
+    driver.set_window_size(1280, 900)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(autouse=True)
+def quiet(browser: Chrome) -> Iterator[None]:
+    browser.get_log("browser")
+    yield
+    logged = browser.get_log("browser")
+    bad = [one["message"] for one in logged if one["level"] in ("SEVERE", "WARNING")]
+    wrong = [one for one in bad if not re.search("status of 4|ERR_CONNECTION", one)]
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def told(settings: Settings) -> dict[str, list[Any]]:
+    """Return every record of the router, as a plain consumer reads it."""
+
+    async def read() -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for name in ("routes", "costs", "rewards", "lambda"):
+            found[name] = []
+            async with AIOKafkaConsumer(bootstrap_servers=settings.bootstrap) as consumer:
+                places = [
+                    TopicPartition(settings.topic(name), number)
+                    for number in range(settings.partitions)
+                ]
+                consumer.assign(places)
+                await consumer.seek_to_beginning()
+                ends = await consumer.end_offsets(places)
+                while any([await consumer.position(place) < ends[place] for place in places]):
+                    for batch in (await consumer.getmany(timeout_ms=200)).values():
+                        found[name] += [json.loads(one.value) for one in batch]
+        return found
+
+    return asyncio.run(read())
+
+
+def text(browser: Chrome, selector: str) -> str:
+    return browser.execute_script(
+        "return document.querySelector(arguments[0])?.textContent ?? ''", selector
+    )
+
+
+def open_page(browser: Chrome, address: str, page: str, *, ready: str) -> None:
+    browser.get("about:blank")
+    browser.get(address + page)
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, ready), ready)
+
+
+def sums(browser: Chrome) -> dict[str, str]:
+    """Return the numbers at the head of a page, by their names."""
+    script = """return [...document.querySelectorAll('.sums > div')].map(
+        one => [one.firstChild, one.lastChild.firstChild ?? one.lastChild]
+        .map(part => part.textContent))"""
+    return dict(browser.execute_script(script))
+
+
+def cells(browser: Chrome, selector: str) -> list[list[str]]:
+    script = """return [...document.querySelectorAll(arguments[0])].map(
+        row => [...row.children].map(cell => cell.textContent))"""
+    return browser.execute_script(script, selector)
+
+
+def test_the_table_says_what_the_topics_say(
+    address: str, browser: Chrome, told: dict[str, list[Any]]
+) -> None:
+    open_page(browser, address, "", ready=".rows .row a[href]")
+    state = told["lambda"][-1]
+    ratio = state["spend_usd"] / state["settled"] / state["budget_usd_per_request"]
+    quality = float(np.mean([event["reward"] for event in told["rewards"]]))
+    costs = {model: [] for model in MODELS}
+    means = {model: [] for model in MODELS}
+    for route in told["routes"]:
+        for candidate in route["candidates"]:
+            costs[candidate["model"]].append(candidate["expected_cost_usd"])
+            means[candidate["model"]].append(candidate["mean"])
+    paid = state["spend_usd"] / state["settled"]
+    saved = 1 - paid / max(np.mean(one) for one in costs.values())
+    (row,) = cells(browser, ".rows .row")
+    assert row[0] == ROUTER
+    assert float(row[1].removeprefix("÷ budget")) == pytest.approx(ratio, abs=6e-4)
+    assert row[3] == f"Quality{quality:.3f}"
+    assert row[4] == f"Saved{100 * saved:.0f} %".replace("-", "−")
+    shown = sums(browser)
+    assert shown["Routers"] == "1" and shown["In flight"] == "0"
+
+
+def test_one_router_says_what_the_topics_say(
+    address: str, browser: Chrome, told: dict[str, list[Any]]
+) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    model_of = {route["request_id"]: route["model"] for route in told["routes"]}
+    labels = {model: [] for model in MODELS}
+    bills = {model: [] for model in MODELS}
+    for event in told["rewards"]:
+        labels[model_of[event["request_id"]]].append(event["reward"])
+    for event in told["costs"]:
+        bills[model_of[event["request_id"]]].append(event["cost_usd"])
+    rows = {row[0]: row for row in cells(browser, ".scroll tbody tr")}
+    assert set(rows) == set(MODELS)
+    for model, row in rows.items():
+        mean = np.mean(labels[model])
+        doubt = 1.96 * np.std(labels[model], ddof=1) / len(labels[model]) ** 0.5
+        assert row[4] == f"{mean:.3f} ± {doubt:.3f} ({len(labels[model])})"
+        dollars = float(row[3].removeprefix("$").replace("−", "-"))
+        assert dollars == pytest.approx(np.mean(bills[model]), rel=0.01)
+    # Of the last hundred decisions and those of the same moment.
+    chosen = Counter(route["model"] for route in told["routes"])
+    shares = {model: float(row[6].removesuffix(" %")) / 100 for model, row in rows.items()}
+    assert sum(shares.values()) == pytest.approx(1.0, abs=0.02)
+    assert max(shares, key=lambda model: shares[model]) in chosen
+    assert rows[MARKUP][1] == "$0.25 / $0.5"
+    news = [item.text for item in browser.find_elements(By.CSS_SELECTOR, ".news li")]
+    assert any("budget $0.0004 → $0.0003" in one for one in news)
+    assert any(f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in one for one in news)
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 4
+
+
+def test_the_bars_of_a_decision_add_up_to_its_score(
+    address: str, browser: Chrome, told: dict[str, list[Any]]
+) -> None:
+    route = told["routes"][200]
+    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
+    for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
+        told_of = spoken.get_attribute("aria-label").replace("−", "-")
+        mean, bonus, penalty, score = (
+            float(one) for one in re.findall(r"(?:mean|bonus|penalty|score) ([-+.\d]+)", told_of)
+        )
+        assert mean + bonus - penalty == pytest.approx(score, abs=2.1e-4)
+    page = text(browser, "main")
+    assert route["model"] in page and "0." in page
+    cost = next(one for one in told["costs"] if one["request_id"] == route["request_id"])
+    label = next(one for one in told["rewards"] if one["request_id"] == route["request_id"])
+    assert "Bill: $" in page and f"Label: {label['reward']} by judge" in page
+    bill = float(re.search(r"Bill: \$([\d.e−]+\d)", page)[1].replace("−", "-"))  # type: ignore[index]
+    assert bill == pytest.approx(cost["cost_usd"], rel=0.01)
+    assert page.count("behind: ") + page.count("chosen") + page.count("would cost") >= 2
+
+
+def test_a_request_that_nobody_knows_is_said_so(address: str, browser: Chrome) -> None:
+    open_page(browser, address, f"#/decision/{ROUTER}/nobody", ready="main .fault")
+    assert "no decision" in text(browser, "main .fault")
+
+
+def test_what_topics_hold_stays_text(address: str, browser: Chrome) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    assert browser.find_elements(By.CSS_SELECTOR, "main img") == []
+    assert MARKUP in text(browser, "main")
+    open_page(browser, address, "#/router/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", ready="h1")
+    assert browser.find_elements(By.CSS_SELECTOR, "img") == [] and MARKUP in text(browser, "h1")
+
+
+def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) -> None:
+    with urllib.request.urlopen(address) as answer:
+        policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    script = "return performance.getEntriesByType('resource').map(one => one.name)"
+    assert all(name.startswith(address) for name in browser.execute_script(script))
+    folder = Path(str(files("streams.dashboard") / "assets"))
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    assert sum(sizes) <= 200_000
+    ran = browser.execute_async_script(
+        """const done = arguments[0], script = document.createElement('script');
+        addEventListener('securitypolicyviolation', () => done('refused'), {once: true});
+        try { script.text = 'window.ran = true'; document.body.append(script); }
+        catch { done('refused'); }
+        setTimeout(() => done(window.ran ? 'ran' : 'not run'), 500)"""
+    )
+    assert ran != "ran"
+    browser.get_log("browser")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_reads_in_any_light_and_at_any_width(
+    address: str, browser: Chrome, told: dict[str, list[Any]], scheme: str, width: int
+) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    request_id = told["routes"][200]["request_id"]
+    pages = {
+        "routers": ("", ".rows .row a[href]"),
+        "router": (f"#/router/{ROUTER}", ".u-legend"),
+        "decision": (f"#/decision/{ROUTER}/{request_id}", "svg.bar"),
+    }
+    try:
+        for name, (page, ready) in pages.items():
+            open_page(browser, address, page, ready=ready)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            assert browser.save_screenshot(str(SHOTS / f"{name}-{scheme}-{width}.png"))
+            faults = violations(browser)
+            assert faults == [], f"{name}: {json.dumps(faults, indent=1)}"
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def violations(browser: Chrome) -> list[Any]:
+    """Return what axe-core finds, its rules of WCAG 2.1 A and AA and best practices."""
+    source = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    # Through the debugger: the page's own policy lets no script in.
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
+    found = browser.execute_async_script(
+        """const done = arguments[0];
+        axe.run().then(done, error => done({violations: [String(error)]}))"""
+    )
+    return [
+        {"rule": one["id"], "at": [node["target"] for node in one["nodes"]][:4]}
+        if isinstance(one, dict)
+        else one
+        for one in found["violations"]
+    ]
+
+
+def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: Chrome) -> None:
+    open_page(browser, address, "", ready=".rows .row a[href]")
+    names = []
+    for _ in range(20):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        names.append(browser.switch_to.active_element.text or "search")
+        if names[-1] == ROUTER:
+            break
+    assert names[0] == "Skip to the content" and names[-1] == ROUTER and "search" in names
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, ".u-legend"), "the router's page")
+    field = browser.find_element(By.ID, "request")
+    field.send_keys("r-00001", Keys.ENTER)
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, "svg.bar"), "the decision")
+    assert browser.title.startswith("Decision r-00001")
+
+
+def test_the_search_finds_routers_by_their_models(address: str, browser: Chrome) -> None:
+    open_page(browser, address, "", ready=".rows .row a[href]")
+    field = browser.find_element(By.ID, "search")
+    field.send_keys("no such thing")
+    until(lambda: "No router" in text(browser, ".empty"), "that nothing was found")
+    field.clear()
+    field.send_keys("larg")
+    until(lambda: cells(browser, ".rows .row"), "the router that has the model")
+
+
+def test_a_change_on_the_topics_appears_by_itself(
+    address: str, browser: Chrome, settings: Settings
+) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    before = sums(browser)["Requests/s"], text(browser, ".sums")
+    more = Traffic(played(), in_flight=20, request_ids="again")
+    asyncio.run(Player(settings, more).play())
+    until(lambda: f"{2 * COUNT} decided" in text(browser, ".sums"), "the new decisions")
+    assert before[1] != text(browser, ".sums")
+
+
+@contextmanager
+def served(settings: Settings, sessions: Sessions | None = None) -> Iterator[str]:
+    """Serve a dashboard from this process."""
+    made = server_of(settings, sessions or Sessions(None, None))
+    server = uvicorn.Server(made.config)
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started, "the server")
+        yield f"http://127.0.0.1:{settings.dashboard_port}/"
+    finally:
+        made.board.closing.set()
+        server.should_exit = True
+        thread.join(30)
+
+
+def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -> None:
+    name, port = f"empty-{uuid4().hex[:8]}", free_ports(1)[0]
+    empty = load_settings(bootstrap=kafka, prefix=f"{name}.", partitions=1, dashboard_port=port)
+    asyncio.run(create_topics(empty))
+    with served(empty) as address:
+        browser.get(address)
+        until(lambda: "pbstream models add" in text(browser, ".empty"), "what to do")
+        assert violations(browser) == []
+        browser.get("about:blank")
+
+
+def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:
+    broker, port = free_ports(2)
+    with served(load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)) as address:
+        browser.get(address)
+        until(lambda: f"127.0.0.1:{broker}" in text(browser, "#trouble"), "that Kafka is away")
+        assert text(browser, "#status") == "not live"
+        assert violations(browser) == []
+        assert not reached(address + "readyz")
+        browser.get("about:blank")
+
+
+def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
+    settings: Settings, browser: Chrome
+) -> None:
+    key, line = new_key("reader", routers="other.*")
+    given = settings.model_copy(update={"dashboard_port": free_ports(1)[0]})
+    with served(given, Sessions(Keyring.parse(line), None)) as address:
+        browser.get(address)
+        until(lambda: browser.find_elements(By.ID, "key"), "the question for a key")
+        assert violations(browser) == []
+        assert not reached(address + "api/routers")
+        field = browser.find_element(By.ID, "key")
+        field.send_keys(key[:-1] + "?", Keys.ENTER)
+        until(lambda: "not on the list" in text(browser, ".fault"), "the refusal")
+        field.clear()
+        field.send_keys(key, Keys.ENTER)
+        until(lambda: "No router yet" in text(browser, ".empty"), "the routers of this key")
+        refused = browser.execute_async_script(
+            "fetch(arguments[0]).then(one => arguments[1](one.status))", f"api/routers/{ROUTER}"
+        )
+        assert refused == 403
+        browser.get("about:blank")

@@ -1,0 +1,312 @@
+"""What the dashboard folds from records, without a broker and without a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
+from schemas.event import Event
+from schemas.routers import ModelDeclared, RouterDeclared
+from streams.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
+from streams.dashboard.decisions import lost
+from streams.dashboard.declared import Declarations
+from streams.dashboard.fleet import Asked, Fleet
+from streams.dashboard.joined import Joined
+from streams.dashboard.savings import against_dearest, mix_cost, mix_quality
+from streams.dashboard.serve import sessions_of
+from streams.dashboard.sessions import Sessions
+from streams.dashboard.stream import Single, Table
+from streams.gateway.keys import Keys, new_key
+from streams.gateway.problems import Problem
+from streams.settings import BadSettings, load_settings
+
+NOW = 1_800_000_000.0
+SETTINGS = load_settings()
+
+
+class Record:
+    """A record of a topic, as a consumer hands it over."""
+
+    def __init__(self, event: Event | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
+        self.key = key.encode()
+        self.value = None if event is None else encode(event)
+        self.timestamp = int(1000 * at)
+        self.offset = offset
+
+
+def state(router_id: str = "chat", **changed: Any) -> LambdaUpdated:
+    given = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    return LambdaUpdated.model_validate_json(
+        json.dumps({**given, "router_id": router_id, **changed})
+    )
+
+
+def route(request_id: str, model: str = "b", *, router_id: str = "chat") -> RouteDecided:
+    candidates = tuple(
+        Candidate(
+            model=name,
+            mean=mean,
+            bonus=0.0,
+            penalty=0.1,
+            score=mean - 0.1,
+            expected_cost_usd=cost,
+            excluded=None,
+        )
+        for name, mean, cost in (("a", 0.6, 1e-4), ("b", 0.8, 5e-4), ("c", 0.9, 1e-2))
+    )
+    given = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    read = RouteDecided.model_validate_json(json.dumps(given))
+    return read.model_copy(
+        update={
+            "router_id": router_id,
+            "request_id": request_id,
+            "model": model,
+            "candidates": candidates,
+        }
+    )
+
+
+def label(request_id: str, reward: float, source: str = "judge", revision: int = 0) -> Any:
+    return RewardObserved(
+        router_id="chat", request_id=request_id, reward=reward, source=source, revision=revision
+    )
+
+
+def bill(request_id: str, cost_usd: float, revision: int = 0) -> CostReported:
+    return CostReported(
+        router_id="chat", request_id=request_id, cost_usd=cost_usd, revision=revision
+    )
+
+
+def seen(*events: tuple[str, Any]) -> Fleet:
+    fleet = Fleet(SETTINGS.source_rank)
+    for name, event in events:
+        fleet.observe(name, Record(event, key=event.router_id), now=NOW)
+    return fleet
+
+
+times = st.lists(
+    st.floats(NOW - 40 * 86_400, NOW + 40 * 86_400, allow_nan=False), min_size=1, max_size=60
+)
+
+
+@given(times)
+def test_bins_lose_nothing_that_is_not_older_than_they_reach(drawn: list[float]) -> None:
+    bins = Bins()
+    for at in drawn:
+        bins.add(at, "decided", 1.0)
+        bins.count(at, 0)
+    begins, rows = bins.table()
+    assert len(begins) <= BINS and bins.width <= LONGEST_SECONDS
+    kept = [at for at in drawn if at >= begins[0]]
+    assert rows[:, COLUMN["decided"]].sum() <= len(drawn)
+    if bins.width < LONGEST_SECONDS:
+        assert rows[:, COLUMN["decided"]].sum() == len(kept) == len(drawn)
+    assert rows[:, -1].sum() == rows[:, COLUMN["decided"]].sum()
+
+
+def test_a_last_value_is_that_of_the_newest_event_also_after_bins_were_merged() -> None:
+    bins = Bins()
+    for number in range(1000):
+        bins.put(NOW + number, "lambda_t", float(number))
+    _, rows = bins.table()
+    assert rows[-1, COLUMN["lambda_t"]] == 999.0
+    assert len(rows) <= BINS
+
+
+def test_a_moving_mean_takes_as_few_bins_as_hold_enough_events() -> None:
+    sums, counts = np.array([1.0, 0.0, 4.0, 9.0]), np.array([1.0, 0.0, 2.0, 3.0])
+    assert moving(sums, counts, 3) == [1.0, 1.0, 5.0 / 3.0, 3.0]
+    assert moving(np.zeros(2), np.zeros(2), 3) == [None, None]
+
+
+def test_a_mix_of_models_costs_as_much_as_its_coin_says() -> None:
+    models = [(1e-4, 0.6), (5e-4, 0.8), (1e-2, 0.9)]
+    assert mix_cost(0.7, models) == pytest.approx(3e-4)
+    assert mix_cost(0.5, models) == 1e-4
+    assert mix_cost(0.95, models) is None
+    assert mix_quality(3e-4, models) == pytest.approx(0.7)
+    assert mix_quality(1e-5, models) is None
+    assert mix_cost(0.5, []) is None
+    assert against_dearest(1e-3, models) == pytest.approx(0.9)
+    assert against_dearest(0.0, [(0.0, 0.5)]) is None
+
+
+def test_a_better_label_replaces_a_worse_one_and_a_repeated_one_changes_nothing() -> None:
+    fleet = seen(
+        ("routes", route("r1")),
+        ("rewards", label("r1", 0.4)),
+        ("rewards", label("r1", 0.4)),
+        ("rewards", label("r1", 0.2, "metric")),
+        ("rewards", label("r1", 1.0, "human")),
+        ("costs", bill("r1", 0.1)),
+        ("costs", bill("r1", 0.2, revision=1)),
+        ("costs", bill("r1", 0.3, revision=1)),
+    )
+    router = fleet.routers["chat"]
+    assert router.quality == pytest.approx(1.0) and router.rewarded == 1
+    bills = router.models["b"].bills
+    assert bills is not None and bills.value == pytest.approx(0.2) and bills.n == 1
+
+
+def test_what_is_read_before_its_decision_counts_once_that_is_read() -> None:
+    fleet = seen(("rewards", label("r1", 0.5)), ("costs", bill("r1", 0.1)), ("routes", route("r1")))
+    assert fleet.routers["chat"].quality == 0.5
+    assert fleet.routers["chat"].models["b"].bills is not None
+
+
+def test_a_decision_that_is_given_again_counts_once() -> None:
+    again = route("r1").model_copy(update={"repeat": True})
+    fleet = seen(("routes", route("r1")), ("routes", again), ("routes", route("r1")))
+    assert fleet.routers["chat"].decisions == 1
+
+
+def test_requests_are_remembered_up_to_a_bound() -> None:
+    joined = Joined(2)
+    for name in ("r1", "r2", "r3"):
+        assert joined.add("chat", name, "a")
+    assert len(joined) == 2 and joined.get("chat", "r1") is None
+
+
+def declared(price: float) -> RouterDeclared:
+    model = ModelDeclared(input_price_per_m=price, output_price_per_m=price)
+    return RouterDeclared(router_id="chat", models={"a": model})
+
+
+def test_a_declaration_counts_once_a_worker_has_put_it_in_force() -> None:
+    found = Declarations()
+    assert found.add(0, declared(1.0), at=NOW, known=None) == []
+    assert found.acknowledge(0, at=NOW) == []
+    found.add(1, declared(2.0), at=NOW, known=0)  # refused, and written again behind
+    found.add(2, declared(3.0), at=NOW, known=0)
+    assert found.in_force is not None and found.in_force.prices["a"] == (1.0, 1.0)
+    (news,) = found.acknowledge(2, at=NOW)
+    assert news.kind == "price" and "$1/$1 → $3/$3" in news.text
+
+
+def test_a_router_that_is_gone_leaves_the_table() -> None:
+    fleet = seen(("lambda", state()), ("routes", route("r1")))
+    assert fleet.page(Asked(), now=NOW)[1] == 1
+    fleet.observe("lambda", Record(None, key="chat"), now=NOW)
+    assert fleet.page(Asked(), now=NOW) == ([], 0)
+
+
+def test_what_cannot_be_read_is_counted_and_changes_nothing() -> None:
+    fleet = seen(("lambda", state()))
+    broken = Record(state(), key="chat")
+    broken.value = b'{"router_id": "chat"}'
+    fleet.observe("lambda", broken, now=NOW)
+    assert fleet.unreadable == 1 and len(fleet.routers) == 1
+
+
+def test_the_table_is_sorted_searched_and_cut_and_nothing_unknown_comes_first() -> None:
+    fleet = seen(*(("lambda", state(f"r{n}", lambda_t=float(n % 7))) for n in range(50)))
+    fleet.observe("routes", Record(route("x", router_id="bare"), key="bare"), now=NOW)
+    for descending in (True, False):
+        rows, count = fleet.page(
+            Asked(sort="lambda_t", descending=descending, begin=0, count=60), now=NOW
+        )
+        values = [row["lambda_t"] for row in rows]
+        assert count == 51 and values[-1] is None
+        assert values[:-1] == sorted(values[:-1], reverse=descending)
+    rows, count = fleet.page(Asked(search="R4", sort="router_id", descending=False), now=NOW)
+    assert [row["router_id"] for row in rows] == ["r4", *(f"r4{n}" for n in range(10))]
+    allowed = fleet.page(Asked(allows=lambda one: one == "r1"), now=NOW)
+    assert allowed[1] == 1
+
+
+def test_a_page_gets_only_what_has_changed() -> None:
+    fleet = seen(*(("lambda", state(f"r{n}")) for n in range(10)))
+    table = Table(fleet, Asked(sort="router_id", descending=False, count=5))
+    first = table.changes(now=NOW)
+    assert first is not None and len(first["rows"]) == 5 and first["count"] == 10
+    assert table.changes(now=NOW + 2) is None
+    changed = Record(state("r3", in_flight=7), key="r3")
+    fleet.observe("lambda", changed, now=NOW)
+    fleet.observe("lambda", Record(state("r9", in_flight=7), key="r9"), now=NOW)
+    found = table.changes(now=NOW + 4)
+    assert found is not None and [row["router_id"] for row in found["rows"]] == ["r3"]
+
+
+def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:
+    fleet = Fleet(SETTINGS.source_rank)
+    single = Single(fleet, "chat")
+    assert single.changes(now=NOW) == {"router": None}
+    shown: list[tuple[float, float | None]] = []
+    for number in range(300):
+        at = NOW + 0.5 * number
+        update = state(lambda_t=float(number))
+        fleet.observe("lambda", Record(update, key="chat", at=at), now=at)
+        found = single.changes(now=at)
+        assert found is not None
+        series = found["series"]
+        if series["from"] == series["first"]:
+            shown = []
+        shown = [one for one in shown if one[0] < series["from"]]
+        shown += list(zip(series["at"], series["lambda"], strict=True))
+    whole = fleet.routers["chat"].series()
+    assert shown == list(zip(whole["at"], whole["lambda"], strict=True))
+
+
+def test_why_a_candidate_lost_is_said_by_the_term_that_cost_it_most() -> None:
+    low, chosen, dear = route("r1").candidates or ()
+    assert "a lower expected quality takes 0.200" in lost(low, chosen)
+    dear = dear.model_copy(update={"penalty": 0.9, "score": 0.0})
+    assert "the price of its cost takes 0.800, the rest gives back 0.100" in lost(dear, chosen)
+    unreachable = dear.model_copy(update={"excluded": "over_max_price"})
+    assert "maximum price" in lost(unreachable, chosen)
+
+
+def asking(host: str = "127.0.0.1:8070", **headers: str) -> Request:
+    given = {"host": host, **headers}
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
+    return Request({"type": "http", "method": "GET", "headers": raw, "path": "/"})
+
+
+def test_without_keys_only_this_machine_reads_and_nobody_changes_anything() -> None:
+    sessions = Sessions(None, None)
+    assert sessions.reader(asking(), "chat").admin is False
+    assert sessions.reader(asking("localhost:1"), "chat") and sessions.reader(asking("[::1]:80"))
+    with pytest.raises(Problem):
+        sessions.reader(asking("evil.example"))
+    with pytest.raises(Problem):
+        sessions.operator(asking(x_pbstream="1"), "chat")
+
+
+def test_an_operator_changes_the_routers_of_the_key_from_the_page_until_the_session_ends() -> None:
+    clock = [0.0]
+    key, line = new_key("ada", routers="chat*")
+    sessions = Sessions(None, Keys.parse(line), clock=lambda: clock[0])
+    with pytest.raises(Problem):
+        sessions.begin(key[:-1])
+    cookie = f"pb_dashboard={sessions.begin(key)}"
+    assert sessions.operator(asking(cookie=cookie, x_pbstream="1"), "chat").admin
+    for request, router in (
+        (asking(cookie=cookie), "chat"),
+        (asking(cookie=cookie, x_pbstream="1", sec_fetch_site="cross-site"), "chat"),
+        (asking(cookie=cookie, x_pbstream="1"), "other"),
+    ):
+        with pytest.raises(Problem):
+            sessions.operator(request, router)
+    clock[0] = 13 * 3600.0
+    with pytest.raises(Problem):
+        sessions.operator(asking(cookie=cookie, x_pbstream="1"), "chat")
+
+
+def test_others_than_this_machine_need_keys() -> None:
+    with pytest.raises(BadSettings, match="PB_DASHBOARD_KEYS_FILE"):
+        sessions_of(load_settings(dashboard_bind="0.0.0.0"), admin=False)
+    keys = {"dashboard_keys": new_key("ada", routers="*")[1]}
+    sessions, _ = sessions_of(load_settings(dashboard_bind="0.0.0.0", **keys), admin=False)
+    assert sessions.wants_key and not sessions.takes_changes
+    with pytest.raises(BadSettings, match="PB_DASHBOARD_ADMIN_KEYS_FILE"):
+        sessions_of(load_settings(dashboard_bind="0.0.0.0", **keys), admin=True)
+    sessions, key = sessions_of(load_settings(), admin=True)
+    assert key is not None and sessions.begin(key)
