@@ -214,6 +214,7 @@ class Parking:
 
     def add(self, event: Parked) -> None:
         """Let an event wait, or keep a refused one until its dead letter is delivered."""
+        # The same event comes again after a crash, or with its value after it was read again.
         self.discard(event)
         self._events[event.topic, event.offset] = event
         if not event.refused:
@@ -229,6 +230,8 @@ class Parking:
     def answer(self, event: Parked) -> None:
         """Keep an event that has its answer until that is delivered: after a crash it is answered
         again, before only once."""
+        # Durable until the answer is delivered, out of the index at once: a second look in
+        # between would answer it twice.
         if self.is_waiting(event):
             self._wait_no_more(event)
             self._answered.add((event.topic, event.offset))

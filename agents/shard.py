@@ -83,6 +83,8 @@ class Shard:
         self.requests_seen_at = 0.0
         self.watermarks, self.without_watermarks = _watermarks(table)
         self._contained = dict(self.watermarks)
+        # One pass over the keys; of the values only parked events are unpacked: with 10,000
+        # routers the first event waits for nothing else.
         parked: list[Parked] = []
         for raw in table.records:
             kind = raw[:1]
@@ -119,6 +121,8 @@ class Shard:
     def take_over(self, before: Shard) -> None:
         """Take over what the table does not hold from the shard that was indexed before: requests
         that wait."""
+        # The table has only the place of a request that may hold a prompt; what the shard before
+        # has read of it needs no second reading.
         held = {(parked.topic, parked.offset): parked.value for parked in before.parking}
         for parked in self.parking:
             if (
@@ -153,6 +157,8 @@ class Shard:
             try:
                 engine = self._engines[router_id] = self._unpack(router_id)
             except DAMAGE as error:
+                # A damaged router is set aside and not retried: its records stay, and its
+                # neighbours go on.
                 self._request_ids.pop(router_id)
                 self.unreadable[router_id] = f"{type(error).__name__}: {error}"
                 self._set_aside.append(router_id)
@@ -205,6 +211,8 @@ class Shard:
             self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
         if router_id not in self._request_ids:
             return
+        # Tombstones of a router with 100,000 requests exceed a record batch. The head goes first,
+        # with a mark by which a crash finds the rest.
         arms = keys.key(keys.ARM, router_id)
         for raw in [raw for raw in self.table.records if raw.startswith(arms)]:
             self.table.delete(raw)
@@ -263,6 +271,8 @@ class Shard:
         changed, self._changes = self._changes, {}
         for router_id, changes in changed.items():
             self._write_router(router_id, changes)
+        # In the same record batch as the state: an event is contained if and only if its offset
+        # is.
         if self.watermarks != self._contained:
             self.table.put(keys.WATERMARKS, orjson.dumps(self.watermarks))
             self._contained = dict(self.watermarks)
@@ -343,6 +353,7 @@ class Shard:
             lambda name: self.table.get(_key_of(router_id, name)) or b"",
             {outline.request_id: outline.decided_at for outline in outlines if outline.is_awaited},
         )
+        # In the order of their decisions: what is forgotten first is what was decided first.
         request_ids.clear()
         request_ids.update(dict.fromkeys(outline.request_id for outline in outlines))
         return Engine(state, Requests(self.table, router_id, request_ids))

@@ -268,6 +268,7 @@ class Arms:
     def reprice(self, arm: Arm, price: Price) -> None:
         """Put a new list price in force; what bills say of the tokens per request stays, but for
         one that was free, or gets so."""
+        # A ratio of bill to list price means nothing where the price is 0.
         if (arm.per_1k == 0.0) != (price.per_1k == 0.0):
             arm.costs.start_over(price)
         arm.set_price(price)
@@ -312,6 +313,8 @@ class Arms:
         `Belief.observe`."""
         belief, pool = arm.belief, self.rewards
         belief.forget(t=t, gamma=gamma, ridge=None)
+        # The ridge fades with every reward; below its floor A would lose rank where no reward
+        # came.
         if belief.decay < RIDGE_FLOOR:
             self.estimate_rewards(t=t, gamma=gamma)
         residual, variance = belief.observe(x, reward)
@@ -353,6 +356,8 @@ class Arms:
 
     def _bind(self, stack: Stack) -> None:
         self.stack = stack
+        # Beliefs and cost models hold views into the stack: when a row is added or dropped, every
+        # view points to memory that is no longer read.
         for k, arm in enumerate(self._arms):
             arm.belief.bind(stack, k)
             arm.costs.bind(stack, k)

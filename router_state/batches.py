@@ -26,6 +26,8 @@ from router_state.state import RouterState
 
 Rows = npt.NDArray[np.intp]
 NEVER = np.iinfo(np.intp).min // 2
+"""Decision at which an arm was made fresh that never was; half of the range, so that a difference
+of two does not overflow."""
 
 
 def decide(
@@ -64,6 +66,7 @@ def decide(
     bonus, chosen = _choose(arms, mean - hurdles, np.sqrt(variance) * knobs.alpha, state.t, knobs)
     if chosen is None:
         return None
+    # From here on nothing is refused: the state changes only once the whole batch is chosen.
     terms = np.empty((*mean.shape, 3))
     terms[:, :, 0], terms[:, :, 1], terms[:, :, 2] = mean, bonus, costs
     listed, rows = terms.reshape(len(x), -1).tolist(), chosen.tolist()
@@ -89,6 +92,8 @@ def decide(
             map(Candidates, repeat(arms.names), listed, repeat(penalties), repeat(excluded)),
         )
     )
+    # Of the decisions for one arm only the last is kept: the clock of an arm is when it was last
+    # played.
     for k, number in dict(
         zip(rows, range(state.t + 1, state.t + 1 + len(rows)), strict=True)
     ).items():
@@ -132,6 +137,8 @@ def _project(arms: Arms, x: Matrix) -> tuple[Matrix, Matrix]:
     """Return θᵀx and xᵀA⁻¹x of every arm for every context, shape (n, K)."""
     projected = x.dot(arms.stack.flat.T).reshape(len(x), len(arms), -1)
     variance = np.einsum("nkd,nd->nk", projected[:, :, : arms.d], x)
+    # A_inv lags behind by the rewards that are pending: each takes (xᵀu)² off the variance, as
+    # the one-by-one path does.
     for k, belief in enumerate(arms.beliefs):
         if belief.pending:
             tails = x.dot(belief.tails[: belief.pending].T)
@@ -169,6 +176,7 @@ def _choose(
     )  # by decision: which arms the one before it has made fresh, and when
     since = [max(belief.last_update, belief.last_played) - t for belief in arms.beliefs]
     guess = (value + root).argmax(1)
+    # Ends after n rounds at most: round i has the first i choices right, whatever came before.
     while True:
         fresh.fill(NEVER)
         fresh[0] = since
@@ -181,6 +189,7 @@ def _choose(
             break
         guess = chosen
     best = score[each, chosen]
+    # A tie is broken by the generator, one draw each: its order belongs to the one-by-one path.
     score[each, chosen] = -np.inf
     return bonus, None if K > 1 and (best - score.max(1) < TIE).any() else chosen
 

@@ -28,6 +28,7 @@ differ)."""
 SERVES = 16
 """Decisions that one draw serves (8 to 32 do not differ); each of the first eight has its own."""
 ALONE = 8
+"""Decisions from the start that have a draw each, see `SERVES`."""
 WIDE_SHARE = 3
 """With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
 CENTER_MEMORY = 16.0

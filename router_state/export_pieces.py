@@ -31,6 +31,7 @@ from router_state.snapshot import restore_counters, restore_pacer
 from router_state.state import RouterState
 
 MAX_DIMENSIONS = 4096
+"""Above it a file is refused before arrays of d² numbers are made of it."""
 COUNTERS = (
     "t",
     "seq",
@@ -83,6 +84,7 @@ COSTS = ("smear", "smeared", "awaited")
 FAMILIAR = ("mean", "deviation", "count", "lately")
 POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count", "seen", "due_at")
 RNG = ("state", "inc", "has_uint32", "uinteger")
+"""Fields by their name in a file; they do not follow the objects' names, see above."""
 
 Values = dict[str, Any]
 Array = npt.NDArray[Any]

@@ -19,6 +19,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.export_pieces import MAX_DIMENSIONS, Array, Pieces, Values
 
 LENGTH_BYTES = 4
+"""Of the head's length, big-endian."""
 ARM = (
     "decay",
     "forgotten",
@@ -31,6 +32,7 @@ ARM = (
     "retired_at",
 )
 RUN = ("evidence", "count", "total", "since")
+"""Order of the values of a side of the CUSUM, in this layout for good."""
 
 
 def unpack(data: bytes) -> tuple[dict[str, str], Pieces]:

@@ -18,7 +18,9 @@ from router_state.errors import CorruptSnapshot
 from router_state.export_pieces import Array, Pieces
 
 _HEAD = struct.Struct(">I")
+"""Bytes of the head."""
 KINDS = ("<f8", "<f4")
+"""Types of arrays: double, and single for the contexts of the window."""
 
 
 def pack(pieces: Pieces, about: Mapping[str, str]) -> bytes:

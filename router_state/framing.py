@@ -19,6 +19,7 @@ that it wrote."""
 READABLE = (4,)
 """The versions that can be read. 4 is the first one that was released."""
 _HEADER = struct.Struct(">BI")
+"""Version, CRC-32 of the body."""
 
 
 def frame(body: bytes) -> bytes:

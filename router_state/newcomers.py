@@ -17,6 +17,7 @@ PATIENCE = 25
 FEW_BILLS = 40.0
 """Bills up to which a model is a newcomer, those counted that a declared mean stands for."""
 BEST_REWARD = 1.0
+"""Largest reward of the contract: a newcomer is unaffordable only if even this does not pay."""
 TRIAL, TRIAL_REQUESTS = 20, 1000
 """What it would take: so many calls among so many requests, all else as now."""
 

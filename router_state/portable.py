@@ -21,9 +21,13 @@ from router_state.framing import reading
 from router_state.state import RouterState
 
 MAGIC = b"PBSNAP\r\n"
+"""First bytes of a file; the line end shows a transfer in text mode."""
 VERSION = 2
+"""Layout that is written."""
 _LAYOUTS = {1: export_v1.unpack, 2: export_v2.unpack}
+"""Layouts that are read."""
 _PREFIX = struct.Struct(">8sHQ32s")
+"""Magic, layout, bytes that follow, their SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)

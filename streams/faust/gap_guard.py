@@ -46,11 +46,14 @@ class GapGuard:
         """
         now = self._generation()
         generation, following = self._expected.get(tp, (None, None))
+        # A new assignment begins at the committed offset, wherever this process had been reading.
         if generation != now:
             following = self._start_at(tp)
         first, last = records[0].offset, records[-1].offset
         if following is not None and first > following:
             await self._must_be_empty(tp, following, first)
+        # Offsets are dense on most fetches: pairs are looked at only where a hole must be among
+        # them.
         if last - first >= len(records):
             for before, after in pairwise(records):
                 if after.offset > before.offset + 1:

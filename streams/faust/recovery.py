@@ -41,6 +41,8 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         if self.signal_recovery_start.is_set() or app.consumer_generation_id != generation_id:
             self.log.info("Rebalancing again during recovery")
             return
+        # What follows takes its time, and the group may rebalance meanwhile: therefore the
+        # generation is looked at again after it.
         await app.on_rebalance_complete.send()
         self._set_recovery_ended()
         for table in list(self.tables.values()):
@@ -52,6 +54,8 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         if app.consumer_generation_id != generation_id:
             self.log.info("Rebalancing again during recovery")
             return
+        # Seek, then resume: an event fetched from before the seek would be dropped behind it,
+        # unseen.
         assigned = consumer.assignment()
         if assigned:
             await self._wait(consumer.perform_seek(), timeout=app.conf.broker_request_timeout)

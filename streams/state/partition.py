@@ -105,6 +105,7 @@ class Partition:
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
         """Apply one record of the log; a stale owner's is left out and noted for repair."""
+        # A recovery that was broken off reads some records twice.
         if offset <= self.offset:
             return
         self.offset = offset
@@ -112,6 +113,8 @@ class Partition:
             key[:1] in self.log_only
         ):  # what is on the log only can't be written again from memory either
             return
+        # A stale owner wrote it after the fence. Dropped here, and written again as it was, so
+        # that whoever compacts the log keeps the true one.
         if epoch < self.epoch:
             self.repairs.add(key)
             return

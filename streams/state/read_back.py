@@ -73,11 +73,13 @@ class ChangelogContexts:
             )[tp]
             if ref in found or place is None:
                 continue
+            # Contexts of a burst stand together: go on from where the last one was found.
             if not read_from <= place.offset <= read_to:
                 read_from = read_to = place.offset
             read_to = await self._read(
                 tp, read_to, end, wanted, found, until=ref, before=decided_at + LATER
             )
+        # The clock of the broker or the worker has jumped: time says nothing, the whole log does.
         if wanted.keys() - found.keys():
             begin = (await consumer.beginning_offsets([tp]))[tp]
             await self._read(tp, begin, end, wanted, found, until=None, before=float("inf"))

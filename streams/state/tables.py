@@ -100,6 +100,8 @@ class States:
         table unusable.
         """
         async with self._writing:
+            # After a failure between change and log, memory and log differ; only a recovery knows
+            # which of the two holds.
             if self._broken is not None:
                 raise NotWriting(
                     "an earlier batch failed between its changes and the log"
@@ -137,6 +139,8 @@ class States:
             for partition in changed
             for key, value in partition.dirty.items()
         )
+        # Each partition is a record batch of its own: Kafka writes it as a whole or not at all,
+        # and no partition waits for another.
         await asyncio.gather(
             *(self._write(partition, partition.dirty, partition.epoch) for partition in changed)
         )
@@ -159,6 +163,7 @@ class States:
         for number in lost:
             partition = self._partitions.pop(number)
             partition.owned = False
+            # Its changes may be on the log already, or never: the next owner alone can tell.
             if partition.dirty:
                 self._broken = PartitionLost(
                     f"partition {number} was lost in the middle of a batch"
@@ -178,6 +183,7 @@ class States:
         Raises:
             NotRecovered: a partition was not read to its end; nothing was written.
         """
+        # All are looked at before one is fenced, so that NotRecovered has written nothing.
         for partition in self:
             if partition.offset + 1 != ends[partition.number]:
                 raise NotRecovered(
@@ -190,6 +196,7 @@ class States:
             if not (partition.fenced and partition.end == ends[partition.number])
         ]
         rewritten = frozenset(partition.number for partition in anew if partition.fenced)
+        # Somebody else has written meanwhile: what was derived of these partitions is stale.
         if rewritten:
             await _call(self._on_lost, rewritten)
         for partition in anew:
@@ -213,6 +220,9 @@ class States:
 
     async def _write(self, partition: Partition, changes: Changes, epoch: int) -> None:
         first = await self._publish(partition.number, changes, epoch)
+        # The offset is the fence: had another owner written, this batch would have landed behind
+        # its. Its records are on the log all the same; the epoch tells the next recovery to drop
+        # them.
         if first != partition.end:
             raise ForeignWrite(
                 f"partition {partition.number}: batch landed at {first}, not at {partition.end}"
