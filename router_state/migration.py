@@ -45,7 +45,7 @@ def share(state: RouterState, *, came_back: bool = False) -> None:
     arms.bills.resume(state.settled, [costs.watch.sigma for costs in priced])
     if priced:
         arms.bills.conclude_from(priced, *map(np.array, zip(*found, strict=True)))
-    if not knobs.shared_learning:
+    if not knobs.shared_learning or not arms.beliefs:
         return
     ridges = np.full(arms.d, knobs.ridge)
     learned = evidence(arms.beliefs, ridges=ridges, mean=np.zeros(arms.d))
