@@ -190,11 +190,27 @@ def play_both(engine: Engine, other: Engine) -> None:
             one.settle(f"later-{number}", cost_usd=2e-4)
 
 
+def leaves(tree: Any, path: str = "") -> dict[str, Any]:
+    """Return the values of nested objects by their paths."""
+    if not isinstance(tree, dict):
+        return {path: tree}
+    return {
+        key: value
+        for name, branch in tree.items()
+        for key, value in leaves(branch, f"{path}/{name}").items()
+    }
+
+
 @pytest.mark.parametrize("name", STATES)
 def test_a_file_of_a_router_in_any_state_stays_readable(name: str) -> None:
     data = (FOLDER / f"{name}.pbs").read_bytes()
     found = portable.unpack(data)
-    assert summary(found, data) == json.loads((FOLDER / f"{name}.json").read_text())
+    stored = json.loads((FOLDER / f"{name}.json").read_text())
+    # Up to rounding: what arms have learned is concluded from anew.
+    assert leaves(summary(found, data)) == {
+        path: pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+        for path, value in leaves(stored).items()
+    }
     Engine.start(replace(found.state.config, snapshot=data))
 
 
@@ -236,6 +252,8 @@ KEPT_APART = {
         "block",
         "inverse",
         "w",
+        "tails",
+        "pending",
         "decay",
         "watch",
         "list_price",
