@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.answers import Answers
 from agents.context_store import Ref
@@ -19,24 +19,23 @@ from agents.wire import utc
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Charged, Event, Judged, Orphaned
-from schemas.costs import CostReported
-from schemas.event import decode
-from schemas.rewards import MAX_AHEAD, RewardObserved
+from schemas.quick import Bill, Reward, read
+from schemas.rewards import MAX_AHEAD
 
-ORPHANS: dict[type[CostReported | RewardObserved], type[Refusal]] = {
-    CostReported: OrphanCost,
-    RewardObserved: OrphanReward,
+E = TypeVar("E", Bill, Reward)
+
+ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
+    Bill: OrphanCost,
+    Reward: OrphanReward,
 }
 
 
-async def book_all(
-    source: Source, schema: type[CostReported] | type[RewardObserved], service: Service
-) -> None:
+async def book_all(source: Source, kind: type[Bill] | type[Reward], service: Service) -> None:
     """Book everything that a topic of bills or of rewards brings."""
 
     async def step(messages: list[Any]) -> None:
         batch = take_in(
-            messages, schema, partition_of=service.ports.partition_of, max_bytes=service.batch_bytes
+            messages, kind, partition_of=service.ports.partition_of, max_bytes=service.batch_bytes
         )
         answers = Answers(strays=batch.strays, refused=batch.refused)
         contexts = await _contexts(batch.taken, service, {})
@@ -105,9 +104,9 @@ def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | N
     if shard.is_applied(message.topic, message.offset):
         return
     if (
-        isinstance(event, RewardObserved)
-        and event.observed_at is not None
-        and event.observed_at > utc(service.ports.clock()) + MAX_AHEAD
+        isinstance(event, Reward)
+        and event.at is not None
+        and event.at > utc(service.ports.clock()) + MAX_AHEAD
     ):
         late = FromTheFuture("observed_at is more than 5 minutes ahead")
         service.refuse_later(Parked.of(message, late, router_id=event.router_id), late, answers)
@@ -134,13 +133,11 @@ def apply_waiting(
     for parked in shard.parking.waiting_for(router_id, request_id):
         shard.unpark(parked)
         is_bill = parked.topic == service.ports.topic["costs"]
-        event = (
-            decode(CostReported, parked.value) if is_bill else decode(RewardObserved, parked.value)
-        )
+        event = _waiting(Bill, parked) if is_bill else _waiting(Reward, parked)
         _apply(shard, event, parked, service, answers, x=None)
 
 
-def parked_from(message: Any, event: CostReported | RewardObserved, service: Service) -> Parked:
+def parked_from(message: Any, event: Bill | Reward, service: Service) -> Parked:
     """Return a source event as it would wait for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = service.ports.clock() + service.ports.limits.orphan_wait
@@ -151,7 +148,7 @@ def parked_from(message: Any, event: CostReported | RewardObserved, service: Ser
 
 def _apply(
     shard: Shard,
-    event: CostReported | RewardObserved,
+    event: Bill | Reward,
     source: Any,
     service: Service,
     answers: Answers,
@@ -166,15 +163,15 @@ def _apply(
         service.refuse_later(parked, changes.refusal, answers)
         return
     service.ports.count(
-        f"{'bill' if isinstance(event, CostReported) else 'reward'}_{changes.outcome.value}"
+        f"{'bill' if isinstance(event, Bill) else 'reward'}_{changes.outcome.value}"
     )
     if changes.outcome is Outcome.DUPLICATE:
         service.note_unbooked(source, event.router_id, "duplicate")
 
 
-def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | None) -> Event:
+def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
     """Return a bill or a reward as the core speaks of it."""
-    if isinstance(event, RewardObserved):
+    if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
         return Judged(
             event.request_id,
@@ -185,29 +182,29 @@ def _moved(event: CostReported | RewardObserved, service: Service, x: Vector | N
             revision=event.revision,
             x=x,
         )
-    tokens = (
-        None
-        if event.input_tokens is None or event.output_tokens is None
-        else (event.input_tokens, event.output_tokens)
-    )
     return Charged(
-        event.request_id, event.cost_usd, tokens, model=event.model, revision=event.revision, x=x
+        event.request_id,
+        event.cost_usd,
+        event.tokens,
+        model=event.model,
+        revision=event.revision,
+        x=x,
     )
 
 
 def _wait(
     shard: Shard,
     parked: Parked,
-    event: CostReported | RewardObserved,
+    event: Bill | Reward,
     service: Service,
     answers: Answers,
 ) -> None:
-    if isinstance(event, CostReported):
+    if isinstance(event, Bill):
         # One bill waits for a request, the one of highest revision, so that an orphan's money is
         # booked once.
         for other in shard.parking.waiting_for(parked.router_id, parked.request_id):
             if other.topic == parked.topic:
-                if decode(CostReported, other.value).revision >= event.revision:
+                if _waiting(Bill, other).revision >= event.revision:
                     service.ports.count("bill_duplicate")
                     service.note_unbooked(parked, event.router_id, "duplicate")
                     return
@@ -226,6 +223,11 @@ def give_up(shard: Shard, parked: Parked, service: Service, answers: Answers) ->
     """Refuse an event whose time is up; the money of an orphaned bill is booked as unmatched,
     tokens have no price there."""
     if parked.topic == service.ports.topic["costs"] and shard.engine(parked.router_id) is not None:
-        cost_usd = decode(CostReported, parked.value).cost_usd or 0.0
+        cost_usd = _waiting(Bill, parked).cost_usd or 0.0
         shard.apply(parked.router_id, Orphaned(cost_usd), now=service.ports.clock())
     service.refuse_later(parked, service.refusal(parked), answers)
+
+
+def _waiting(kind: type[E], parked: Parked) -> E:
+    """Read an event again that waits."""
+    return read(kind, key=None, value=parked.value)

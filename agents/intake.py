@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from agents.messages import headers_of
-from schemas.event import Event, MalformedEvent, decode_keyed
+from schemas.event import MalformedEvent
 from schemas.headers import FORWARDED, is_forwarded
+from schemas.quick import Quick, read
 from schemas.reasons import Reason
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=Quick)
 
 
 class WrongPartition(Exception):
@@ -44,7 +45,7 @@ class Intake(Generic[E]):
 
 def take_in(
     messages: Iterable[Any],
-    schema: type[E],
+    kind: type[E],
     *,
     partition_of: Callable[[str], int],
     max_bytes: int,
@@ -61,7 +62,7 @@ def take_in(
     intake: Intake[E] = Intake([], [], [])
     for message in messages:
         try:
-            taken = _decoded(message, schema, max_bytes, name)
+            taken = _decoded(message, kind, max_bytes, name)
             if is_at_home(message, taken.event.router_id, partition_of=partition_of):
                 intake.taken.append(taken)
             else:
@@ -72,10 +73,10 @@ def take_in(
 
 
 def _decoded(
-    message: Any, schema: type[E], max_bytes: int, name: Callable[[Any], E | None]
+    message: Any, kind: type[E], max_bytes: int, name: Callable[[Any], E | None]
 ) -> Taken[E]:
     try:
-        event = decode_keyed(schema, key=message.key, value=message.value)
+        event = read(kind, key=message.key, value=message.value)
         check_size(message, max_bytes)
     except MalformedEvent as error:
         named = name(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.feedback import book_all
 from agents.ports import Source
 from agents.service import Service
-from schemas.rewards import RewardObserved
+from schemas.quick import Reward
 
 
 async def learn_from_rewards(source: Source, service: Service) -> None:
@@ -16,4 +16,4 @@ async def learn_from_rewards(source: Source, service: Service) -> None:
     revision moves the response by the difference. Dead letters: everything of `RewardObserved`,
     `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
     """
-    await book_all(source, RewardObserved, service)
+    await book_all(source, Reward, service)

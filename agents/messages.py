@@ -16,4 +16,7 @@ def headers_of(message: Any) -> list[tuple[str, bytes]]:
 def trace_of_message(message: Any) -> Headers:
     """Return the trace of a source message or of a parked one, as headers to pass on."""
     parked: Headers | None = getattr(message, "trace", None)
-    return trace_of(headers_of(message)) if parked is None else parked
+    if parked is not None:
+        return parked
+    headers = headers_of(message)
+    return trace_of(headers) if headers else ()

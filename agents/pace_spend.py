@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.feedback import book_all
 from agents.ports import Source
 from agents.service import Service
-from schemas.costs import CostReported
+from schemas.quick import Bill
 
 
 async def pace_spend(source: Source, service: Service) -> None:
@@ -16,4 +16,4 @@ async def pace_spend(source: Source, service: Service) -> None:
     higher one books the difference. Dead letters: everything of `CostReported`,
     `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
     """
-    await book_all(source, CostReported, service)
+    await book_all(source, Bill, service)

@@ -4,8 +4,7 @@ on."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from agents.boundary import BoundaryError
@@ -20,10 +19,11 @@ LIVES = 3
 pass."""
 
 
-@contextmanager
-def on_behalf_of(source: Any) -> Iterator[None]:
+class on_behalf_of:  # noqa: N801  # it reads as what it does
     """Say of what escapes that it is this event's: it concerns no other one. What ends the process
     still does.
+
+    A class, since a generator would take longer than much of what it surrounds.
 
     Args:
         source: a message or a parked event, with topic, partition and offset; or what is moved in
@@ -32,17 +32,27 @@ def on_behalf_of(source: Any) -> Iterator[None]:
     Raises:
         InternalError: quotes nothing of the event.
     """
-    try:
-        yield
-    except (BoundaryError, InternalError):
-        raise
-    except Exception as error:
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, BoundaryError | InternalError):
+            return
+        source = self._source
         where = (
             source
             if isinstance(source, str)
             else f"{source.topic}-{source.partition}@{source.offset}"
         )
-        log.exception("failed on %s", where)
+        log.error("failed on %s", where, exc_info=error)
         raise InternalError(
             f"{type(error).__name__} in the worker; its log has the trace"
         ) from error

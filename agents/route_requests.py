@@ -31,7 +31,8 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
 from schemas.event import MalformedEvent, decode_keyed
-from schemas.requests import RequestNamed, RequestSubmitted
+from schemas.quick import Request
+from schemas.requests import RequestNamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Prepared:
     encoder."""
 
     message: Any
-    event: RequestSubmitted
+    event: Request
     x: Vector | EncoderUnavailable | MalformedEvent | None
     parked: Parked | None = None
 
@@ -59,7 +60,7 @@ async def route_requests(source: Source, service: Service) -> None:
     async def step(messages: list[Any]) -> None:
         batch = take_in(
             messages,
-            RequestSubmitted,
+            Request,
             partition_of=service.ports.partition_of,
             max_bytes=service.batch_bytes,
             name=_named,
@@ -95,17 +96,17 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     ]
 
 
-def _named(message: Any) -> RequestSubmitted | None:
+def _named(message: Any) -> Request | None:
     """Return of a request that can't be decoded whose it is, if that can be read: it may be one
     that has its answer."""
     try:
         named = decode_keyed(RequestNamed, key=message.key, value=message.value)
     except MalformedEvent:
         return None
-    return RequestSubmitted.model_construct(router_id=named.router_id, request_id=named.request_id)
+    return Request(router_id=named.router_id, request_id=named.request_id)
 
 
-def _given(event: RequestSubmitted) -> Vector | None:
+def _given(event: Request) -> Vector | None:
     return None if event.context is None else np.array(event.context)
 
 
@@ -187,7 +188,7 @@ def _answered(request: Prepared, service: Service, answers: Answers) -> None:
         answers.answered_later.append(request.parked)
 
 
-def _is_too_large(event: RequestSubmitted, service: Service) -> bool:
+def _is_too_large(event: Request, service: Service) -> bool:
     return (
         event.prompt is not None and len(event.prompt.encode()) > service.ports.limits.prompt_bytes
     )
@@ -242,7 +243,7 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
     async def step(portion: list[Parked]) -> None:
         batch = take_in(
             portion,
-            RequestSubmitted,
+            Request,
             partition_of=service.ports.partition_of,
             max_bytes=service.batch_bytes,
         )

@@ -41,10 +41,6 @@ def utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _rfc3339(seconds: float) -> str:
-    return utc(seconds).isoformat().replace("+00:00", "Z")
-
-
 def config_of(
     declared: RouterDeclared, *, offset: int, references: Mapping[str, Prior]
 ) -> RouterConfig:
@@ -185,10 +181,10 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
         "expected_cost_usd": record.expected_cost_usd,
         "lambda_t": record.lambda_t,
         "config_offset": record.config_offset,
-        "decided_at": _rfc3339(record.decided_at),
+        "decided_at": utc(record.decided_at),
         "repeat": repeat,
     }
-    return orjson.dumps(value)
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
 def _candidates(seen: Candidates) -> list[dict[str, Any]]:

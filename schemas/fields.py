@@ -66,6 +66,11 @@ def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def utc_of(text: str) -> datetime:
+    """Return an RFC 3339 time in UTC. Raises PydanticCustomError, a ValueError."""
+    return _utc(_parse_time(text))  # type: ignore[arg-type]  # text becomes a time
+
+
 RouterId = Annotated[
     str,
     Field(

@@ -13,6 +13,8 @@ from typing import Any
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
+from streams.log.partitioner import partition_of_key
+
 CODECS = {
     "none": 0,
     "gzip": DefaultRecordBatch.CODEC_GZIP,
@@ -65,8 +67,12 @@ class Outgoing:
         await self._may_write()
         producer = self._producer()
         if partition is None:
-            await producer.partitions_for(topic)
-            partition = producer._partition(topic, None, None, None, key, None)
+            count = len(await producer.partitions_for(topic))
+            partition = (
+                producer._partition(topic, None, None, None, key, None)
+                if key is None
+                else partition_of_key(key, count)
+            )
         tp = (topic, partition)
         batch = self._filling.get(tp) or self._begin(tp)
         record = {"timestamp": None, "key": key, "value": value, "headers": list(headers or ())}

@@ -6,6 +6,7 @@ every service. What can be counted is at 0 from the start, so that its first inc
 
 import platform
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -65,6 +66,8 @@ class Metrics:
         self.outcomes = Counter(
             "pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry
         )
+        # Finding a series takes longer than counting on it.
+        self._outcome = cache(lambda what: self.outcomes.labels(outcome=what))
         self.retries = Counter(
             "pb_retries_total", "Transient failures tried again", ["what"], registry=registry
         )
@@ -133,7 +136,7 @@ class Metrics:
     def count(self, what: str, amount: int = 1) -> None:
         """Count an outcome of the agents."""
         if amount:
-            self.outcomes.labels(outcome=what).inc(amount)
+            self._outcome(what).inc(amount)
 
     def finished(self, topic: str, waited: Sequence[float]) -> None:
         """Count events of a topic that are finished, so many seconds after their records' times."""

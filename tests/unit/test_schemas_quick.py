@@ -1,0 +1,159 @@
+"""What is read quickly is what the schema reads, and nothing that it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from schemas.event import MalformedEvent, decode, decode_keyed
+from schemas.fields import LARGEST_INT
+from schemas.quick import Bill, Quick, Request, Reward, quickly, read
+from schemas.reasons import Reason
+
+KINDS = (Request, Bill, Reward)
+kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+DEEP = b"[" * 300 + b"]" * 300
+fuzz = settings(deadline=None)
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        """||a|r-1|acme.chat|NaN|2026-11-21T09:30:05.250Z|2026-11-21 09:30:05z|2026-11-21
+        |2026-11-21T09:30:05+00:00|2026-11-21T09:30:05+01:00|2026-02-30T09:30:05Z|1700000000
+        |2026-11-21T09:30:05.1234567Z""".replace("\n        ", "").split("|")
+    ),
+    st.sampled_from([" ", "r\n", "\u200b", "\x7f", "\x00", "\ufffe", "𝔸"]),
+    st.sampled_from(["é" * 64, "a" * 128, "a" * 129, "a" * 201]),
+    st.text(max_size=20),
+)
+NUMBERS = st.one_of(
+    st.sampled_from([0, 1, -1, -0.0, 0.5, 1.0, 1e6, 1e6 + 1, 1000, 1000.1, 1e-320, 5e-324, 1e308])
+    | st.sampled_from([10**9, 10**9 + 1, LARGEST_INT, LARGEST_INT + 1, 2**63, 2**64, 10**30]),
+    st.floats(),
+    st.integers(),
+)
+SCALARS = st.one_of(st.none(), st.booleans(), TEXTS, NUMBERS)
+CONTEXTS = st.lists(NUMBERS, max_size=6).map(lambda numbers: [*numbers, 1.0]) | st.integers(
+    1022, 1026
+).map(lambda d: [0.5] * (d - 1) + [1])
+ANY = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+USUAL: dict[str, st.SearchStrategy[Any]] = {
+    "router_id": st.sampled_from(["acme.chat", "a", "a" * 128]),
+    "request_id": TEXTS,
+    "prompt": TEXTS,
+    "context": CONTEXTS,
+    "allowed_models": st.lists(TEXTS, max_size=3),
+    "metadata": st.dictionaries(TEXTS, SCALARS, max_size=4),
+    "reward": st.floats(0, 1) | NUMBERS,
+    "source": TEXTS,
+    "observed_at": TEXTS,
+    "revision": NUMBERS,
+    "session_id": TEXTS,
+    "model": TEXTS,
+    "cost_usd": NUMBERS,
+    "input_tokens": NUMBERS,
+    "output_tokens": NUMBERS,
+    "max_price_per_1k": NUMBERS,
+}
+
+
+@st.composite
+def events(draw: st.DrawFn) -> bytes:
+    """Return an event of some kind, most of it as it should be, in some way of writing JSON."""
+    kind = draw(st.sampled_from(KINDS))
+    needed = ["router_id", "request_id", "context", "reward", "source", "cost_usd"]
+    names = draw(st.sets(st.sampled_from(sorted(kind.__struct_fields__))))
+    names |= {name for name in needed if name in kind.__struct_fields__ and draw(st.integers(0, 9))}
+    body = {name: draw(USUAL[name] if draw(st.integers(0, 9)) else ANY) for name in sorted(names)}
+    if not draw(st.integers(0, 9)):
+        body |= draw(st.dictionaries(TEXTS, ANY, max_size=2))
+    style = draw(st.sampled_from([{}, {"ensure_ascii": False}, {"indent": 1}]))
+    return json.dumps(body, **style).encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Return an event of which a few bytes are others."""
+    raw = bytearray(draw(events()))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(raw) - 1))
+        raw[at : at + draw(st.integers(0, 2))] = draw(
+            st.sampled_from(
+                [b"\xff", b'"', b"\\", b"1", b"e9", b"0", b",", b"[", b"\xc3\xa9", b" "]
+            )
+        )
+    return bytes(raw)
+
+
+def assert_as_its_schema(kind: type[Quick], raw: bytes) -> None:
+    """Assert that a struct reads nothing else than its schema."""
+    quick = quickly(kind, raw)
+    if quick is None:
+        return
+    event = decode(kind.schema, raw)
+    for name in kind.schema.model_fields:
+        found, wanted = getattr(quick, name), getattr(event, name)
+        if name == "observed_at" and isinstance(quick, Reward):
+            found = quick.at
+        assert (type(found), repr(found)) == (type(wanted), repr(wanted)), name
+
+
+@kinds
+@given(raw=st.one_of(events(), damaged()))
+@example(raw=b'{"router_id":"a\\n","request_id":"r","cost_usd":1,"reward":1,"source":"x"}')
+@example(raw=b'{"router_id":"a","request_id":"\\ud800","cost_usd":1}')
+@example(raw=b'{"router_id":"a","request_id":"r","cost_usd":1,"revision":1.0}')
+@example(raw=b'{"router_id":"a","request_id":"r","cost_usd":-0}')
+@example(
+    raw=b'{"router_id":"a","request_id":"r","prompt":"p","metadata":{"a":'
+    + b"[" * 300
+    + b"]" * 300
+    + b"}}"
+)
+@fuzz
+def test_a_struct_takes_nothing_that_its_schema_refuses(kind: type[Quick], raw: bytes) -> None:
+    assert_as_its_schema(kind, raw)
+
+
+@kinds
+@given(raw=st.one_of(events(), damaged(), st.just(b"{}"), st.none()))
+@fuzz
+def test_reading_is_what_the_schema_says(kind: type[Quick], raw: bytes | None) -> None:
+    for key in (None, b"acme.chat"):
+        try:
+            event = decode_keyed(kind.schema, key=key, value=raw)
+        except MalformedEvent as wanted:
+            with pytest.raises(MalformedEvent) as refused:
+                read(kind, key=key, value=raw)
+            assert (refused.value.reason, str(refused.value)) == (wanted.reason, str(wanted))
+        else:
+            found = read(kind, key=key, value=raw)
+            assert (found.router_id, found.request_id) == (event.router_id, event.request_id)
+            if isinstance(found, Reward):
+                assert found.at == event.observed_at  # type: ignore[attr-defined]
+
+
+@kinds
+def test_what_the_schemas_show_is_read_quickly(kind: type[Quick]) -> None:
+    for value in kind.schema.model_json_schema()["examples"]:
+        nested = isinstance(value.get("metadata", {}).get("trace"), list)
+        assert (quickly(kind, json.dumps(value).encode()) is None) == nested
+
+
+@pytest.mark.parametrize(
+    "extra", [{"new_field": 1}, {"metadata": {"a": {"b": [1]}}}, {"prompt": "é" * 200_000}]
+)
+def test_what_only_the_schema_understands_is_read_by_it(extra: dict[str, Any]) -> None:
+    raw = json.dumps({"router_id": "a", "request_id": "r", "prompt": "p", **extra}).encode()
+    assert quickly(Request, raw) is None or "prompt" in extra
+    assert read(Request, key=b"a", value=raw).request_id == "r"
+    with pytest.raises(MalformedEvent) as refused:
+        read(Request, key=b"b", value=raw)
+    assert refused.value.reason is Reason.WRONG_KEY
