@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -11,6 +12,7 @@ from types import FrameType
 import click
 
 from streams.console.session import Session, pass_session
+from streams.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -77,16 +79,25 @@ def stop_on_sigterm() -> None:
     show_default=True,
     help="What is logged to stderr.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Workers on this machine; one uses one core.",
+)
 @pass_session
-def worker(session: Session, log_level: str) -> None:
-    """Run one worker until SIGTERM or Ctrl-C.
+def worker(session: Session, log_level: str, processes: int) -> None:
+    """Run workers until SIGTERM or Ctrl-C.
 
     Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web
     port of its own (PB_WEB_PORT) and, for short pauses at a restart, a name that stays
-    (PB_INSTANCE_ID).
+    (PB_INSTANCE_ID). With --processes one command runs several: it replaces those that end, and
+    answers for all of them on one port.
 
     \b
       pbstream worker
+      pbstream worker --processes 4
       PB_INSTANCE_ID=worker-1 PB_WEB_PORT=8081 pbstream worker
 
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
@@ -97,6 +108,9 @@ def worker(session: Session, log_level: str) -> None:
 
     settings = session.settings
     log_to_stderr(log_level, settings.log_format)
+    if processes > 1:
+        run_crew(settings, processes=processes, log_level=log_level)
+        return
     click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}.", err=True)
 
     async def work() -> None:
@@ -105,3 +119,18 @@ def worker(session: Session, log_level: str) -> None:
         await serve(app)
 
     asyncio.run(work())
+
+
+def run_crew(settings: Settings, *, processes: int, log_level: str) -> None:
+    """Run several workers as one; exits with the status of one that could not begin."""
+    from streams.service.crew import Crew
+
+    click.echo(f"{processes} workers of {settings.app_id} on {settings.bootstrap}.", err=True)
+
+    async def work() -> int:
+        crew = Crew(settings, processes=processes, log_level=log_level)
+        crew.announce = lambda address: click.echo(f"{address} says when all are ready.", err=True)
+        await crew.run()
+        return crew.status
+
+    sys.exit(asyncio.run(work()))

@@ -244,7 +244,7 @@ class App(faust.App):  # type: ignore[misc]
             self.topics.add(self.topic(topic))
         await super().on_start()
         await self._web.start()
-        self.announce(f"http://{self.settings.web_bind}:{self._web.port}/readyz")
+        self.announce(f"http://{self._web.address}/readyz")
         self.add_future(self._watch())
         self.add_future(watch_loop(self.metrics.stalls.observe))
         if self.encoder is not None:

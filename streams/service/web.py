@@ -38,6 +38,11 @@ class Web:
             return self._port
         return int(self._runner.addresses[0][1])
 
+    @property
+    def address(self) -> str:
+        """Return host and port."""
+        return f"{self._bind}:{self.port}"
+
     async def start(self) -> None:
         """Listen; an address in use raises OSError, with what to set in its text."""
         app = web.Application()
