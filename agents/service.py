@@ -157,8 +157,8 @@ class Service:
         self.interrupted = True
 
     async def clear(self) -> None:
-        """Delete what routers that are gone have left, as much at once as a record batch holds; a
-        crash is gone on from."""
+        """Delete what routers that are gone have left, a record batch at a time; after a crash the
+        next worker goes on with it."""
         while any(shard.leaves for shard in self.shards.values()):
             async with self.batch():
                 for shard in self.shards.values():

@@ -6,7 +6,8 @@ import click
 
 from schemas import LambdaUpdated, decode
 from streams.console.bus import open_bus
-from streams.console.declarations import TOPICS, Document, write_router
+from streams.console.declarations import TOPICS, write_router
+from streams.console.document import Document
 from streams.console.failures import NoRouter
 from streams.console.output import console, print_json, table, usd
 from streams.console.session import (

@@ -10,7 +10,8 @@ import click
 
 from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
 from streams.console.bus import Bus, open_bus
-from streams.console.declarations import TOPICS, Document, read_router, write_router
+from streams.console.declarations import TOPICS, read_router, write_router
+from streams.console.document import Document
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console, table
 from streams.console.session import Session, pass_session, router_option, run, timeout_option

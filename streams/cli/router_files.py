@@ -13,15 +13,15 @@ from streams.console.bus import open_bus
 from streams.console.declarations import (
     TOPICS,
     Declared,
-    Document,
     put_in_force,
     read_router,
     write_router,
 )
+from streams.console.document import Document, faults
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console as screen
 from streams.console.output import print_json, table
-from streams.console.router_file import as_yaml, changes, faults, put, read_file, shown, value_of
+from streams.console.router_file import as_yaml, changes, put, read_file, shown, value_of
 from streams.console.session import (
     Session,
     json_option,

@@ -23,6 +23,7 @@ from schemas import (
     decode_router,
 )
 from streams.console.bus import Bus
+from streams.console.document import Document, faults
 from streams.console.failures import Failure, NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")
@@ -32,7 +33,6 @@ PATIENCE = 2.0
 LETTERS = 1000
 """How many dead letters of a partition are looked through for one that was written just now."""
 
-Document = dict[str, Any]
 Edit = Callable[[Document], Document]
 
 
@@ -147,8 +147,6 @@ async def put_in_force(
     try:
         decode(RouterDeclared, value)
     except MalformedEvent as error:
-        from streams.console.router_file import faults
-
         raise Refused(
             "the declaration", error.reason.value, "; ".join(faults(document)) or error.message
         ) from error

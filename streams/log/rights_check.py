@@ -131,8 +131,8 @@ async def missing_rights(
     missing = [
         right for right in wanted if not _allows(allowed.get((right.resource, right.name)), right)
     ]
-    # Of a topic that may not be seen Kafka does not tell the rest: what makes it visible is asked
-    # for first.
+    # Kafka lists no rights of a topic that the client must not describe: the right to describe it
+    # is asked for first.
     unseen = {
         right.name
         for right in missing

@@ -1,6 +1,4 @@
-"""A router in a file: it goes on as the one that was exported, and what is no true file is
-refused.
-"""
+"""A router in a file goes on as the exported one; a truncated or damaged file is refused."""
 
 from __future__ import annotations
 
