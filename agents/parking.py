@@ -115,8 +115,12 @@ class Parked:
 
     def pack(self) -> bytes:
         """Return it as bytes: version, length of the JSON head, head, key, and the value or, if
-        that is private, the trace."""
+        that is private, the trace. The trace of any other stands beside its value's size, where a
+        worker that knows of none looks past it."""
         value = None if self.private else self.value
+        size: Any = _size(value)
+        if value is not None and self.trace:
+            size = [size, *json_of(self.trace)]
         head = orjson.dumps(
             [
                 self.topic,
@@ -129,7 +133,7 @@ class Parked:
                 self.detail,
                 self.refused,
                 _size(self.key),
-                LEFT if self.private else _size(value),
+                LEFT if self.private else size,
             ]
         )
         return (
@@ -154,6 +158,8 @@ class Parked:
         value = None if value_size in (None, LEFT) else data[middle:]
         private = value_size == LEFT
         trace = unpack_trace(data[middle:]) if private else ()
+        if isinstance(value_size, list):
+            trace = trace_in(value_size[1:])
         return cls(
             topic,
             partition,
@@ -174,16 +180,22 @@ class Parked:
 def pack_trace(trace: Headers) -> bytes:
     """Return a trace as bytes, none for none: a worker that knows of no traces reads what has
     none."""
-    return (
-        orjson.dumps([(name, value.decode(errors="replace")) for name, value in trace])
-        if trace
-        else b""
-    )
+    return orjson.dumps(json_of(trace)) if trace else b""
 
 
 def unpack_trace(data: bytes) -> Headers:
     """Invert `pack_trace`."""
-    return tuple((name, value.encode()) for name, value in orjson.loads(data)) if data else ()
+    return trace_in(orjson.loads(data)) if data else ()
+
+
+def json_of(trace: Headers) -> list[tuple[str, str]]:
+    """Return a trace as JSON has it."""
+    return [(name, value.decode(errors="replace")) for name, value in trace]
+
+
+def trace_in(pairs: Iterable[tuple[str, str]]) -> Headers:
+    """Invert `json_of`."""
+    return tuple((name, value.encode()) for name, value in pairs)
 
 
 def _size(part: bytes | None) -> int | None:
