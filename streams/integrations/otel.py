@@ -26,15 +26,14 @@ def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
         if "gen_ai.usage.input_tokens" in attributes or "gen_ai.usage.output_tokens" in attributes:
             found.append(_bill(attributes, defaults))
         for event in span.get("events", []):
-            if event.get("name") == EVALUATED:
-                found.append(
-                    _reward(
-                        {**attributes, **_attributes(event)}, event.get("timeUnixNano"), defaults
-                    )
-                )
+            evaluation = _attributes(event)
+            if event.get("name") == EVALUATED and not _failed(evaluation):
+                at = event.get("timeUnixNano")
+                found.append(_reward({**attributes, **evaluation}, at, defaults))
     for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
         attributes = _attributes(record)
-        if EVALUATED in (record.get("eventName"), attributes.get("event.name")):
+        named = EVALUATED in (record.get("eventName"), attributes.get("event.name"))
+        if named and not _failed(attributes):
             found.append(_reward(attributes, record.get("timeUnixNano"), defaults))
     return found
 
@@ -64,6 +63,11 @@ def _bill(attributes: dict[str, Any], defaults: Defaults) -> Found:
     return Found(
         "costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")}
     )
+
+
+def _failed(evaluation: dict[str, Any]) -> bool:
+    """Tell whether it is the evaluation that went wrong: then it says nothing of the answer."""
+    return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
 
 
 def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
