@@ -4,7 +4,6 @@ declarations refer to.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -65,38 +64,22 @@ def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Fai
 
 
 def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
-    from streams.history.merge import Merge
-    from streams.history.records import partitions_of, refused_offsets
+    from streams.simulate.past import happened
 
-    refused = refused_offsets(history)
-    for partition in partitions_of(history, router_id):
-        yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
+    yield from happened(history, router_id, account)
 
 
 def contexts_of(session: Session, stack: ExitStack) -> Any:
-    from streams.encoder.load import encoder_of
-    from streams.history.encoded import Contexts
-
-    settings = session.settings
-
-    def open_encoder() -> tuple[str, Any]:
-        encoder = encoder_of(settings)
-        return encoder.identity, encoder.encode
+    from streams.simulate.past import contexts_of
 
     def progress(done: int) -> None:
         click.echo(f"\rEncoding prompts: {done:,}", err=True, nl=False)
 
-    return stack.enter_context(
-        closing(Contexts(open_encoder, progress=progress if sys.stderr.isatty() else None))
-    )
+    shown = progress if sys.stderr.isatty() else None
+    return stack.enter_context(closing(contexts_of(session.settings, progress=shown)))
 
 
 def prior_reader_of(session: Session) -> Any:
-    from streams.warm_start.references import prior_reader
+    from streams.simulate.past import prior_reader_of
 
-    read = prior_reader(session.settings.priors_path)
-
-    async def awaited(reference: Any) -> Any:
-        return await read(reference)
-
-    return lambda reference: asyncio.run(awaited(reference))
+    return prior_reader_of(session.settings)

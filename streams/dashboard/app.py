@@ -20,6 +20,7 @@ from streams.dashboard.follow import Follower
 from streams.dashboard.guard import Guard
 from streams.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
 from streams.dashboard.stream import MOST_STREAMS, Single, Table, updates
+from streams.dashboard.studies import Studies
 from streams.gateway.app import HANDLERS, JSON, RouterId
 from streams.gateway.bodies import read_body
 from streams.gateway.limits import Bounds
@@ -44,6 +45,7 @@ class Dashboard:
         self.fleet = Fleet(settings.source_rank)
         self.follower = Follower(settings, self.fleet)
         self.decisions = Decisions(settings)
+        self.studies = Studies(settings)
         self.assets = Assets()
         self.closing = asyncio.Event()
         self.streams = 0
@@ -68,6 +70,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         board.follower.start()
         yield
+        await board.studies.stop()
         await board.follower.stop()
 
     app = FastAPI(title="pbstream dashboard", lifespan=lifespan, openapi_url=None)
@@ -80,6 +83,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
     _add_sessions(app, board)
     _add_streams(app, board)
     _add_decisions(app, board)
+    _add_studies(app, board)
     return app
 
 
@@ -174,6 +178,45 @@ def _add_decisions(app: FastAPI, board: Dashboard) -> None:
         """Return every term of a decision, and what came of it."""
         board.sessions.reader(request, router_id)
         return answer(await board.decisions.explain(router_id, request_id))
+
+
+def _add_studies(app: FastAPI, board: Dashboard) -> None:
+    path = "/api/routers/{router_id}/studies"
+
+    @app.get(path)
+    async def studies(request: Request, router_id: RouterId) -> Response:
+        """List a router's studies."""
+        board.sessions.reader(request, router_id)
+        return answer({"studies": [one.shown(whole=False) for one in board.studies.of(router_id)]})
+
+    @app.post(path)
+    async def start(request: Request, router_id: RouterId) -> Response:
+        """Begin one: history again under other conditions, under other budgets, or by kinds."""
+        board.sessions.reader(request, router_id)
+        from_page(request)
+        view = board.fleet.routers.get(router_id)
+        if view is None:
+            raise Problem("not_found")
+        state = view.state
+        budget = (None if state is None else state.budget_usd_per_request) or view.cost_usd
+        asked, decided = await body_of(request), None if state is None else state.decided
+        study = board.studies.start(router_id, asked, decided=decided, budget=budget)
+        return answer(study.shown(whole=False), 201)
+
+    @app.get(path + "/{number}")
+    async def study(request: Request, router_id: RouterId, number: int) -> Response:
+        """Return a study, its progress or its result."""
+        board.sessions.reader(request, router_id)
+        return answer(board.studies.get(router_id, number).shown(whole=True))
+
+    @app.delete(path + "/{number}")
+    async def cancel(request: Request, router_id: RouterId, number: int) -> Response:
+        """End a study."""
+        board.sessions.reader(request, router_id)
+        from_page(request)
+        found = board.studies.get(router_id, number)
+        await board.studies.cancel(found)
+        return answer(found.shown(whole=False))
 
 
 def _streamed(board: Dashboard, view: Table | Single) -> Response:

@@ -410,6 +410,57 @@ def test_a_change_on_the_topics_appears_by_itself(
     assert before[1] != text(browser, ".sums")
 
 
+def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser: Chrome) -> None:
+    open_page(browser, address, f"#/what-if/{ROUTER}", ready="fieldset.event [name=model] option")
+    browser.find_element(By.ID, "name").send_keys("Dearer <b>", Keys.ENTER)
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, "section.result"), "the result")
+    assert text(browser, "section.result h3") == "Dearer <b>"
+    rows = cells(browser, "section.result tbody tr")
+    assert {row[0] for row in rows} == {"declared", "recorded"}
+    whole = [row for row in rows if row[1] == "all of it"]
+    asked = int(whole[0][2].replace(",", ""))
+    assert len(whole) == 2 and asked % COUNT == 0
+    assert all(0.5 < float(row[3]) < 1.0 for row in rows)
+    assert violations(browser) == []
+
+
+def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
+    address: str, browser: Chrome
+) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    for title, found in (("Where the money goes", "tbody tr"), ("What would another", "svg")):
+        box = f"section[aria-label^='{title}'] "
+        browser.execute_script("document.querySelector(arguments[0]).click()", box + "button")
+        until(lambda there=box + found: browser.find_elements(By.CSS_SELECTOR, there), title)
+    rows = cells(browser, "section[aria-label^='Where'] tbody tr")
+    shares = [float(re.search(r"\((\d+) %\)", row[2])[1]) for row in rows]  # type: ignore[index]
+    assert sum(shares) == pytest.approx(100, abs=len(shares))
+    rows = cells(browser, "section[aria-label^='What'] tbody tr")
+    assert [row[0] for row in rows][6:] == ["as recorded", *(f"always {m}" for m in sorted(MODELS))]
+    assert violations(browser) == []
+
+
+def test_a_study_can_be_cancelled_and_one_runs_at_a_time(address: str, browser: Chrome) -> None:
+    open_page(browser, address, f"#/what-if/{ROUTER}", ready="fieldset.event [name=model] option")
+    script = """const [path, body, done] = arguments;
+        const send = (method, path) => fetch(path, {method, body: method === 'POST' ? body : null,
+            headers: {'x-pbstream': '1', 'content-type': 'application/json'}});
+        (async () => {
+            const first = await (await send('POST', path)).json();
+            const second = await send('POST', path);
+            const ended = await (await send('DELETE', `${path}/${first.number}`)).json();
+            done([first.status, second.status, ended.status]);
+        })()"""
+    body = json.dumps({"kind": "frontier"})
+    path = f"api/routers/{ROUTER}/studies"
+    assert browser.execute_async_script(script, path, body) == ["running", 429, "cancelled"]
+    forged = browser.execute_async_script(
+        "fetch(arguments[0], {method: 'POST', body: '{}'}).then(one => arguments[1](one.status))",
+        path,
+    )
+    assert forged == 403
+
+
 @contextmanager
 def served(settings: Settings, sessions: Sessions | None = None) -> Iterator[str]:
     """Serve a dashboard from this process."""

@@ -19,6 +19,7 @@ from streams.dashboard.decisions import lost
 from streams.dashboard.declared import Declarations
 from streams.dashboard.fleet import Asked, Fleet
 from streams.dashboard.joined import Joined
+from streams.dashboard.kinds import Words, clusters, kinds
 from streams.dashboard.savings import against_dearest, mix_cost, mix_quality
 from streams.dashboard.serve import sessions_of
 from streams.dashboard.sessions import Sessions
@@ -26,6 +27,7 @@ from streams.dashboard.stream import Single, Table
 from streams.gateway.keys import Keys, new_key
 from streams.gateway.problems import Problem
 from streams.settings import BadSettings, load_settings
+from streams.simulate.cases import Case
 
 NOW = 1_800_000_000.0
 SETTINGS = load_settings()
@@ -310,3 +312,29 @@ def test_others_than_this_machine_need_keys() -> None:
         sessions_of(load_settings(dashboard_bind="0.0.0.0", **keys), admin=True)
     sessions, key = sessions_of(load_settings(), admin=True)
     assert key is not None and sessions.begin(key)
+
+
+def test_kinds_of_requests_are_told_apart_and_named_by_words_that_several_prompts_share() -> None:
+    rng, words = np.random.default_rng(0), Words()
+    cases = []
+    for number in range(100):
+        is_maths = number % 4 == 0
+        x = np.append(rng.normal(10.0 if is_maths else 0.0, 0.1, 3), 1.0)
+        request_id = f"r{number}"
+        cost = 0.1 if is_maths else 0.01
+        case = Case(number, request_id, x, NOW, None, None, {}, "a", 1.0, cost, 0, 0.5)
+        cases.append(case)
+        prompt = {"algebra", "solve"} if is_maths else {"poem", f"secret{'abcdefgh'[number % 8]}"}
+        words.of[request_id] = frozenset(prompt | {"please"})
+    found = kinds(cases, words)
+    maths = [kind for kind in found if "algebra" in kind["words"]]
+    assert maths[0] is found[0] and sum(kind["requests"] for kind in maths) == 25
+    assert sum(kind["spend_share"] for kind in maths) == pytest.approx(2.5 / 3.25)
+    assert all("poem" not in kind["words"] for kind in maths)
+    assert sum(kind["requests"] for kind in found) == 100
+    assert all("please" not in kind["words"] for kind in found)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30])
+def test_requests_that_are_all_alike_are_one_kind(rows: int) -> None:
+    assert set(clusters(np.ones((rows, 3)), 5, seed=0)) == {0}

@@ -1,0 +1,47 @@
+"""What is read of the past besides the history itself: contexts of its prompts, and the priors that
+declarations refer to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from router_state.config import Prior
+from schemas.priors import ReferencedPrior
+from streams.encoder.load import encoder_of
+from streams.history.account import Account
+from streams.history.encoded import Contexts, Encode
+from streams.history.happened import Happened
+from streams.history.merge import Merge
+from streams.history.records import History, partitions_of, refused_offsets
+from streams.history.rerun import ReadPrior
+from streams.settings import Settings
+from streams.warm_start.references import prior_reader
+
+
+def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
+    """Yield what happened to a router, or to all; `account` takes what is left out."""
+    refused = refused_offsets(history)
+    for partition in partitions_of(history, router_id):
+        yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
+
+
+def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:
+    """Return the contexts of prompts as a worker of these settings makes them; to be closed."""
+
+    def open_encoder() -> tuple[str, Encode]:
+        encoder = encoder_of(settings)
+        return encoder.identity, encoder.encode
+
+    return Contexts(open_encoder, progress=progress)
+
+
+def prior_reader_of(settings: Settings) -> ReadPrior:
+    """Return what reads a prior that is declared by reference."""
+    read = prior_reader(settings.priors_path)
+
+    async def awaited(reference: ReferencedPrior) -> Prior:
+        return await read(reference)
+
+    return lambda reference: asyncio.run(awaited(reference))
