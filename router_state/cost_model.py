@@ -18,10 +18,11 @@ import numpy as np
 from router_state.arrays import floats, lower_triangle, packed, symmetric_from, symmetric_inverse
 from router_state.config import Matrix, Price, Vector
 from router_state.drift import WATCH_SIZE, Shift, Watch
+from router_state.errors import CorruptSnapshot
 from router_state.familiar import Familiar
 from router_state.journal import Journal
 from router_state.pool import Pool
-from router_state.stack import Stack
+from router_state.stack import TAILS, WIDE, Stack
 
 MEMORY = 2000.0
 """Bills over which means are taken."""
@@ -116,6 +117,8 @@ class CostModel:
         mean_usd: what a request costs on average.
         block: shape (d + 1, d): in rows 0..d-1 (A + R)⁻¹, not decayed, in row d the coefficients w.
         inverse, w: views of it.
+        tails: shape (8, d) from `stack.WIDE` dimensions on, else (0, d): rows v of which vvᵀ is
+            still to be taken off the inverse, `pending` of them.
         decay: what is left of what the inverse contains.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷
             prediction.
@@ -140,9 +143,11 @@ class CostModel:
         "list_price",
         "mean_usd",
         "name",
+        "pending",
         "ratio",
         "smear",
         "smeared",
+        "tails",
         "w",
         "watch",
     )
@@ -153,13 +158,14 @@ class CostModel:
         self._stack: Stack | None = None
         self.block = np.zeros((self.d + 1, self.d))
         self.inverse, self.w = self.block[: self.d], self.block[self.d]
-        self.awaited = 0
+        self.tails = np.zeros((TAILS if self.d >= WIDE else 0, self.d))
+        self.awaited = self.pending = 0
         self.start_over(price)
 
     def start_over(self, price: Price) -> None:
         """Forget all bills, as those of a free model say nothing of its tokens."""
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
-        self.inverse[:] = np.diag(1.0 / self._pool.ridges)
+        self.inverse[:], self.pending = np.diag(1.0 / self._pool.ridges), 0
         self.w[:] = 0.0 if self.free else self._pool.mean
         self.decay, self.watch, self.familiar = 1.0, Watch(sigma=FIRST_SIGMA), Familiar()
         self.ratio, self.bills = (0.0, 0.0) if self.free else (self._guess(), 1.0)
@@ -238,6 +244,9 @@ class CostModel:
             return None
         correction, rescaled = self._work.cost, None
         exponent = self.block.dot(x, correction.y).item(-1)
+        if self.pending:
+            V = self.tails[: self.pending]
+            correction.u -= V.dot(x).dot(V)
         variance = max(x.dot(correction.u).item() / self.decay, 0.0)
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
@@ -314,16 +323,41 @@ class CostModel:
         correction = self._work.cost
         spread = variance * self.decay
         self.decay *= GAMMA
+        if self.d >= WIDE:
+            self.w += correction.u * (residual / (self.decay + spread))
+            np.multiply(
+                correction.u, 1.0 / math.sqrt(self.decay + spread), self.tails[self.pending]
+            )
+            self.pending += 1
+            if self.pending == TAILS:
+                self.flush()
+            return
         correction.y[-1] = -residual
         correction.take_off(self.block, self.decay + spread)
 
+    def flush(self) -> None:
+        """Take the pending rows off the inverse."""
+        if self.pending:
+            V = self.tails[: self.pending]
+            np.dot(V.T, V, self._work.half)
+            np.subtract(self.inverse, self._work.half, self.inverse)
+            self.pending = 0
+            self._journal.pieces.add(self.name)
+
+    def undecayed(self) -> Matrix:
+        """Return what the inverse is once the pending rows are taken off."""
+        V = self.tails[: self.pending]
+        inverse: Matrix = self.inverse - V.T @ V
+        return inverse
+
     def held(self) -> tuple[Matrix, Vector, float]:
         """See Regression."""
+        self.flush()
         return self.inverse, self.w, self.decay
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
         """See Regression; without a bill the mean is what follows from the coefficients."""
-        self.inverse[:], self.w[:], self.decay = inverse, theta, 1.0
+        self.inverse[:], self.w[:], self.decay, self.pending = inverse, theta, 1.0, 0
         if self.bills <= 1.0:
             self.ratio = self._guess()
         self._show()
@@ -357,24 +391,34 @@ class CostModel:
         self.awaited = int(awaited)
 
     def pack(self) -> bytes:
-        """Return the lower triangle of the inverse, w, the decay and the watch; means and counts
-        are the head's."""
+        """Return the lower triangle of the inverse, w, the decay, the watch and the pending rows;
+        means and counts are the head's."""
         scalars = np.array([self.decay, *self.watch.pack()])
-        return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars)
+        tails = self.tails[: self.pending].ravel()
+        return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars, tails)
 
     def unpack(self, data: bytes) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""
         d, triangle = self.d, self.d * (self.d + 1) // 2
         size = triangle + d + 1 + WATCH_SIZE
-        inverse, w, scalars = np.split(
-            floats(data, least=size, most=size), (triangle, triangle + d)
+        inverse, w, scalars, tails = np.split(
+            floats(data, least=size, most=size + len(self.tails) * d),
+            (triangle, triangle + d, size),
         )
+        if len(tails) % d:
+            raise CorruptSnapshot(f"{len(tails)} numbers are no rows of {d}")
         decay, *watch = scalars.tolist()
-        self.restore(inverse, w, decay=decay, watch=Watch.unpack(watch))
+        self.restore(inverse, w, tails.reshape(-1, d), decay=decay, watch=Watch.unpack(watch))
 
-    def restore(self, triangle: Vector, w: Vector, *, decay: float, watch: Watch) -> None:
-        """Fill in what `pack` returned."""
+    def restore(
+        self, triangle: Vector, w: Vector, tails: Matrix, *, decay: float, watch: Watch
+    ) -> None:
+        """Fill in what `pack` returned. Raises CorruptSnapshot."""
+        if len(tails) > max(len(self.tails) - 1, 0):
+            raise CorruptSnapshot(f"{len(tails)} pending rows of a cost model")
         self.inverse[:] = symmetric_from(triangle, self.d)
+        self.pending = len(tails)
+        self.tails[: self.pending] = tails
         self.w[:] = w
         self._show()
         self.decay, self.watch = decay, watch

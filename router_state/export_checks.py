@@ -66,7 +66,8 @@ def _check_arm(arm: Arm, *, t: int) -> None:
     _require(f"arrays of {name}", bool(np.isfinite(belief.tails).all()))
     _require(f"design matrix of {name}", _is_positive_definite(belief.A_inv()))
     _require(
-        f"cost model of {name}", 0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.inverse)
+        f"cost model of {name}",
+        0.0 < costs.decay <= 1.0 and _is_positive_definite(costs.undecayed()),
     )
     _require(f"watch of {name}", _is_watch(arm.watch) and _is_watch(costs.watch))
     _require(f"prompts of {name}", all(map(math.isfinite, costs.familiar.pack())))

@@ -260,7 +260,11 @@ def _arm(arm: Arm) -> Values:
         **dict(zip(ARM, arm.scalars(), strict=True)),
         "watch": _watch(arm.watch),
         "suspicion": None if suspicion is None else _fields(suspicion, SUSPICION),
-        "costs": {"decay": arm.costs.decay, "watch": _watch(arm.costs.watch)},
+        "costs": {
+            "decay": arm.costs.decay,
+            "watch": _watch(arm.costs.watch),
+            "pending": arm.costs.pending,
+        },
     }
 
 
@@ -322,6 +326,8 @@ def _arrays(state: RouterState) -> dict[str, Array]:
         found[f"arm/{k}/tails"] = arm.belief.tails[: arm.belief.pending].astype("<f8")
         found[f"arm/{k}/costs/inverse"] = arm.costs.inverse.ravel()[lower].astype("<f8")
         found[f"arm/{k}/costs/w"] = arm.costs.w.astype("<f8")
+        if arm.costs.pending:
+            found[f"arm/{k}/costs/tails"] = arm.costs.tails[: arm.costs.pending].astype("<f8")
     for name, pool in (("rewards", state.arms.rewards), ("bills", state.arms.bills)):
         found[f"{name}/mean"], found[f"{name}/center"] = (
             pool.mean.astype("<f8"),
@@ -354,12 +360,16 @@ def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], pieces: P
         arm.belief.unpack(
             np.concatenate([inverse, theta, pieces.take(f"arm/{k}/tails", pending, d).ravel()])
         )
-        decay, watch = _known("a cost model", body["costs"], ("decay", "watch"))
+        # Written before rows could be pending: none are.
+        decay, watch, pending = _known(
+            "a cost model", {"pending": 0, **body["costs"]}, ("decay", "watch", "pending")
+        )
         triangle, w = (
             pieces.take(f"arm/{k}/costs/inverse", half),
             pieces.take(f"arm/{k}/costs/w", d),
         )
-        arm.costs.restore(triangle, w, decay=decay, watch=_restored_watch(watch))
+        tails = pieces.take(f"arm/{k}/costs/tails", pending, d) if pending else np.zeros((0, d))
+        arm.costs.restore(triangle, w, tails, decay=decay, watch=_restored_watch(watch))
         arm.watch = _restored_watch(body["watch"])
         if body["suspicion"] is not None:
             arm.suspicion = Suspicion(*_known("a suspicion", body["suspicion"], SUSPICION))

@@ -30,10 +30,10 @@ def _check_arms(state: RouterState) -> None:
         assert np.isfinite(stack.rows[k]).all() and np.isfinite(stack.tails[k]).all(), (
             f"{name}: not finite"
         )
-        for inverse in (belief.A_inv(), costs.inverse):
+        for inverse in (belief.A_inv(), costs.undecayed()):
             assert (inverse == inverse.T).all(), f"{name}: not symmetric"
             assert np.linalg.eigvalsh(inverse)[0] > 0.0, f"{name}: not positive definite"
-        assert belief.pending < max(1, len(belief.tails)), (
+        assert max(belief.pending, costs.pending) < max(1, len(belief.tails)), (
             f"{name}: pending rows were not taken off"
         )
         assert RIDGE_FLOOR <= belief.decay <= 1.0, f"{name}: less than a tenth of the ridge is left"

@@ -10,12 +10,18 @@ import numpy as np
 import pytest
 
 from router_state import invariants
+from router_state.arms import Arms
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
-from router_state.cost_model import surprise
+from router_state.cost_model import GAMMA, CostModel, surprise
 from router_state.drift import Watch
 from router_state.engine import Engine
-from router_state.errors import CapReached
+from router_state.errors import CapReached, CorruptSnapshot
+from router_state.journal import Journal
+from router_state.pool import COSTS, Pool
+from router_state.stack import TAILS, WIDE
 from tests.unit.live_world import D, declaration, world
+
+PRICE = Price(1.0, 1.0)
 
 
 def test_expected_costs_follow_the_prompt() -> None:
@@ -210,3 +216,31 @@ def test_another_price_is_an_alarm_whatever_the_kinds_of_prompts_that_are_known(
 ) -> None:
     _, alarms = two_kinds(kinds, 2.0, price=price)
     assert set(alarms) == {"cost"}
+
+
+def test_bills_in_many_dimensions_are_learned_as_in_few_and_kept_whole_at_any_time() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((21, WIDE))
+    X[:, -1] = 1.0
+    pool = Pool("bills", WIDE, COSTS, Journal())
+    arms = Arms(WIDE, Journal())
+    arms.bills = pool
+    costs = arms.add("m", price=PRICE, A=np.eye(WIDE), b=np.zeros(WIDE), now_t=0, pulls=0).costs
+    A, b = np.diag(pool.ridges), pool.ridges * pool.mean
+    for n, x in enumerate(X):
+        ratio = float(rng.lognormal())
+        costs.observe(ratio, x, budgets=0.0, now=0.0, watched=False)
+        A, b = GAMMA * A + np.outer(x, x), GAMMA * b + math.log(ratio) * x
+        assert costs.pending == (n + 1) % TAILS
+        assert costs.w == pytest.approx(np.linalg.solve(A, b), abs=1e-9)
+        kept = CostModel("m", pool, PRICE, Journal())
+        kept.unpack(costs.pack())
+        assert kept.pack() == costs.pack()
+    assert costs.undecayed() / costs.decay == pytest.approx(np.linalg.inv(A), abs=1e-9)
+
+
+def test_a_cost_model_with_more_pending_rows_than_there_can_be_is_refused() -> None:
+    costs = CostModel("m", Pool("bills", WIDE, COSTS, Journal()), PRICE, Journal())
+    for numbers in (1, TAILS * WIDE):
+        with pytest.raises(CorruptSnapshot):
+            costs.unpack(costs.pack() + bytes(8 * numbers))
