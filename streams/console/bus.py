@@ -20,6 +20,7 @@ from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
 from streams.log.reaching import refusal
 from streams.log.rights_check import require_rights
+from streams.log.stretch import bounds, read_stretch
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -120,8 +121,7 @@ class Bus:
                 if only is not None and tp.partition != only:
                     continue
                 consumer.assign([tp])
-                begin = (await consumer.beginning_offsets([tp]))[tp]
-                end, window = (await consumer.end_offsets([tp]))[tp], FIRST_WINDOW
+                (begin, end), window = await bounds(consumer, tp), FIRST_WINDOW
                 if limit is not None:
                     begin = max(begin, end - limit)
                 while end > begin:
@@ -135,10 +135,7 @@ class Bus:
         place = TopicPartition(self.settings.topic(name), partition)
         async with _consumer(self.settings) as consumer:
             consumer.assign([place])
-            begin, end = (
-                (await consumer.beginning_offsets([place]))[place],
-                (await consumer.end_offsets([place]))[place],
-            )
+            begin, end = await bounds(consumer, place)
             found = (
                 await _between(consumer, place, offset, offset + 1) if begin <= offset < end else []
             )
@@ -247,9 +244,6 @@ async def _between(
     """Read a partition's records from `start` up to, not including, `end`; compaction may have left
     fewer.
     """
-    consumer.seek(tp, start)
-    records: list[Any] = []
-    while await asyncio.wait_for(consumer.position(tp), 30.0) < end:
-        for batch in (await consumer.getmany(tp, timeout_ms=500)).values():
-            records += batch
-    return [record for record in records if record.offset < end]
+    return [
+        record async for records in read_stretch(consumer, tp, start, end) for record in records
+    ]

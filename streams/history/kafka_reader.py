@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.history.records import NO_HEADERS, Record
 from streams.log.consumer import log_consumer
+from streams.log.stretch import read_stretch
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -42,14 +43,10 @@ async def batches(
         return
     async with consumer_of(settings) as consumer:
         consumer.assign([place])
-        consumer.seek(place, begin)
-        position = begin
-        while position < end:
-            found = await consumer.getmany(
-                place, timeout_ms=LOOK_AGAIN_MS, max_records=RECORDS_AT_ONCE
-            )
-            position = await consumer.position(place)
-            yield [record_of(record) for record in found.get(place, ()) if record.offset < end]
+        async for records in read_stretch(
+            consumer, place, begin, end, timeout_ms=LOOK_AGAIN_MS, max_records=RECORDS_AT_ONCE
+        ):
+            yield [record_of(record) for record in records]
 
 
 def record_of(found: Any) -> Record:

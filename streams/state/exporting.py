@@ -20,6 +20,7 @@ from router_state.errors import CorruptSnapshot
 from router_state.state import RouterState
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
+from streams.log.stretch import bounds, read_stretch
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
 
@@ -70,13 +71,9 @@ async def _read_shard(
     """Read a partition of the changelog to its end, of it the keys that begin with one of `own`."""
     partition, place = Partition(number), TopicPartition(settings.changelog, number)
     consumer.assign([place])
-    begin, end = (
-        (await consumer.beginning_offsets([place]))[place],
-        (await consumer.end_offsets([place]))[place],
-    )
-    consumer.seek(place, begin)
-    while await consumer.position(place) < end:
-        for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, ()):
+    begin, end = await bounds(consumer, place)
+    async for records in read_stretch(consumer, place, begin, end):
+        for record in records:
             if record.key == FENCE or (record.key is not None and record.key.startswith(own)):
                 epoch = int(dict(record.headers).get(EPOCH, b"0"))
                 partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
