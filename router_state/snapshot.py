@@ -88,7 +88,7 @@ def pack_config(config: RouterConfig) -> bytes:
     )
 
 
-def _knobs_to_keep(config: RouterConfig) -> dict[str, Any]:
+def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
     """Return a router's knobs without the new ones that are as its profile has them: a program that
     does not know these can't read a configuration that names them.
     """
@@ -130,7 +130,7 @@ def pack_head(state: RouterState) -> bytes:
     return frame(orjson.dumps(head_of(state)))
 
 
-def head_of(state: RouterState) -> dict[str, Any]:
+def head_of(state: RouterState) -> dict[str, object]:
     """Return what the head holds."""
     arms, rng = state.arms, state.rng.bit_generator.state
     columns = list(zip(*(arm.scalars() for arm in arms), strict=True)) or [()] * len(SCALARS)

@@ -66,7 +66,7 @@ def _plain(schema: Any) -> Any:
     return schema
 
 
-def _channel(name: str) -> dict[str, Any]:
+def _channel(name: str) -> dict[str, object]:
     topic = TOPICS[name]
     return {
         "address": PREFIX + name,
@@ -86,7 +86,7 @@ def _operation_id(name: str) -> str:
     return f"{'receive' if TOPICS[name].to_service else 'send'}_{name}"
 
 
-def _operation(name: str) -> dict[str, Any]:
+def _operation(name: str) -> dict[str, object]:
     return {
         "action": "receive" if TOPICS[name].to_service else "send",
         "channel": {"$ref": f"#/channels/{name}"},
@@ -95,7 +95,7 @@ def _operation(name: str) -> dict[str, Any]:
     }
 
 
-def _message(name: str, payloads: dict[str, Any]) -> dict[str, Any]:
+def _message(name: str, payloads: dict[str, object]) -> dict[str, object]:
     event = EVENTS.get(name)
     return {
         "name": name,

@@ -163,7 +163,7 @@ def _field_names(model: type[Event]) -> frozenset[str]:
     path.
     """
 
-    def walk(schema: Any) -> set[str]:
+    def walk(schema: object) -> set[str]:
         if isinstance(schema, list):
             return set().union(*map(walk, schema))
         if not isinstance(schema, dict):

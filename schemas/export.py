@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from schemas import EVENTS
 from schemas.asyncapi import document, page
@@ -27,7 +26,7 @@ def schema_files() -> dict[str, str]:
     }
 
 
-def _schema(topic: str, event: type[Event]) -> dict[str, Any]:
+def _schema(topic: str, event: type[Event]) -> dict[str, object]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": schema_id(topic),
@@ -35,7 +34,7 @@ def _schema(topic: str, event: type[Event]) -> dict[str, Any]:
     }
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 

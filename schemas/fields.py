@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -49,7 +49,7 @@ def _utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC)
 
 
-def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
+def _bounded_json(value: dict[str, object]) -> dict[str, object]:
     try:
         if len(orjson.dumps(value)) > MAX_METADATA_BYTES:
             raise refuse(Reason.INVALID_FIELD, "is over 64 KiB of JSON")
@@ -100,7 +100,7 @@ UtcTime = Annotated[
     Field(description="RFC 3339, UTC; finer than a microsecond is cut off"),
 ]
 JsonObject = Annotated[
-    dict[str, Any],
+    dict[str, object],
     AfterValidator(_bounded_json),
     Field(description="Any JSON object, up to 64 KiB"),
 ]

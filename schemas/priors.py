@@ -2,7 +2,7 @@
 model X".
 """
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -76,7 +76,7 @@ class LikePrior(Content):
     n_eff: Pseudo | None = optional(_N_EFF)
 
 
-def _form(prior: Any) -> str | None:
+def _form(prior: object) -> str | None:
     """Tell the form of a prior by its one distinctive field; none or several of them are an
     error.
     """

@@ -128,7 +128,7 @@ def fit(
 
 def _fit_file(
     session: Session, judgements: Path, folder: Path, components: int, ridge: float
-) -> Any:
+) -> object:
     from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 

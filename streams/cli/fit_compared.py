@@ -5,14 +5,13 @@ prompts.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from streams.console.output import console, table
 
 
-def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str, Any]]:
+def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str, object]]:
     """Compare the encoders on a file of judged prompts; print a table, unless `quiet`, and return
     it for programs.
     """

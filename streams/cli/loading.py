@@ -76,7 +76,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         if not STAYING & {*ctx._protected_args, *ctx.args[:1]}:
             quiet()
         try:

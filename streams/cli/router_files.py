@@ -168,7 +168,7 @@ def set_fields(
         )
 
 
-def _field(text: str) -> tuple[list[str], Any]:
+def _field(text: str) -> tuple[list[str], object]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise click.BadParameter(
@@ -196,7 +196,7 @@ async def _in_force(session: Session, router_id: str) -> Declared | None:
         return await read_router(bus, router_id)
 
 
-def _require_same_size(before: Declared | None, document: dict[str, Any]) -> None:
+def _require_same_size(before: Declared | None, document: dict[str, object]) -> None:
     here = 26 if before is None else before.document.get("dimensions", 26)
     if before is not None and document.get("dimensions", 26) != here:
         raise Failure(

@@ -81,7 +81,7 @@ def remove(session: Session, router_id: str) -> None:
     click.echo(f"Router {router_id} is gone as soon as its worker reads this.")
 
 
-async def _all(bus: Bus) -> list[dict[str, Any]]:
+async def _all(bus: Bus) -> list[dict[str, object]]:
     """Return a row of every router that is declared, by what is in force."""
     states: dict[str, LambdaUpdated | None] = {}
     async for record in bus.backwards("lambda", None):

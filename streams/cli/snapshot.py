@@ -247,7 +247,7 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     console().print(rest)
 
 
-def _inspected(data: bytes) -> dict[str, Any]:
+def _inspected(data: bytes) -> dict[str, object]:
     from router_state.portable import unpack
     from streams.state.snapshots import summary
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 from pydantic import BaseModel
@@ -38,7 +37,7 @@ def usd(amount: float | None) -> str:
     return f"${amount:,.2f}" if abs(amount) >= 100 else f"${amount:.4g}"
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one document for programs: JSON, or YAML where that was asked for."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     context = click.get_current_context(silent=True)

@@ -187,7 +187,7 @@ class Report:
         save_picture(series, folder / "demo.png", title=self.title)
         (folder / "demo.html").write_text(self._page(series, figures), encoding="utf-8")
 
-    def _page(self, series: Series, figures: dict[str, Any]) -> str:
+    def _page(self, series: Series, figures: dict[str, object]) -> str:
         curves = {
             "lambda_t": series.lambda_t.tolist(),
             "cost_per_budget": series.spend_per_budget.tolist(),

@@ -63,7 +63,7 @@ def export_encoder(out_dir: Path, weights: str | None = None) -> Path:
     return out_dir
 
 
-def _read_network(folder: Path) -> dict[str, Any]:
+def _read_network(folder: Path) -> dict[str, object]:
     """Return the model's configuration, refusing what the exported network would compute
     differently.
     """
@@ -81,11 +81,11 @@ def _read_network(folder: Path) -> dict[str, Any]:
     return network
 
 
-def _read_optional(path: Path) -> dict[str, Any]:
+def _read_optional(path: Path) -> dict[str, object]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _quantized(network: dict[str, Any], folder: Path) -> bytes:
+def _quantized(network: dict[str, object], folder: Path) -> bytes:
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from safetensors.torch import load_file

@@ -36,7 +36,7 @@ class StoredArrays:
     checksum: str
 
 
-def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, Any]) -> str:
+def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) -> str:
     """Return the SHA-256 of names, shapes, bytes and details: equal content, equal checksum."""
     digest = hashlib.sha256(json.dumps(details, sort_keys=True).encode())
     for name in sorted(arrays):

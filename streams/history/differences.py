@@ -82,7 +82,7 @@ def tables(difference: Difference) -> list[Table]:
     return shown
 
 
-def rows_of(seen: Candidates | None) -> list[dict[str, Any]]:
+def rows_of(seen: Candidates | None) -> list[dict[str, object]]:
     """Return the candidates of a record as they stand on the wire."""
     if seen is None:
         return []
@@ -100,12 +100,12 @@ def rows_of(seen: Candidates | None) -> list[dict[str, Any]]:
     ]
 
 
-def _recorded(found: Difference) -> list[dict[str, Any]]:
+def _recorded(found: Difference) -> list[dict[str, object]]:
     rows: list[dict[str, Any]] = msgspec.to_builtins(found.recorded.candidates or [])
     return rows
 
 
-def _again(found: Difference) -> dict[str, Any]:
+def _again(found: Difference) -> dict[str, object]:
     assert found.again is not None
     return {
         "model": found.again.model,

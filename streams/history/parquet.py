@@ -122,7 +122,7 @@ def _schema(pa: Any) -> pa.Schema:
     )
 
 
-def _pyarrow() -> Any:
+def _pyarrow() -> object:
     try:
         import pyarrow
     except ImportError:

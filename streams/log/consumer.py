@@ -83,7 +83,7 @@ def place_what_is_unreadable() -> None:
     fetcher.PartitionRecords = PartitionRecords
 
 
-def log_consumer(settings: Settings, **options: Any) -> AIOKafkaConsumer:
+def log_consumer(settings: Settings, **options: object) -> AIOKafkaConsumer:
     """Return a consumer that commits nothing and sees only what was committed, not yet started."""
     place_what_is_unreadable()
     given = {

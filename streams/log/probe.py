@@ -81,7 +81,7 @@ class LogProbe:
         self._consumer.assign([own])
         return self._consumer, own
 
-    async def _connect(self) -> Any:
+    async def _connect(self) -> object:
         consumer = log_consumer(self._settings)
         await consumer.start()
         return consumer

@@ -103,7 +103,7 @@ class _AsItIs:
     def __init__(self, struct: Any) -> None:
         self._struct = struct
 
-    def prepare(self, versions: Any) -> Any:
+    def prepare(self, versions: object) -> object:
         """Return the struct."""
         return self._struct
 

@@ -11,7 +11,7 @@ from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
 
-def numbers_of(bucket: Bucket) -> dict[str, Any]:
+def numbers_of(bucket: Bucket) -> dict[str, object]:
     """Return what a bucket says, rounded to what it can carry."""
     requests = bucket.requests or 1
     return {

@@ -195,7 +195,7 @@ class Player:
         self._progress(self.state)
 
 
-def _request_fields(case: Case) -> dict[str, Any]:
+def _request_fields(case: Case) -> dict[str, object]:
     fields: dict[str, Any] = {"context": case.x.tolist()}
     if case.allowed_models is not None:
         fields["allowed_models"] = list(case.allowed_models)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -50,7 +50,7 @@ class Happening(BaseModel):
 
     @field_validator("at", "until", mode="after")
     @classmethod
-    def _utc(cls, value: Any) -> Any:
+    def _utc(cls, value: object) -> object:
         return (
             value.replace(tzinfo=UTC)
             if isinstance(value, datetime) and value.tzinfo is None
@@ -240,7 +240,7 @@ class Scenario(BaseModel):
 
     @field_validator("policies", mode="before")
     @classmethod
-    def _by_name(cls, value: Any) -> Any:
+    def _by_name(cls, value: object) -> object:
         if not isinstance(value, list | tuple):
             return value
         return [

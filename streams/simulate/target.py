@@ -100,7 +100,7 @@ class Target:
         self._router = orjson.loads(value)
         return int(written.offset)
 
-    async def send(self, topic: str, request_id: str, fields: dict[str, Any]) -> None:
+    async def send(self, topic: str, request_id: str, fields: dict[str, object]) -> None:
         """Write an event."""
         body = orjson.dumps({"router_id": self._router_id, "request_id": request_id, **fields})
         await self._producer.send(self.settings.topic(topic), body, key=self._key)

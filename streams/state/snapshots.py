@@ -69,7 +69,7 @@ def difference(before: Exported, after: Exported) -> dict[str, Any]:
     return {"models": models, "router": router}
 
 
-def _model(arm: Arm) -> dict[str, Any]:
+def _model(arm: Arm) -> dict[str, object]:
     state = (
         "retired"
         if arm.retired_at is not None

@@ -12,13 +12,12 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from agents.refusals import InternalError
 from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost, TableError
 
 Publish = Callable[[int, Changes, int], Awaitable[int]]
-Callback = Callable[[frozenset[int]], Any]
+Callback = Callable[[frozenset[int]], object]
 
 
 class ForeignWrite(TableError):

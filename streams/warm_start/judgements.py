@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 _SHOWN_ERRORS = 10
 _MOST_USD = 1000.0
@@ -107,14 +106,14 @@ def _parse(line: bytes) -> JudgedPrompt:
     )
 
 
-def _by_model(row: dict[str, Any], field: str) -> dict[str, Any]:
+def _by_model(row: dict[str, object], field: str) -> dict[str, object]:
     found = row.get(field, {})
     if not isinstance(found, dict):
         raise UnusableJudgements(f'"{field}" must be an object, by model')
     return found
 
 
-def _number(what: str, value: Any, most: float) -> float:
+def _number(what: str, value: object, most: float) -> float:
     if (
         not isinstance(value, int | float)
         or isinstance(value, bool)

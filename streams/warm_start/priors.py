@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from streams.files.array_folder import (
     Array,
@@ -98,7 +97,7 @@ class Priors:
         )
         return {"A": self.A, "b": self.b, **of_costs}
 
-    def _details(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, object]:
         of_costs = {} if self.costs is None else {"cost_models": list(self.costs.models)}
         return {"models": list(self.models), "projection": self.projection, **of_costs}
 
@@ -126,7 +125,7 @@ def load_priors(folder: Path) -> Priors:
         raise UnusableArrays(f"{folder}/{_NAME} lacks {absent}") from absent
 
 
-def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) -> dict[str, Any]:
+def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) -> dict[str, object]:
     """Return one model's prior as the JSON-able `prior` field of a declared router.
 
     Args:
@@ -145,7 +144,7 @@ def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) ->
     return prior if n_eff is None else {**prior, "n_eff": n_eff}
 
 
-def cost_prior_for_wire(priors: Priors, model: str) -> dict[str, Any] | None:
+def cost_prior_for_wire(priors: Priors, model: str) -> dict[str, object] | None:
     """Return one model's `cost_prior` field of a declared router, or None where its bills are not
     known.
     """
@@ -160,7 +159,7 @@ def cost_prior_for_wire(priors: Priors, model: str) -> dict[str, Any] | None:
     }
 
 
-def fields_for_wire(priors: Priors, model: str) -> dict[str, Any]:
+def fields_for_wire(priors: Priors, model: str) -> dict[str, object]:
     """Return all that priors say of a model as fields of its declaration.
 
     Raises:
