@@ -26,6 +26,9 @@ RETURNING = 10.0
 """Times as much for a suspect that looks as before."""
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
 """The same of onboarding pulls."""
+LOOK_LOSS, LOOK_AT_MOST = 0.02, 0.25
+"""Budgets that looking for a cheaper model may cost per request while none is within the budget,
+and its largest probability."""
 
 
 class Choice(NamedTuple):
@@ -68,12 +71,15 @@ def choose(
     knobs: Knobs,
     rng: np.random.Generator,
     allowance: Allowance = UNLIMITED,
+    short_of: float = 0.0,
 ) -> Choice:
     """Choose an arm; ties go to the lower cost where dollars pace, else they are broken at random;
     pulls and probes are made as the knobs say.
 
     Args:
         allowance: what pulls and probes may cost.
+        short_of: the budget, in dollars per request, where even the cheapest arms cost more than
+            is to be spent; 0 else.
 
     Raises:
         NonFiniteInput: a score is not finite.
@@ -94,6 +100,8 @@ def choose(
     k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
     if len(eligible) > 1 and (arms.suspect or (arms.onboarding and arms[k].pulls_left == 0)):
         explored = _explore(arms, candidates, eligible=eligible, k=k, rng=rng, allowance=allowance)
+    elif len(eligible) > 1 and short_of > 0.0:
+        explored = _look(candidates, eligible=eligible, k=k, rng=rng, budget=short_of)
     else:
         explored = UNEXPLORED
     epsilon, reason = knobs.epsilon, explored.reason
@@ -130,6 +138,34 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
             if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
                 rivals.append((gap, other))
     return probability(variance, rivals) if rivals else 1.0
+
+
+def _look(
+    candidates: Candidates,
+    *,
+    eligible: list[int],
+    k: int,
+    rng: np.random.Generator,
+    budget: float,
+) -> Explored:
+    """Draw a probe of a model that may have become the cheapest one, though nobody said so.
+
+    Where the cost alone decides, what is thought dear is never called, and never known better.
+    Inverse-gap weighting, as in `_explore`, the gap being dollars: it adds `LOOK_LOSS` budgets a
+    request, all models together.
+    """
+    costs, drawn, passed = candidates.expected_cost_usd, -1, 1.0
+    chances: dict[int, float] = {}
+    loss = LOOK_LOSS * budget / (len(eligible) - 1)
+    for j in eligible:
+        if j != k:
+            gap = costs[j] - costs[k]
+            chance = LOOK_AT_MOST if gap * LOOK_AT_MOST <= loss else loss / gap
+            chances[j] = passed * chance
+            passed *= 1.0 - chance
+            if drawn < 0 and rng.random() < chance:
+                drawn = j
+    return Explored(drawn, "probe" if drawn >= 0 else "ucb", chances, passed)
 
 
 def _explore(

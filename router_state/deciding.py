@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from router_state import capping, choosing, eligibility, newcomers, scoring
 from router_state.config import Vector
+from router_state.dual_pacer import UNREACHABLE
 from router_state.record import Basis, RequestRecord
 from router_state.state import RouterState
 
@@ -59,9 +60,15 @@ def decide(
             arms, seen, excluded=excluded, t=state.t, knobs=knobs, weights=weights
         )
     reason, propensity = "ucb", 1.0
-    if k < 0 or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
+    short = knobs.shared_learning and weights[0] >= UNREACHABLE
+    if k < 0 or short or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
         chosen = choosing.choose(
-            arms, candidates, knobs=knobs, rng=state.rng, allowance=pacer.allowance()
+            arms,
+            candidates,
+            knobs=knobs,
+            rng=state.rng,
+            allowance=pacer.allowance(),
+            short_of=pacer.budget_usd or 0.0 if short else 0.0,
         )
         if knobs.shared_learning:
             chosen = chosen._replace(share=choosing.drawn(arms, seen, candidates, chosen.k))

@@ -252,3 +252,25 @@ def test_bills_of_a_model_that_is_affordable_raise_no_budget_alert_however_they_
         engine.decide(str(n), x, now=float(n))
         engine.settle(str(n), cost_usd=1e-3 * rng.lognormal(-1.125, 1.5))
     assert [a.kind for a in engine.take_alerts()] == []
+
+
+def test_a_model_that_became_cheap_is_found_while_no_model_is_within_the_budget() -> None:
+    rng = np.random.default_rng(5)
+    models = {name: ModelConfig(Price(p, p)) for name, p in (("a", 1.0), ("b", 1.5), ("c", 9.0))}
+    engine = Engine.start(RouterConfig(models, 5e-4, D, "live", knobs_for("live")))
+    now = {"a": 1e-3, "b": 1.5e-3, "c": 9e-3}
+    spent, chosen = [], []
+    for n in range(3000):
+        if n == 1500:
+            now["b"] = 4e-4
+        x = np.append(rng.normal(size=D - 1), 1.0)
+        record = engine.decide(str(n), x, now=float(n))
+        spent.append(now[record.model] * rng.lognormal(-0.02, 0.2))
+        chosen.append(record.model)
+        engine.settle(str(n), cost_usd=spent[-1])
+    assert 0 < chosen[500:1500].count("b") < 100
+    assert chosen[:1500].count("c") <= 10
+    assert np.mean(spent[500:1500]) < 1.03 * 1e-3
+    assert chosen[-500:].count("b") > 450
+    assert 0.001 <= min(record.propensity for record in engine.records.values())
+    invariants.check(engine.state, engine.records)
