@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed
+from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
 from router_state.config import ModelConfig, RouterConfig, knobs_for
 from router_state.engine import Engine
 
@@ -39,7 +39,10 @@ class Ours:
     def make(cls, feed: Feed, *, d: int, budget: float | None, profile: str = "paper") -> Ours:
         """Return a router that knows nothing yet; with a budget it gets bills."""
         knobs = knobs_for(profile, {"lambda_c": 0.3 if budget is None else 0.0})
-        models = {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()}
+        models = {
+            name: ModelConfig(price, onboarding_pulls=0)
+            for name, price in prices(len(feed.rewards)).items()
+        }
         config = RouterConfig(
             models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs
         )
@@ -167,6 +170,11 @@ class Rounds:
         """
         return float(np.median(np.sum(self.ours, axis=1) / np.sum(self.theirs, axis=1)))
 
+    @property
+    def extra_us(self) -> float:
+        """The median over rounds of our time less theirs, microseconds per request."""
+        return 1e6 * float(np.median(np.sum(self.ours, axis=1) - np.sum(self.theirs, axis=1)))
+
     def row(self, title: str) -> tuple[str, str, str, float]:
         """Return the table's row: what, theirs and ours as decision + feedback in microseconds, the
         ratio.
@@ -262,6 +270,24 @@ def main(quick: bool) -> None:
         rounds=8 * rounds,
         n=SHORT,
     )
+    learned = compare(
+        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
+        Theirs.make(small, d=26, budget=BINDING_USD),
+        rounds=8 * rounds,
+        n=SHORT,
+    )
+    learned_wide = compare(
+        Ours.make(wide, d=385, budget=BINDING_USD, profile="live"),
+        Theirs.make(wide, d=385, budget=BINDING_USD),
+        rounds=rounds,
+        n=SHORT,
+    )
+    eleven = compare(
+        Ours.make(Feed.make(2000, d=26, K=11), d=26, budget=BINDING_USD, profile="live"),
+        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
+        rounds=8 * rounds,
+        n=SHORT,
+    )
     counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
     by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
     title = "Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback"
@@ -273,6 +299,8 @@ def main(quick: bool) -> None:
             paced.row("d 26, one by one, with a budget and bills"),
             big.row("d 385, one by one"),
             many.row(f"d 26, batches of {BATCH}"),
+            learned.row("d 26, live, with a binding budget and bills"),
+            learned_wide.row("d 385, live, with a binding budget and bills"),
         ],
     )
     decisions = np.array([[a[0], b[0]] for a, b in zip(live.ours, live.theirs, strict=True)])
@@ -281,6 +309,17 @@ def main(quick: bool) -> None:
         f"A decision under a binding budget (${BINDING_USD:.2e}); µs",
         ["", "paper", "live", "extra"],
         [("decision", *(1e6 * np.median(decisions, axis=0)[::-1]).tolist(), extra_us)],
+    )
+    print_table(
+        "A decision with its bill and its reward, live, d 26; µs",
+        ["", "3 models", "11 models", "extra"],
+        [
+            (
+                "one by one",
+                *(1e6 * np.median(np.sum(side, axis=1)) for side in (eleven.theirs, eleven.ours)),
+                eleven.extra_us,
+            )
+        ],
     )
     print_table(
         "Routers in the process",
@@ -296,6 +335,9 @@ def main(quick: bool) -> None:
             "ratio_batch64": many.ratio,
             "live_extra_us": extra_us,
             "live_extra_ratio": float(np.median(decisions[:, 0] / decisions[:, 1])),
+            "live_ratio_d26": learned.ratio,
+            "live_ratio_d385": learned_wide.ratio,
+            "live_11_models_extra_us": eleven.extra_us,
             "many_routers_ratio": by_count[counts[-1]] / by_count[1],
         },
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -15,6 +16,14 @@ NAMES = tuple(PRICES)
 _MEAN_REWARDS, _MEAN_COSTS = (0.80, 0.90, 0.93), (3e-5, 5e-4, 1.5e-2)
 
 
+def prices(K: int) -> dict[str, Price]:
+    """Return the list prices of K models."""
+    return {
+        name if k < len(NAMES) else f"{name}-{k}": PRICES[name]
+        for k, name in enumerate(islice(cycle(NAMES), K))
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Feed:
     """Contexts (n, d), and of each model {name: n rewards} and {name: n costs in dollars}."""
@@ -24,17 +33,18 @@ class Feed:
     costs: dict[str, list[float]]
 
     @classmethod
-    def make(cls, n: int, *, d: int, seed: int = 0) -> Feed:
-        """Draw n requests of dimension d with linear rewards and costs like the benchmark's."""
+    def make(cls, n: int, *, d: int, K: int = 3, seed: int = 0) -> Feed:
+        """Draw n requests of dimension d with linear rewards and costs like the benchmark's; more
+        than three models are like these three in turn."""
         rng = np.random.default_rng(seed)
         contexts = rng.normal(size=(n, d)) * 0.5
         contexts[:, -1] = 1.0
-        weights = rng.normal(size=(3, d)) * (0.25 / np.sqrt(d))
-        weights[:, -1] = _MEAN_REWARDS
-        rewards = np.clip(contexts @ weights.T + rng.normal(size=(n, 3)) * 0.1, 0.0, 1.0)
-        costs = np.array(_MEAN_COSTS) * rng.lognormal(-0.25, 0.7, size=(n, 3))
+        weights = rng.normal(size=(K, d)) * (0.25 / np.sqrt(d))
+        weights[:, -1] = np.resize(_MEAN_REWARDS, K)
+        rewards = np.clip(contexts @ weights.T + rng.normal(size=(n, K)) * 0.1, 0.0, 1.0)
+        costs = np.resize(_MEAN_COSTS, K) * rng.lognormal(-0.25, 0.7, size=(n, K))
         columns = [
-            {name: table[:, k].tolist() for k, name in enumerate(NAMES)}
+            {name: table[:, k].tolist() for k, name in enumerate(prices(K))}
             for table in (rewards, costs)
         ]
         return cls(list(contexts), *columns)
