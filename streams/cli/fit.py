@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of,
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option
+
+if TYPE_CHECKING:
+    from streams.warm_start.fit import FitSummary
 
 
 @click.command()
@@ -128,7 +131,7 @@ def fit(
 
 def _fit_file(
     session: Session, judgements: Path, folder: Path, components: int, ridge: float
-) -> object:
+) -> FitSummary:
     from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 
@@ -138,7 +141,7 @@ def _fit_file(
 
 def _fit_history(
     session: Session, export: Path | None, router_id: str, folder: Path, ridge: float
-) -> Any:
+) -> FitSummary:
     from streams.history.account import Account
     from streams.simulate.cases import Cases
     from streams.simulate.observed import NothingObserved, observe
@@ -163,7 +166,7 @@ def _fit_history(
     return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
 
 
-def _figures(summary: Any, folder: Path) -> dict[str, Any]:
+def _figures(summary: FitSummary, folder: Path) -> dict[str, Any]:
     return {
         "folder": str(folder.absolute()),
         "prompts": summary.prompts,
@@ -176,7 +179,7 @@ def _figures(summary: Any, folder: Path) -> dict[str, Any]:
     }
 
 
-def _show(summary: Any, folder: Path, *, from_history: bool) -> None:
+def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
     columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
     shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
     for model in dict.fromkeys((*summary.rewards, *summary.costs)):

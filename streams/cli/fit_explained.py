@@ -5,17 +5,20 @@ what a budget buys.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from streams.console.output import console, table
 
+if TYPE_CHECKING:
+    from streams.warm_start.worth import Worth
+
 MOST_PAIRS = 8
 SHOWN = 60  # characters of a prompt
 
 
-def explain(worth: Any, picture: Path, *, quiet: bool) -> None:
+def explain(worth: Worth, picture: Path, *, quiet: bool) -> None:
     """Print what priors are worth, unless `quiet`, and draw it."""
     from streams.warm_start.worth import sentence
 
@@ -38,7 +41,7 @@ def _number(value: float | None, pattern: str) -> str:
     return "–" if value is None else format(value, pattern)
 
 
-def _models(worth: Any) -> None:
+def _models(worth: Worth) -> None:
     columns = (
         "model",
         "reward error",
@@ -57,7 +60,7 @@ def _models(worth: Any) -> None:
     console().print(shown)
 
 
-def _pairs(worth: Any) -> None:
+def _pairs(worth: Worth) -> None:
     if not worth.pairs:
         return
     shown = table(
@@ -79,7 +82,7 @@ def _pairs(worth: Any) -> None:
     console().print(shown)
 
 
-def _frontier(worth: Any) -> None:
+def _frontier(worth: Worth) -> None:
     if not worth.frontier:
         return
     shown = table(

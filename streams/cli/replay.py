@@ -7,16 +7,19 @@ import re
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.replay_history import history_of, part_of
+from streams.cli.replay_history import Options, history_of, part_of
 from streams.cli.replay_into import play_into
 from streams.cli.replay_study import show_study
 from streams.cli.replay_verify import show_verdict
 from streams.console.failures import Failure
 from streams.console.session import Session, json_option, pass_session, router_option
+
+if TYPE_CHECKING:
+    from streams.history.records import History
 
 
 def _time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -138,7 +141,7 @@ def replay(
             show_study(session, history, router_id, options, as_json, stack)
 
 
-def _check(options: Any) -> None:
+def _check(options: Options) -> None:
     """Refuse options that have no meaning together, instead of ignoring one."""
     modes = {
         "--verify": options["verifying"],
@@ -163,7 +166,7 @@ def _check(options: Any) -> None:
         raise click.UsageError("--export goes by time: --since and --until, no --offsets")
 
 
-def _export(history: Any, options: Any) -> None:
+def _export(history: History, options: Options) -> None:
     from streams.history.folders import BadFolder, export
     from streams.history.parquet import MissingPyArrow
 

@@ -8,24 +8,33 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streams.console.failures import Failure
 from streams.console.session import Session
 
-WHOLE = {"since": float("-inf"), "until": float("inf"), "offsets": None}
+if TYPE_CHECKING:
+    from streams.history.account import Account
+    from streams.history.encoded import Contexts
+    from streams.history.happened import Happened
+    from streams.history.records import History
+    from streams.history.rerun import ReadPrior
+
+Options = dict[str, Any]
+"""A command's options by name, as click hands them over."""
+WHOLE: Options = {"since": float("-inf"), "until": float("inf"), "offsets": None}
 
 
-def part_of(options: Any) -> dict[str, Any]:
+def part_of(options: Options) -> Options:
     """Return which part of the history was asked for."""
     since = WHOLE["since"] if options["since"] is None else options["since"]
     until = WHOLE["until"] if options["until"] is None else options["until"]
     return {"since": since, "until": until, "offsets": options["offsets"]}
 
 
-def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Any:
+def history_of(session: Session, folder: Path | None, stack: ExitStack) -> History:
     from streams.history.folders import BadFolder, open_folder
     from streams.history.kafka_history import KafkaHistory, MissingTopics
     from streams.history.parquet import MissingPyArrow
@@ -51,7 +60,7 @@ def _readable() -> Iterator[None]:
         raise Failure(f"{error}; mend that line or leave it out") from error
 
 
-def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Failure:
+def no_request(history: History, router_id: str | None, part: Options) -> Failure:
     """Return what to say where there is no decision."""
     from streams.history.records import routers_of
 
@@ -63,13 +72,13 @@ def no_request(history: Any, router_id: str | None, part: dict[str, Any]) -> Fai
     )
 
 
-def happened(history: Any, router_id: str | None, account: Any) -> Iterator[Any]:
+def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
     from streams.simulate.past import happened
 
     yield from happened(history, router_id, account)
 
 
-def contexts_of(session: Session, stack: ExitStack) -> Any:
+def contexts_of(session: Session, stack: ExitStack) -> Contexts:
     from streams.simulate.past import contexts_of
 
     def progress(done: int) -> None:
@@ -79,7 +88,7 @@ def contexts_of(session: Session, stack: ExitStack) -> Any:
     return stack.enter_context(closing(contexts_of(session.settings, progress=shown)))
 
 
-def prior_reader_of(session: Session) -> Any:
+def prior_reader_of(session: Session) -> ReadPrior:
     from streams.simulate.past import prior_reader_of
 
     return prior_reader_of(session.settings)

@@ -6,26 +6,33 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from streams.cli.replay_history import contexts_of, happened, no_request, part_of
+from streams.cli.replay_history import Options, contexts_of, happened, no_request, part_of
 from streams.cli.replay_study import scenario_of
 from streams.console.failures import Failure
 from streams.console.session import Session
 
+if TYPE_CHECKING:
+    from streams.history.happened import Declared
+    from streams.history.records import History
+    from streams.simulate.cases import Case
+    from streams.simulate.play import Player, Progress
+
 
 def play_into(
-    session: Session, history: Any, router_id: str, options: Any, stack: ExitStack
+    session: Session, history: History, router_id: str, options: Options, stack: ExitStack
 ) -> None:
     from streams.history.account import Account
     from streams.log.topics import create_topics
     from streams.settings import group_of
     from streams.simulate.case_file import CaseFile
     from streams.simulate.cases import Cases
-    from streams.simulate.play import NoWorker, Player, Progress, SamePrefix
+    from streams.simulate.play import NoWorker, Player, SamePrefix
     from streams.simulate.scenario import BadScenario
     from streams.simulate.study import NoRequest, survey, world_of
 
@@ -66,7 +73,7 @@ def play_into(
         click.echo(f"Left out: {line}")
 
 
-def _run(player: Any, cases: Any) -> Any:
+def _run(player: Player, cases: Iterator[Case | Declared]) -> Progress:
     try:
         return asyncio.run(player.play(cases))
     except KeyboardInterrupt:

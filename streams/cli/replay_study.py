@@ -7,21 +7,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
+from streams.cli.replay_history import (
+    Options,
+    contexts_of,
+    happened,
+    no_request,
+    part_of,
+    prior_reader_of,
+)
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session
 
 if TYPE_CHECKING:
+    from streams.history.records import History
     from streams.simulate.scenario import Scenario
     from streams.simulate.study import Study
 
 
-def scenario_of(options: Any) -> Scenario:
+def scenario_of(options: Options) -> Scenario:
     from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 
     try:
@@ -37,7 +45,12 @@ def scenario_of(options: Any) -> Scenario:
 
 
 def show_study(
-    session: Session, history: Any, router_id: str, options: Any, as_json: bool, stack: ExitStack
+    session: Session,
+    history: History,
+    router_id: str,
+    options: Options,
+    as_json: bool,
+    stack: ExitStack,
 ) -> None:
     from streams.history.account import Account
     from streams.simulate.figures import figures

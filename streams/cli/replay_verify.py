@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from streams.cli.replay_history import contexts_of, happened, no_request, part_of, prior_reader_of
+from streams.cli.replay_history import (
+    Options,
+    contexts_of,
+    happened,
+    no_request,
+    part_of,
+    prior_reader_of,
+)
 from streams.console.failures import Failure
 from streams.console.output import console, print_json
 from streams.console.session import Session
 
+if TYPE_CHECKING:
+    from streams.history.records import History
+
 
 def show_verdict(
     session: Session,
-    history: Any,
+    history: History,
     router_id: str | None,
-    options: Any,
+    options: Options,
     as_json: bool,
     stack: ExitStack,
 ) -> None:
