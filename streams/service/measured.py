@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.context_store import Encode
+from agents.messages import trace_of_message
 from agents.ports import Source
 from agents.refusals import EncoderUnavailable
 from router_state.config import Vector
@@ -37,8 +38,15 @@ class MeasuredSource:
         ):
             yield messages
             now = time.time()
-            sent = [message.timestamp for message in messages]
-            self._metrics.finished(self._topic, [now - at / 1000 if at else 0.0 for at in sent])
+            waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
+            trace_id = trace_id_of(messages[waited.index(max(waited))]) if messages else None
+            self._metrics.finished(self._topic, waited, trace_id=trace_id)
+
+
+def trace_id_of(message: Any) -> str | None:
+    """Return the id of the trace that a message belongs to, if it names one."""
+    parent = dict(trace_of_message(message)).get("traceparent")
+    return None if parent is None else parent.decode().split("-")[1]
 
 
 def measured(encode: Encode, metrics: Metrics) -> Encode:

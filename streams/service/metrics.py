@@ -138,12 +138,18 @@ class Metrics:
         if amount:
             self._outcome(what).inc(amount)
 
-    def finished(self, topic: str, waited: Sequence[float]) -> None:
-        """Count events of a topic that are finished, so many seconds after their records' times."""
+    def finished(self, topic: str, waited: Sequence[float], *, trace_id: str | None = None) -> None:
+        """Count events of a topic that are finished, so many seconds after their records' times.
+
+        Args:
+            trace_id: of the one that took longest, as the exemplar of its bucket.
+        """
         self.events.labels(topic=topic).inc(len(waited))
         observe = self.event_seconds.labels(topic=topic).observe
+        longest = max(waited, default=0.0)
+        exemplar = {"trace_id": trace_id} if trace_id else None
         for seconds in waited:
-            observe(max(0.0, seconds))
+            observe(max(0.0, seconds), exemplar if seconds == longest else None)
 
     def _describe_process(self) -> None:
         build = Gauge(

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 
 class Web:
@@ -76,6 +77,6 @@ class Web:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._before_scrape()
-        return web.Response(
-            body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-        )
+        # Who asks for OpenMetrics, as Prometheus does, gets exemplars as well.
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})

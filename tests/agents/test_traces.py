@@ -14,6 +14,8 @@ from cloudevents.kafka import KafkaMessage, from_binary, to_binary
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client import generate_latest
+from prometheus_client.exposition import choose_encoder
 
 from agents.parking import Parked
 from agents.route_requests import route_requests
@@ -145,6 +147,7 @@ class Traced:
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.spans = Spans(provider)
+        self.metrics = Metrics()
         self.worker = MemoryWorker(Settings(prefix="pb.", app_id="traced", partitions=1), [0])
         self.worker.service.ports = self.spans.traced(self.worker.service.ports)
 
@@ -167,12 +170,27 @@ class Traced:
             for at, (event, headers) in enumerate(events)
         ]
         await agent(
-            MeasuredSource(Source(messages, 64), topic=topic, metrics=Metrics(), spans=self.spans),
+            MeasuredSource(
+                Source(messages, 64), topic=topic, metrics=self.metrics, spans=self.spans
+            ),
             self.worker.service,
         )
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.exporter.get_finished_spans() if span.name == name]
+
+
+async def test_the_slowest_traced_event_of_a_batch_is_an_exemplar_in_openmetrics() -> None:
+    traced = Traced()
+    await traced.worker.start()
+    await traced.take("requests", route_requests, [(request("r-1"), HEADERS)])
+    encode, content_type = choose_encoder("application/openmetrics-text; version=1.0.0")
+    page = encode(traced.metrics.registry).decode()
+    (line,) = (line for line in page.splitlines() if TRACE in line)
+    assert line.startswith("pb_event_seconds_bucket{") and content_type.startswith("application/")
+    await traced.take("requests", route_requests, [(request("r-2"), [])])
+    assert encode(traced.metrics.registry).decode().count(TRACE) == 1
+    assert TRACE not in generate_latest(traced.metrics.registry).decode()
 
 
 async def test_spans_of_a_batch_its_phases_and_its_traced_events() -> None:
