@@ -38,6 +38,6 @@ def dashboard(session: Session, admin: bool, opens: bool) -> None:
     if key is not None:
         click.echo(f"Operator's key for this run, to change routers: {key}", err=True)
     if opens:
-        click.launch(where)
+        server.when_started = lambda: click.launch(where)
     if not server.run_until_stopped():
         raise click.exceptions.Exit(1)

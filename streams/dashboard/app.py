@@ -14,6 +14,7 @@ from fastapi import FastAPI, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.dashboard.assets import Assets
+from streams.dashboard.changing import Changing
 from streams.dashboard.decisions import Decisions
 from streams.dashboard.fleet import SORTS, Asked, Fleet
 from streams.dashboard.follow import Follower
@@ -46,6 +47,7 @@ class Dashboard:
         self.follower = Follower(settings, self.fleet)
         self.decisions = Decisions(settings)
         self.studies = Studies(settings)
+        self.changing = Changing(settings)
         self.assets = Assets()
         self.closing = asyncio.Event()
         self.streams = 0
@@ -84,6 +86,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
     _add_streams(app, board)
     _add_decisions(app, board)
     _add_studies(app, board)
+    _add_changes(app, board)
     return app
 
 
@@ -217,6 +220,21 @@ def _add_studies(app: FastAPI, board: Dashboard) -> None:
         found = board.studies.get(router_id, number)
         await board.studies.cancel(found)
         return answer(found.shown(whole=False))
+
+
+def _add_changes(app: FastAPI, board: Dashboard) -> None:
+    @app.post("/api/routers/{router_id}/preview")
+    async def preview(request: Request, router_id: RouterId) -> Response:
+        """Say what a change would change."""
+        board.sessions.operator(request, router_id)
+        return answer(await board.changing.preview(router_id, await body_of(request)))
+
+    @app.post("/api/routers/{router_id}/declaration")
+    async def declare(request: Request, router_id: RouterId) -> Response:
+        """Put a change in force, if what it is based on still is."""
+        visitor = board.sessions.operator(request, router_id)
+        asked, name = await body_of(request), visitor.key.name
+        return answer(await board.changing.put_in_force(router_id, asked, operator=name))
 
 
 def _streamed(board: Dashboard, view: Table | Single) -> Response:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -21,6 +23,13 @@ class DashboardServer(Server):
     """The server; pages that follow it are let go first."""
 
     board: Dashboard
+    when_started: Callable[[], object] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if self.started and self.when_started is not None:
+            self.when_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""

@@ -5,7 +5,9 @@ report.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +33,7 @@ from streams.demo.portfolio import held_out_prompts, known_before, paper_router
 from streams.demo.report import Report
 from streams.demo.scenario import Scenario
 from streams.demo.shocks import SHOCKS
-from streams.demo.stage import beside, delete_topics, running_worker
+from streams.demo.stage import beside, delete_topics, running_dashboard, running_worker
 from streams.demo.traffic import Traffic
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
@@ -85,6 +87,12 @@ def show(options: Options, *, out: Console) -> Report:
         }
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
+        opens = out.is_terminal and _has_screen()
+        board = folder / "dashboard.log"
+        address = stack.enter_context(running_dashboard(settings, opens=opens, log=board))
+        out.print(
+            f"Dashboard {address}#/router/{ROUTER_ID}, for as long as this runs; --keep keeps it"
+        )
         play = _play(scenario, settings, options, process, log, out)
         report = Report(
             scenario,
@@ -99,6 +107,11 @@ def show(options: Options, *, out: Console) -> Report:
         if options.keep:
             _stay(settings, out)
     return report
+
+
+def _has_screen() -> bool:
+    """Tell whether a browser that is opened would be seen."""
+    return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
 def compose(options: Options) -> Scenario:

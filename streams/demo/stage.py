@@ -19,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from streams.broker.child import spawn
+from streams.broker.wire import free_ports
 from streams.console.failures import Failure
 from streams.log.topics import topic_specs
 from streams.settings import Settings
@@ -65,6 +66,31 @@ def running_worker(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator[str]:
+    """Run `pbstream dashboard` beside the demo and yield its address, without waiting for it; it is
+    stopped at the end.
+
+    Args:
+        opens: open it in this machine's browser.
+    """
+    port = free_ports(1)[0]
+    given = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_DASHBOARD_PORT": str(port),
+    }
+    variables = (f"{name}={value}" for name, value in given.items())
+    command = ["nice", "env", *variables, sys.executable, "-m", "streams.cli", "dashboard"]
+    process = spawn([*command, *(["--open"] if opens else [])], log=log)
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def beside(process: subprocess.Popen[bytes], work: Coroutine[Any, Any, T], *, log: Path) -> T:

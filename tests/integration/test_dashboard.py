@@ -266,9 +266,9 @@ def test_one_router_says_what_the_topics_say(
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.02)
     assert max(shares, key=lambda model: shares[model]) in chosen
     assert rows[MARKUP][1] == "$0.25 / $0.5"
-    news = [item.text for item in browser.find_elements(By.CSS_SELECTOR, ".news li")]
-    assert any("budget $0.0004 → $0.0003" in one for one in news)
-    assert any(f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in one for one in news)
+    news = text(browser, ".news")
+    assert "budget $0.0004 → $0.0003" in news
+    assert f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in news
     assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 4
 
 
@@ -459,6 +459,63 @@ def test_a_study_can_be_cancelled_and_one_runs_at_a_time(address: str, browser: 
         path,
     )
     assert forged == 403
+
+
+def sign_in(browser: Chrome) -> None:
+    browser.find_element(By.ID, "access").click()
+    field = until(lambda: browser.find_elements(By.CSS_SELECTOR, "dialog #key"), "the dialog")[0]
+    field.send_keys(KEY, Keys.ENTER)
+    until(lambda: "sign out" in text(browser, "#access"), "the session")
+
+
+def test_an_operator_changes_a_router_after_seeing_what_will_change(
+    address: str, browser: Chrome, settings: Settings
+) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    assert not browser.find_element(By.CSS_SELECTOR, "section[aria-label^=Change]").is_displayed()
+    sign_in(browser)
+    filled = "section[aria-label^=Change] fieldset.model input"
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, filled), "the form")
+    try:
+        budget = browser.find_element(By.ID, "change-budget")
+        budget.clear()
+        budget.send_keys("0.0005")
+        browser.find_element(By.ID, "change-leaves-2").click()
+        browser.find_element(By.ID, "change-new-model").send_keys("<i>new</i>")
+        for name, price in (("in", "0.2"), ("out", "0.4")):
+            browser.find_element(By.ID, f"change-new-{name}").send_keys(price)
+        browser.find_element(By.ID, "change-new-model").send_keys(Keys.ENTER)
+        until(lambda: browser.find_elements(By.CSS_SELECTOR, "dialog.confirm"), "the question")
+        told = {row[0]: row[1:] for row in cells(browser, "dialog tbody tr")}
+        assert told["budget_usd_per_request"] == ["0.0003", "0.0005"]
+        assert told["models.<i>new</i>.input_price_per_m"] == ["–", "0.2"]
+        assert f"models.{sorted(MODELS)[1]}.input_price_per_m" in told or len(told) > 4
+        assert violations(browser) == []
+        browser.find_element(By.CSS_SELECTOR, "dialog button.first").click()
+        until(lambda: "In force" in text(browser, "section[aria-label^=Change]"), "the change")
+        until(lambda: "<i>new</i> joins" in text(browser, ".news"), "it as an event")
+        assert browser.find_elements(By.CSS_SELECTOR, "main i") == []
+    finally:
+        browser.find_element(By.ID, "access").click()
+        until(lambda: "sign in" in text(browser, "#access"), "the session's end")
+
+
+def test_a_change_on_what_is_not_in_force_any_more_is_refused(
+    address: str, browser: Chrome
+) -> None:
+    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    script = """const [path, body, done] = arguments;
+        fetch(path, {method: 'POST', body,
+            headers: {'x-pbstream': '1', 'content-type': 'application/json'}})
+        .then(async one => done([one.status, (await one.json()).reason]))"""
+    changes = [{"path": ["budget_usd_per_request"], "value": 0.001}]
+    path, body = f"api/routers/{ROUTER}/declaration", {"based_on": 0, "changes": changes}
+    call = lambda: browser.execute_async_script(script, path, json.dumps(body))  # noqa: E731
+    assert call() == [403, "forbidden"]
+    sign_in(browser)
+    assert call() == [422, "stale_config"]
+    body["changes"] = [{"path": ["snapshot"], "value": "x"}]
+    assert call()[1] in ("invalid_field", "stale_config")
 
 
 @contextmanager

@@ -160,6 +160,18 @@ def test_chart_with_everything_on_is_valid_and_carries_the_same_rules_and_dashbo
 
 
 @needs_helm
+def test_a_dashboard_with_keys_is_valid_and_one_without_is_refused() -> None:
+    on = ("--set", "dashboard.enabled=true")
+    manifests = documents(helm(*on, "--set", "dashboard.keysSecret=pb-keys"))
+    validate(manifests)
+    (board,) = [one for one in manifests if one["kind"] == "Deployment"]
+    (container,) = board["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["dashboard"]
+    with pytest.raises(AssertionError, match=r"dashboard\.keysSecret"):
+        helm(*on)
+
+
+@needs_helm
 def test_more_replicas_than_partitions_are_refused() -> None:
     with pytest.raises(AssertionError, match=r"more than kafka\.partitions"):
         helm("--set", "keda.enabled=true", "--set", "keda.maxReplicas=9")

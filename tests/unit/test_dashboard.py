@@ -14,7 +14,9 @@ from starlette.requests import Request
 from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
 from schemas.event import Event
 from schemas.routers import ModelDeclared, RouterDeclared
+from streams.console.declarations import Declared
 from streams.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
+from streams.dashboard.changing import edited
 from streams.dashboard.decisions import lost
 from streams.dashboard.declared import Declarations
 from streams.dashboard.fleet import Asked, Fleet
@@ -338,3 +340,36 @@ def test_kinds_of_requests_are_told_apart_and_named_by_words_that_several_prompt
 @pytest.mark.parametrize("rows", [1, 2, 30])
 def test_requests_that_are_all_alike_are_one_kind(rows: int) -> None:
     assert set(clusters(np.ones((rows, 3)), 5, seed=0)) == {0}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        None,
+        [],
+        [{}],
+        [{"path": "budget_usd_per_request"}],
+        [{"path": ["profile"], "value": "paper"}],
+        [{"path": ["models", "a", "prior"], "value": {}}],
+        [{"path": ["models"], "value": None}],
+        [{"path": ["models", 3, "input_price_per_m"], "value": 1}],
+    ],
+)
+def test_only_budget_prices_and_models_can_be_changed_from_the_page(changes: Any) -> None:
+    before = Declared({"router_id": "chat", "models": {"a": {}}, "profile": "live"}, 3)
+    with pytest.raises(Problem):
+        edited(before, {"changes": changes})
+
+
+def test_a_change_leaves_all_else_as_it_was() -> None:
+    model = {"input_price_per_m": 1.0, "output_price_per_m": 2.0, "onboarding_pulls": 5}
+    before = Declared({"router_id": "chat", "models": {"a.b": model}, "later": 1}, 3)
+    changes = [
+        {"path": ["models", "a.b", "input_price_per_m"], "value": 3.0},
+        {"path": ["budget_usd_per_request"], "value": 0.1},
+    ]
+    after = edited(before, {"changes": changes})
+    assert after["models"] == {"a.b": {**model, "input_price_per_m": 3.0}}
+    assert after["later"] == 1 and before.document["models"]["a.b"] == model
+    gone = edited(before, {"changes": [{"path": ["models", "a.b"], "value": None}]})
+    assert gone["models"] == {}

@@ -11,6 +11,11 @@ app.kubernetes.io/name: paretobandit-streams
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: worker
 {{- end }}
+{{- define "pb.dashboard" -}}
+app.kubernetes.io/name: paretobandit-streams
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: dashboard
+{{- end }}
 {{- define "pb.image" -}}
 {{- if .Values.image.digest -}}{{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}

@@ -1,0 +1,106 @@
+"""Change a router for an operator: say first what will change, then write it on the condition that
+nobody else did meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, Declared, put_in_force, read_router
+from streams.console.document import Document, faults
+from streams.console.failures import Failure, Refused
+from streams.console.router_file import changes, put, shown
+from streams.gateway.problems import Problem
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+SECONDS = 15.0
+PRICES = ("input_price_per_m", "output_price_per_m")
+
+
+class Changing:
+    """Write declarations through the same conditional writes as the commands."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def preview(self, router_id: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return what would change, and the offset that it is based on. Raises Problem."""
+        try:
+            async with open_bus(self._settings, *TOPICS) as bus:
+                before = await read_router(bus, router_id)
+        except (Failure, KafkaError) as error:
+            raise _problem(error) from error
+        if before is None:
+            raise Problem("unknown_router")
+        after = edited(before, asked)
+        return {
+            "based_on": before.offset,
+            "changes": [
+                {**one, "before": shown(one["before"]), "after": shown(one["after"])}
+                for one in changes(before.document, after)
+            ],
+            "faults": faults(after),
+        }
+
+    async def put_in_force(
+        self, router_id: str, asked: dict[str, Any], *, operator: str
+    ) -> dict[str, Any]:
+        """Write a change that was previewed, and return once a worker has put it in force. Raises
+        Problem, also where somebody else was faster.
+        """
+        based_on = asked.get("based_on")
+        if type(based_on) is not int:
+            raise Problem("invalid_field", "based_on is the offset that the preview named")
+        try:
+            async with open_bus(self._settings, *TOPICS) as bus:
+                before = await read_router(bus, router_id)
+                if before is None or before.offset != based_on:
+                    raise Problem("stale_config", "somebody else has changed the router meanwhile")
+                after = edited(before, asked)
+                state = await put_in_force(
+                    bus, router_id, after, based_on=based_on, seconds=SECONDS
+                )
+        except (Failure, KafkaError) as error:
+            raise _problem(error) from error
+        what = ", ".join(one["what"] for one in changes(before.document, after))
+        log.info("operator %s changed router %s: %s", operator, router_id, what)
+        return {"config_offset": state.config_offset}
+
+
+def edited(before: Declared, asked: dict[str, Any]) -> Document:
+    """Return the declaration with the changes: budget, prices, models that join or leave. Raises
+    Problem for any other path.
+    """
+    document = copy.deepcopy(before.document)
+    given = asked.get("changes")
+    if not isinstance(given, list) or not given:
+        raise Problem("invalid_field", "changes is a list of some {path, value}")
+    for one in given:
+        path = one.get("path") if isinstance(one, dict) else None
+        if not isinstance(path, list) or not _may_change(path):
+            raise Problem("invalid_field", "a path leads to the budget, to a model or its prices")
+        put(document, path, one.get("value"))
+    document.setdefault("models", {})
+    return document
+
+
+def _may_change(path: list[Any]) -> bool:
+    match path:
+        case ["budget_usd_per_request"] | ["models", str()]:
+            return True
+        case ["models", str(), str(field)]:
+            return field in PRICES
+        case _:
+            return False
+
+
+def _problem(error: Failure | KafkaError) -> Problem:
+    if isinstance(error, Refused):
+        return Problem(error.reason, error.message)
+    return Problem("undelivered", error.message if isinstance(error, Failure) else str(error))
