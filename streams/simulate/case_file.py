@@ -8,7 +8,6 @@ import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -30,12 +29,7 @@ class CaseFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._file.close()
 
     def keep(self, cases: Iterable[Case | Declared]) -> Iterator[Case | Declared]:
