@@ -148,6 +148,7 @@ SCALARS = (
     "bills",
     "retired_at",
 )
+"""Order of `Arm.scalars` in a head, for good: a head holds values without names."""
 
 
 class Arms:

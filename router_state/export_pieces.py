@@ -44,6 +44,7 @@ COUNTERS = (
     "latest",
     "unreachable",
 )
+"""Of the books, by the names of `RouterState`."""
 KNOBS = (
     "alpha",
     "gamma",
@@ -64,7 +65,9 @@ KNOBS = (
 )
 PRICE = ("input_price_per_m", "output_price_per_m")
 CAP = ("usd", "seconds", "hard")
+"""Dollars, seconds, and whether it stops traffic."""
 BUCKET = ("left_usd", "at", "reached")
+"""Dollars left, at which second since the epoch, and whether its alert was raised."""
 ARM = (
     "decay",
     "forgotten",
@@ -78,8 +81,11 @@ ARM = (
 )
 SUSPICION = ("offset", "count", "evidence", "since", "after")
 SIDE = ("evidence", "count", "total", "since")
+"""Of one side of the CUSUM on residuals."""
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
+"""Of `DualPacer`: dimensionless, dollars, dollars per request, decisions."""
 EMA = ("lambda_t", "cost_ema_usd")
+"""Of `EmaPacer`: dimensionless, dollars per request."""
 COSTS = ("smear", "smeared", "awaited")
 FAMILIAR = ("mean", "deviation", "count", "lately")
 POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count", "seen", "due_at")

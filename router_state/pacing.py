@@ -27,6 +27,7 @@ class Allowance(NamedTuple):
 
 
 UNLIMITED = Allowance()
+"""Of a router without a dollar dual: nothing is borrowed, so nothing is limited."""
 
 
 class Pacer(Protocol):

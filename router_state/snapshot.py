@@ -44,6 +44,7 @@ COUNTERS = (
     "latest",
     "unreachable",
 )
+"""Of the books, in the order of a head, for good."""
 
 NEW_KNOBS = frozenset({"shared_learning"})
 """Knobs that the released format 4 did not have at first."""
@@ -60,6 +61,7 @@ RECORD_SCALARS = (
     "decided_at",
     "offset",
 )
+"""Of a request's record, in its order, for good."""
 
 
 def pack_config(config: RouterConfig) -> bytes:
