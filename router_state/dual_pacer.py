@@ -26,10 +26,10 @@ LEAP = 20.0
 HORIZON = 100.0
 """Requests over which a debt is paid back; from 50 to 200 it makes no difference
 (docs/algorithm.md)."""
-KEPT = 0.5
-"""Share of what was saved that one solution leaves while the budget does not bind: with doubts it
-binds now and then, and what was saved is to be spent; where it never binds nothing is kept, so that
-a price that comes back is met at once."""
+IDLE = 12
+"""Solutions in a row at which the budget does not bind, some six draws, up to which what was saved
+is kept: one draw that sees nothing worth its price is no reason to give the money up. Where it
+never binds nothing is kept, so that a price that comes back is met at once."""
 AT_STAKE = 25.0
 """Budgets that calls of a model whose cost is not known may cost, as far as they can be foreseen,
 until its next bill."""
@@ -59,6 +59,7 @@ class DualPacer:
         debt_usd: Σ (charged − budget) over the decisions.
         target_usd: mean cost per request that λ_t was last solved for.
         stale: decisions since, with the next one; above `EVERY` it is solved anew.
+        idle: solutions in a row at which the budget did not bind, at most `IDLE`.
         unreachable: whether even the cheapest models cost more than the budget.
         window: the contexts to solve over.
     """
@@ -67,6 +68,7 @@ class DualPacer:
         "_journal",
         "budget_usd",
         "debt_usd",
+        "idle",
         "lambda_t",
         "stale",
         "target_usd",
@@ -78,7 +80,7 @@ class DualPacer:
         """Start without a history."""
         self.budget_usd, self.window, self._journal = budget_usd, window, journal
         self.lambda_t = self.debt_usd = self.target_usd = 0.0
-        self.stale, self.unreachable = EVERY, False
+        self.stale, self.idle, self.unreachable = EVERY, 0, False
 
     def set_budget(self, budget_usd: float) -> None:
         """Pace another budget from the next decision on; what is owed in dollars stays owed."""
@@ -126,8 +128,9 @@ class DualPacer:
         if per_dollar is None or self.unreachable:
             self._review(arms, costs, now=now)
         self.debt_usd = max(self.debt_usd, -CREDIT * budget)
-        if self.lambda_t == 0.0 and self.debt_usd < 0.0:
-            self.debt_usd *= KEPT
+        self.idle = min(self.idle + 1, IDLE) if self.lambda_t == 0.0 else 0
+        if self.idle >= IDLE:
+            self.debt_usd = max(self.debt_usd, 0.0)
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """Raise an alert when even the cheapest models cost more than the budget on the window's
@@ -211,8 +214,15 @@ class DualPacer:
 
     def pack(self) -> dict[str, Any] | None:
         """See Pacer; the window's contexts are pieces of their own."""
-        return {"dual": self.scalars(), "size": self.window.size, "next": self.window.next}
+        window = self.window
+        return {
+            "dual": self.scalars(),
+            "size": window.size,
+            "next": window.next,
+            "idle": self.idle,
+        }
 
-    def restore(self, scalars: list[Any]) -> None:
+    def restore(self, scalars: list[Any], *, idle: int) -> None:
         """Fill in what `pack` returned."""
         self.lambda_t, self.debt_usd, self.target_usd, self.stale = scalars
+        self.idle = idle

@@ -93,7 +93,8 @@ def _check_pacer(state: RouterState) -> None:
             "debt",
             math.isfinite(pacer.debt_usd)
             and math.isfinite(pacer.target_usd)
-            and _whole(pacer.stale) >= 0,
+            and _whole(pacer.stale) >= 0
+            and _whole(pacer.idle) >= 0,
         )
         _require("window", 0 <= _whole(window.size) <= LENGTH and 0 <= _whole(window.next) < LENGTH)
         _require("contexts of the window", bool(np.isfinite(window.contexts).all()))

@@ -232,6 +232,7 @@ def _pacer(pacer: Pacer) -> Values | None:
         return {
             "dual": {
                 **scalars,
+                "idle": pacer.idle,
                 "window": {"size": window.size, "next": window.next, "limited": limited},
             }
         }
@@ -248,10 +249,15 @@ def _restore_pacer(
             unreachable=unreachable,
         )
         return
-    *scalars, packed = _known("the pacer", body["dual"], (*DUAL, "window"))
+    # Written before credit was kept for a while: 0.
+    *scalars, idle, packed = _known(
+        "the pacer", {"idle": 0, **body["dual"]}, (*DUAL, "idle", "window")
+    )
     size, following, limited = _known("the window", packed, ("size", "next", "limited"))
     window = restore_pacer(
-        state, {"dual": scalars, "size": size, "next": following}, unreachable=unreachable
+        state,
+        {"dual": scalars, "size": size, "next": following, "idle": idle},
+        unreachable=unreachable,
     )
     if window is not None:
         window.contexts[:size] = pieces.take("window", size, state.arms.d)

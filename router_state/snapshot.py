@@ -249,7 +249,7 @@ def restore_pacer(
         state.pacer = EmaPacer(budget, lambda_t=lambda_t, cost_ema_usd=cost_ema_usd)
         return None
     pacer = state.new_dual_pacer(budget)
-    pacer.restore(packed["dual"])
+    pacer.restore(packed["dual"], idle=packed.get("idle", 0))  # not kept at first
     pacer.unreachable = unreachable
     pacer.window.size, pacer.window.next = packed["size"], packed["next"]
     state.pacer = pacer

@@ -279,7 +279,7 @@ KEPT_APART = {
         ((Suspicion,), pieces.SUSPICION),
         ((Side,), pieces.SIDE),
         ((Familiar,), pieces.FAMILIAR),
-        ((DualPacer,), pieces.DUAL),
+        ((DualPacer,), {*pieces.DUAL, "idle"}),
         ((EmaPacer,), pieces.EMA),
         ((Watch,), ()),
         ((Window,), ()),

@@ -13,7 +13,7 @@ from msgspec import structs
 from router_state import invariants
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.dual import solve_dual
-from router_state.dual_pacer import EVERY, UNREACHABLE, DualPacer
+from router_state.dual_pacer import EVERY, IDLE, UNREACHABLE, DualPacer
 from router_state.engine import Engine
 from tests.unit.live_world import D, World, declaration, world
 
@@ -119,7 +119,25 @@ def test_no_credit_is_kept_while_the_budget_does_not_bind() -> None:
     w = world(1.0)
     w.play(300)
     assert dual(w).lambda_t == 0.0
-    assert dual(w).debt_usd >= -20.0 * 1.0
+    assert dual(w).debt_usd >= -10.0 * 1.0
+
+
+def test_credit_is_kept_while_some_draws_see_nothing_worth_its_price() -> None:
+    w = world()
+    w.play(200)
+    pacer = dual(w)
+    pacer.debt_usd, pacer.idle = -30.0 * pacer.budget_usd, 0
+    arms = w.engine.state.arms
+    for idle in range(1, IDLE):
+        pacer.stale = EVERY
+        before = pacer.debt_usd
+        arms.doubt.offsets[:] = 0.0
+        arms.doubt.offsets[int(np.argmin(arms.mean_costs())), -1] = 10.0  # it wins everywhere
+        pacer.weigh(arms, np.append(np.zeros(D - 1), 1.0), lambda_c=0.0, limited_to=None, now=0.0)
+        assert (pacer.lambda_t, pacer.idle, pacer.debt_usd) == (0.0, idle, before)
+    pacer.stale = EVERY
+    pacer.weigh(arms, np.append(np.zeros(D - 1), 1.0), lambda_c=0.0, limited_to=None, now=0.0)
+    assert (pacer.idle, pacer.debt_usd) == (IDLE, 0.0)
 
 
 def test_credit_is_limited_where_the_budget_binds() -> None:
