@@ -41,9 +41,9 @@ LEAST_PROPENSITY = 1e-3
 """Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
 ANGLES = tuple(
     (float(0.5 + point / 2.0), float(weight / (4.0 * math.pi)))
-    for point, weight in zip(*np.polynomial.legendre.leggauss(10), strict=True)
+    for point, weight in zip(*np.polynomial.legendre.leggauss(6), strict=True)
 )
-"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π."""
+"""Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
 GRID = np.linspace(-4.0, 4.0, 129)
 """Scores, in deviations, that the probabilities of many rivals are summed over. The rivals' part
 rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they
