@@ -27,8 +27,9 @@ PAST = 20_000
 """Records that are read of the past of every other partition: at most some seconds of work."""
 AGAIN_AFTER = 1.0
 LOOK_EVERY = 2.0
-ANSWER_WITHIN = 4.0
-AT_ONCE = 2000
+ANSWER_WITHIN = 10.0
+AT_ONCE = 500
+"""Records between two looks at what else there is to do: pages wait for so long."""
 LATER = ("rewards", "costs")
 """What is said of decisions: read once the past decisions have been."""
 
@@ -75,7 +76,8 @@ class Follower:
             except Failure as failure:
                 self._fails(failure.message.rstrip("."))
             except (KafkaError, MissingRights, OSError, TimeoutError) as error:
-                self._fails(f"Kafka at {self._settings.bootstrap}: {error or type(error).__name__}")
+                what = str(error) or "it does not answer in time"
+                self._fails(f"Kafka at {self._settings.bootstrap}: {what}")
             except Exception:  # a defect must not leave a page that looks alive
                 log.exception("the topics are read anew after a defect")
                 self._fails("the reader of the topics failed: a defect, its log says more")
@@ -121,6 +123,7 @@ class Follower:
     async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Any]]:
         try:
             found = await consumer.getmany(timeout_ms=200, max_records=AT_ONCE)
+            await asyncio.sleep(0)  # what is fetched already is handed over without a pause
         except UnreadableBatch as batch:
             log.warning("left out: %s", batch)
             consumer.seek(batch.tp, batch.end)

@@ -25,7 +25,7 @@ from streams.dashboard.savings import Point, against_dearest, mix_cost
 
 NEWS_KEPT = 40
 RATE_SECONDS = 5.0
-LEAST = {"ratio": 20, "reward": 30, "share": 100}
+LEAST = {"ratio": 50, "reward": 30, "share": 100}
 """Over at least so many events a point of a chart is a mean, that chance alone may not draw it."""
 
 

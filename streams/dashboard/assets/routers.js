@@ -42,7 +42,8 @@ export function showRouters(view) {
   view.append(el("h1", {}, "All routers"), sums,
     el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
       el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by)), list, empty);
-  const height = () => parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 40;
+  let tall = 40; // pixels of a row: read once, as asking for it between writes would lay the page out each time
+  const measure = () => { tall = parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 40; };
 
   function head(column) {
     const press = el("button", { type: "button", title: column.title, onclick: () => sort(column.key) }, column.label);
@@ -73,8 +74,8 @@ export function showRouters(view) {
 
   function inSight() {
     const top = Math.max(0, -body.getBoundingClientRect().top);
-    const from = Math.floor(top / height());
-    return [from, Math.min(total, from + Math.ceil(window.innerHeight / height()) + 1)];
+    const from = Math.floor(top / tall);
+    return [from, Math.min(total, from + Math.ceil(window.innerHeight / tall) + 1)];
   }
 
   /** Follow the rows in sight, where they are not followed already. */
@@ -110,7 +111,7 @@ export function showRouters(view) {
 
   function render() {
     list.setAttribute("aria-rowcount", total + 1);
-    body.style.height = `${total * height()}px`;
+    body.style.height = `${total * tall}px`;
     const [from, to] = inSight();
     for (const [at, made] of shown) {
       if ((at < from - 5 || at >= to + 5 || at >= total) && !made.row.contains(document.activeElement)) {
@@ -124,7 +125,7 @@ export function showRouters(view) {
   function fill(at) {
     const made = shown.get(at) ?? make(at);
     const row = rows.get(order[at - begin]);
-    made.row.style.transform = `translateY(${at * height()}px)`;
+    made.row.style.transform = `translateY(${at * tall}px)`;
     if (made.drawn === row && row) return;
     made.drawn = row;
     COLUMNS.forEach((column, place) => {
@@ -191,14 +192,16 @@ export function showRouters(view) {
     timer = setTimeout(look, SETTLED);
   }
 
+  const resized = () => { measure(); scrolled(); };
   list.addEventListener("keydown", keys);
   window.addEventListener("scroll", scrolled, { passive: true });
-  window.addEventListener("resize", scrolled, { passive: true });
+  window.addEventListener("resize", resized, { passive: true });
+  measure();
   mark();
   look(true);
   return () => {
     clearTimeout(timer);
     window.removeEventListener("scroll", scrolled);
-    window.removeEventListener("resize", scrolled);
+    window.removeEventListener("resize", resized);
   };
 }
