@@ -11,7 +11,6 @@ from streams.console.decision import explain_decision
 from streams.console.failures import Failure
 from streams.console.found import TOPICS, Found, find
 from streams.console.output import console, print_json, usd
-from streams.console.prompt_read import prompt_read
 from streams.console.session import Session, json_option, pass_session, router_option, run
 
 
@@ -37,6 +36,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
             f"{session.settings.topic('routes')}: "
             "look at the id, or name the router with --router."
         )
+    from streams.console.prompt_read import prompt_read  # brings an encoder along
+
     read = None if found.request is None else prompt_read(found.request, session.settings)
     if as_json:
         print_json(

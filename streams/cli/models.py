@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +23,9 @@ from streams.console.session import (
     run,
     timeout_option,
 )
-from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 PRICE = click.FloatRange(min=0, max=1e6)
 input_price = click.option(

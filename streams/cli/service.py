@@ -8,11 +8,14 @@ import sys
 import threading
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from streams.console.session import Session, pass_session
-from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -8,20 +8,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
-
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from schemas import Event, encode
 from streams.console.failures import NoAnswer, NoBroker, NotAllowed, NoTopics
-from streams.log.consumer import log_consumer
-from streams.log.partitioner import partition_of
-from streams.log.reaching import refusal
-from streams.log.rights_check import require_rights
-from streams.log.stretch import bounds, read_stretch
-from streams.settings import Settings
+
+if TYPE_CHECKING:  # imported where they are used: the help of a command needs no Kafka
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+    from streams.settings import Settings
 
 T = TypeVar("T")
 FIRST_WINDOW = 256
@@ -91,6 +86,10 @@ class Bus:
         """Return the partition of the router; all of them for dead letters, whose key is the
         source's, and without a router.
         """
+        from aiokafka import TopicPartition
+
+        from streams.log.partitioner import partition_of
+
         topic, count = self.settings.topic(name), self._partitions[name]
         if router_id is None or name == "dlq":
             return [TopicPartition(topic, number) for number in range(count)]
@@ -116,6 +115,8 @@ class Bus:
         """Yield a topic's records, the newest first within each partition, at most `limit` of a
         partition; or of one partition.
         """
+        from streams.log.stretch import bounds
+
         async with _consumer(self.settings) as consumer:
             for tp in self.places(name, router_id):
                 if only is not None and tp.partition != only:
@@ -132,6 +133,10 @@ class Bus:
 
     async def at(self, name: str, partition: int, offset: int) -> Any | None:
         """Return the record at a place, or None."""
+        from aiokafka import TopicPartition
+
+        from streams.log.stretch import bounds
+
         place = TopicPartition(self.settings.topic(name), partition)
         async with _consumer(self.settings) as consumer:
             consumer.assign([place])
@@ -193,6 +198,12 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
         NoTopics: a topic does not exist.
         MissingRights, NotAllowed: the user may not do this.
     """
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+
+    from streams.log.reaching import refusal
+    from streams.log.rights_check import require_rights
+
     try:
         partitions = await partitions_of_topics(settings, names)
     except KafkaConnectionError as error:
@@ -213,6 +224,10 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
         NoTopics: a topic does not exist.
         MissingRights: the user may not see it.
     """
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    from streams.log.rights_check import require_rights
+
     topics = {settings.topic(name): name for name in names}
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:
@@ -232,6 +247,8 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
 
 @asynccontextmanager
 async def _consumer(settings: Settings) -> AsyncIterator[AIOKafkaConsumer]:
+    from streams.log.consumer import log_consumer
+
     async with log_consumer(
         settings, fetch_max_wait_ms=100, max_partition_fetch_bytes=8 * 2**20
     ) as consumer:
@@ -244,6 +261,8 @@ async def _between(
     """Read a partition's records from `start` up to, not including, `end`; compaction may have left
     fewer.
     """
+    from streams.log.stretch import read_stretch
+
     return [
         record async for records in read_stretch(consumer, tp, start, end) for record in records
     ]

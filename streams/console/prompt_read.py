@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas import RequestSubmitted
 from streams.encoder.errors import EncoderError
 from streams.encoder.load import backend_of, sentences_of
 from streams.files.array_folder import UnusableArrays
-from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from schemas import CostReported, LambdaUpdated, RewardObserved, decode
 from schemas.lambdas import MOST_UNBOOKED
 from streams.console.bus import open_bus
 from streams.console.declarations import refusal_of
 from streams.console.failures import Failure, NoAnswer, NoRouter
-from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 Booked = Literal["costs", "rewards"]
 Outcome = Literal["booked", "duplicate", "waiting", "taken_in", "refused", "no_answer"]

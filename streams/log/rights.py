@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from streams.log.topics import topic_specs
-from streams.settings import Settings
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 Role = Literal["worker", "client", "ingest", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -56,6 +56,8 @@ class Right:
 
 def rights(settings: Settings, role: Role) -> list[Right]:
     """Return what a role needs, and no more; to read or write a topic implies to describe it."""
+    from streams.log.topics import topic_specs  # which brings Kafka's client along
+
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in ("routers", "requests", "costs", "rewards")]
     answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]

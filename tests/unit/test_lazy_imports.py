@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from streams.cli.loading import COMMANDS
 from tests.integration.service import ROOT
 
 
@@ -19,3 +20,23 @@ def test_the_development_broker_is_imported_only_where_it_is_started(module: str
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+HEAVY = ("aiokafka", "faust", "litellm", "matplotlib", "numpy", "pydantic_settings", "redis")
+"""What takes tenths of a second to import, and no page of help needs."""
+
+
+def test_the_help_of_no_command_waits_for_heavy_imports() -> None:
+    code = f"""
+import sys
+from click.testing import CliRunner
+from streams.cli import main
+for name in {[*COMMANDS]!r}:
+    shown = CliRunner().invoke(main, [name, "--help"])
+    found = [heavy for heavy in {HEAVY!r} if heavy in sys.modules]
+    assert not shown.exit_code and not found, (name, found)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
