@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.data import load_rows
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.stream import (
+from benchmarks.streaming import (
     PARTITIONS,
     declarations,
     process,

@@ -17,7 +17,7 @@ import orjson
 
 from benchmarks.data import load_rows
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.stream import (
+from benchmarks.streaming import (
     PARTITIONS,
     ROUTERS,
     Drained,

@@ -1,257 +1,203 @@
-"""How many decisions a worker makes per second, state durable, beside a bare Faust agent that
-echoes the same events.
+"""How many events a worker takes per second, state durable, beside what only copies them; what an
+event costs, how long a decision takes, and what many routers weigh.
 
     uv run python -m benchmarks.stream [--quick]
 
-Both sides drain a backlog of the same requests (contexts given, 26 numbers) from the same broker,
-one after the other, in turns; a rate counts from the first output record to the last, by the times
-the producer stamped on them. Then requests come at half of the worker's rate, and the time from
-each request's record to its decision's is the latency.
+All sides drain a backlog from the same broker, one after the other, in turns; a rate counts from
+the first answer to the last, as the broker has stamped them (a worker's bills and rewards: until
+`pb.lambda` has them all). Contexts are given, 26 numbers; three models, a budget. CPU is the
+process's own from when every router has made its first decision. A latency is from the request's
+record, as its sender has stamped it, to when the broker has the decision.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
-import subprocess
-import sys
 import time
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 
 import numpy as np
-import orjson
 import psutil
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from benchmarks.report import command, print_figures, print_table
+from benchmarks.stream_sides import (
+    ECHO,
+    RAW,
+    Bench,
+    broker_processes,
+    cpu_seconds,
+    drain_copy,
+)
+from benchmarks.streaming import ROUTERS, Events, bills_and_rewards, requests
 from streams.broker.choose import choose_broker
-from streams.log.topics import create_topics
-from streams.settings import Settings, load_settings
 
-PARTITIONS = 8
-ROUTERS = 64
-MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}
-
-Events = list[tuple[bytes, bytes]]
+#: Figures with their floor and goal; those of which less is better have a minus.
+FLOORS = {
+    "requests ÷ Faust echo": (4.0, 6.0),
+    "requests, bills, rewards ÷ Faust echo": (4.0, 6.0),
+    "requests ÷ raw aiokafka": (0.35, 0.6),
+    "CPU µs an event, 1 router": (-80.0, -50.0),
+    "CPU µs an event, 64 routers": (-90.0, -55.0),
+    "CPU µs an event, 1000 routers": (-110.0, -65.0),
+    "CPU µs an event, 10000 routers": (-130.0, -80.0),
+    "p50 ms at 200 + 200 + 200 a second": (-12.0, -5.0),
+    "p99 ms at 200 + 200 + 200 a second": (-40.0, -15.0),
+    "p50 ms at half of the largest rate": (-40.0, -15.0),
+    "p99 ms at half of the largest rate": (-90.0, -40.0),
+    "seconds from start to ready, 10000 routers": (-15.0, -6.0),
+    "MB with 10000 routers": (-800.0, -400.0),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
-    """One side's run over a backlog."""
+class Size:
+    """How much of everything."""
 
-    events_per_second: float
-    cpu_us_per_event: float
-    rss_mb: float
-
-
-def requests(count: int, *, routers: int = ROUTERS, start: int = 0) -> Events:
-    """Return (key, value) of requests r`start`, … with random contexts, over so many routers in
-    random order.
-    """
-    rng = np.random.default_rng(start)
-    contexts = rng.normal(size=(count, 26))
-    contexts[:, -1] = 1.0
-    homes = [f"router-{i}" for i in rng.permutation(count) % routers]
-    return [
-        (
-            home.encode(),
-            orjson.dumps(
-                {"router_id": home, "request_id": f"r{start + i}", "context": context.tolist()}
-            ),
-        )
-        for i, (home, context) in enumerate(zip(homes, contexts, strict=True))
-    ]
+    backlog: int
+    rounds: int
+    events: int
+    seconds: float
 
 
-def declarations(routers: int) -> Events:
-    """Return (key, value) of the declarations of so many routers, three models and a budget
-    each.
-    """
-    models = {
-        name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
-        for name, (i, o) in MODELS.items()
+QUICK = Size(backlog=4_000, rounds=1, events=2_000, seconds=5.0)
+FULL = Size(backlog=20_000, rounds=3, events=10_000, seconds=20.0)
+
+
+async def cost(bootstrap: str, routers: int, events: int) -> dict[str, float]:
+    """Return what an event costs with so many routers, and what many weigh, also after a start."""
+    bench = Bench(bootstrap, routers)
+    await bench.create()
+    with bench.worker() as (child, _):
+        await bench.in_force()
+        asked = bench.more(max(routers, 500))
+        await bench.send("requests", asked)
+        await bench.decided()
+        clocks = _clocks(child)
+        asked = bench.more(events)
+        await bench.send("requests", asked)
+        await bench.decided()
+        after_requests = _clocks(child)
+        await _feed_back(bench, asked)
+        await bench.settled(events)
+        after_all = _clocks(child)
+        rss = child.memory_info().rss / 1e6
+    worker, broker = (1e6 * (b - a) / 3 / events for a, b in zip(clocks, after_all, strict=True))
+    found = {
+        f"CPU µs an event, {routers} routers".replace(" 1 routers", " 1 router"): worker,
+        f"CPU µs a request, {routers}": 1e6 * (after_requests[0] - clocks[0]) / events,
+        f"CPU µs a bill or reward, {routers}": 1e6
+        * (after_all[0] - after_requests[0])
+        / 2
+        / events,
+        f"CPU µs an event, broker, {routers}": broker,
+        f"MB with {routers} routers": rss,
     }
-    homes = [f"router-{i}" for i in range(routers)]
-    return [
-        (
-            home.encode(),
-            orjson.dumps({"router_id": home, "models": models, "budget_usd_per_request": 6.62e-4}),
-        )
-        for home in homes
-    ]
-
-
-@contextmanager
-def process(arguments: list[str], environment: Mapping[str, str]) -> Iterator[psutil.Process]:
-    """Run a Python program beside this one, with one thread for linear algebra; end it with
-    SIGTERM.
-    """
-    child = subprocess.Popen(
-        [sys.executable, *arguments],
-        env={**os.environ, **environment, "OPENBLAS_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield psutil.Process(child.pid)
-    finally:
-        child.terminate()
-        child.wait(30)
-
-
-async def produce(
-    bootstrap: str, topic: str, events: Events, *, per_second: float | None = None
-) -> None:
-    """Send events, at a rate or as fast as they go."""
-    async with AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
-        started, sent = time.monotonic(), []
-        for i, (key, value) in enumerate(events):
-            if (
-                per_second is not None
-                and (ahead := i / per_second - (time.monotonic() - started)) > 0
-            ):
-                await asyncio.sleep(ahead)
-            sent.append(await producer.send(topic, value, key=key))
-        await asyncio.gather(*sent)
-
-
-async def stamps(bootstrap: str, topic: str, count: int) -> dict[str, int]:
-    """Return the first timestamp, in ms, of each request_id of a topic, once there are `count` of
-    them.
-    """
-    found: dict[str, int] = {}
-    async with AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
-    ) as consumer:
-        async with asyncio.timeout(240):
-            while len(found) < count:
-                for records in (await consumer.getmany(timeout_ms=500)).values():
-                    for record in records:
-                        found.setdefault(orjson.loads(record.value)["request_id"], record.timestamp)
+    if routers >= 1000:
+        with bench.worker() as (_, seconds):
+            found[f"seconds from start to ready, {routers} routers"] = seconds
     return found
 
 
-def measure(child: psutil.Process, cpu_before: float, times: dict[str, int]) -> Drained:
-    """Return the rate between the first and the last output record."""
-    seconds = (max(times.values()) - min(times.values())) / 1000
-    cpu = sum(child.cpu_times()[:2]) - cpu_before
-    return Drained(
-        (len(times) - 1) / seconds, cpu / len(times) * 1e6, child.memory_info().rss / 1e6
-    )
+async def _feed_back(bench: Bench, asked: Events) -> None:
+    bills, rewards = bills_and_rewards(asked)
+    await asyncio.gather(bench.send("costs", bills), bench.send("rewards", rewards))
 
 
-async def drain_echo(bootstrap: str, events: Events) -> Drained:
-    """Let the bare agent echo a backlog."""
-    name = f"echo-{uuid.uuid4().hex[:8]}"
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    await admin.create_topics([NewTopic(f"{name}-{end}", PARTITIONS, 1) for end in ("in", "out")])
-    await admin.close()
-    await produce(bootstrap, f"{name}-in", events)
-    environment = {
-        "ECHO_ID": name,
-        "ECHO_IN": f"{name}-in",
-        "ECHO_OUT": f"{name}-out",
-        "ECHO_PARTITIONS": str(PARTITIONS),
-        "KAFKA_BOOTSTRAP": bootstrap,
-    }
-    with (
-        TemporaryDirectory() as folder,
-        process(
-            ["-m", "benchmarks.stream_echo", "--datadir", folder, "worker", "-l", "error"],
-            environment,
-        ) as child,
-    ):
-        times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
-        return measure(child, 0.0, times)
+def _clocks(child: psutil.Process) -> tuple[float, float]:
+    """Return the CPU seconds of a worker, and of the brokers that were started here."""
+    return cpu_seconds(child), sum(map(cpu_seconds, broker_processes()))
 
 
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """Return the variables of a worker of these topics that takes contexts only."""
-    return {
-        "PB_BOOTSTRAP": settings.bootstrap,
-        "PB_PREFIX": settings.prefix,
-        "PB_APP_ID": settings.app_id,
-        "PB_ENCODER_BACKEND": "none",
-        "PB_WEB_PORT": "0",
-        "PB_UNKNOWN_ROUTER_WAIT": "120",
-    }
+async def drain(bootstrap: str, size: Size) -> dict[str, float]:
+    """Return the rates of a worker that has a backlog, and its latencies without one."""
+    bench = Bench(bootstrap, ROUTERS)
+    await bench.create()
+    first = bench.more(size.backlog)
+    await bench.send("requests", first)
+    with bench.worker():
+        times = await bench.decided()
+    alone = 1000 * (len(times) - 1) / (max(times.values()) - min(times.values()))
+    await bench.send("requests", bench.more(size.backlog))
+    await _feed_back(bench, first)
+    with bench.worker():
+        ready = 1000 * time.time()
+        decided, settled = await bench.decided(), await bench.settled(size.backlog)
+        all_three = 3000 * size.backlog / (max(*decided.values(), settled) - ready)
+        low = await latencies(bench, 200.0, size.seconds, feedback=first)
+        half = await latencies(bench, alone / 2, size.seconds, feedback=None)
+    found = {"requests a second": alone, "requests, bills, rewards a second": all_three}
+    for name, waits in (("200 + 200 + 200 a second", low), ("half of the largest rate", half)):
+        for part in (50, 99):
+            found[f"p{part} ms at {name}"] = float(np.percentile(waits, part))
+    return found
 
 
-async def drain_worker(
-    bootstrap: str, events: Events, *, seconds: float
-) -> tuple[Drained, list[int]]:
-    """Let a worker decide a backlog, then requests at half of its rate for some seconds; return the
-    latencies in ms as well.
+async def latencies(
+    bench: Bench, rate: float, seconds: float, *, feedback: Events | None
+) -> list[int]:
+    """Return the milliseconds from request to decision at a rate, with as many bills and rewards of
+    known requests where there are some.
     """
-    name = f"bench-{uuid.uuid4().hex[:8]}"
-    settings = load_settings(
-        bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS
-    )
-    await create_topics(settings)
-    await produce(bootstrap, settings.topic("routers"), declarations(ROUTERS))
-    await produce(bootstrap, settings.topic("requests"), events)
-    with process(["-m", "streams.cli", "worker"], worker_environment(settings)) as child:
-        times = await stamps(bootstrap, settings.topic("routes"), len(events))
-        drained = measure(child, 0.0, times)
-        rate = drained.events_per_second / 2
-        later = [
-            (key, value.replace(b'"request_id":"r', b'"request_id":"late'))
-            for key, value in events[: int(rate * seconds)]
-        ]
-        await produce(bootstrap, settings.topic("requests"), later, per_second=rate)
-        decided = await stamps(bootstrap, settings.topic("routes"), len(events) + len(later))
-        asked = await stamps(bootstrap, settings.topic("requests"), len(events) + len(later))
-    return drained, [decided[i] - asked[i] for i in decided if i.startswith("late")]
+    before, count = bench.asked, int(rate * seconds)
+    sends = [bench.send("requests", bench.more(count), per_second=rate)]
+    if feedback is not None:
+        bills, rewards = bills_and_rewards(feedback[:count], seed=1)
+        revised = [(key, value[:-1] + b',"revision":1}') for key, value in bills]
+        sends += [bench.send("costs", revised, per_second=rate)]
+        sends += [bench.send("rewards", rewards, per_second=rate)]
+    await asyncio.gather(*sends)
+    decided = await bench.decided()
+    asked = await bench.asked_at()
+    return [decided[f"r{i}"] - asked[f"r{i}"] for i in range(before, bench.asked)]
 
 
-async def compare(bootstrap: str, *, events: int, rounds: int, seconds: float) -> None:
-    """Run both sides in turns and print what came out."""
-    backlog = requests(events)
-    echoes, workers, latencies = [], [], []
-    for _ in range(rounds):
-        echoes.append(await drain_echo(bootstrap, backlog))
-        drained, waits = await drain_worker(bootstrap, backlog, seconds=seconds)
-        workers.append(drained)
-        latencies += waits
-    ratio = statistics.median(
-        w.events_per_second / e.events_per_second for w, e in zip(workers, echoes, strict=True)
-    )
-    p50, p99 = np.percentile(latencies, [50, 99])
-    columns = ["side", "events/s", "CPU µs/event", "RSS MB"]
-    rows = [
-        [
-            side,
-            *(
-                statistics.median(getattr(run, name) for run in runs)
-                for name in ("events_per_second", "cpu_us_per_event", "rss_mb")
-            ),
-        ]
-        for side, runs in (("bare Faust echo", echoes), ("worker, state durable", workers))
-    ]
-    print_table(
-        f"{events} requests, {rounds} rounds; decisions at half load: p50 {p50:.0f} ms, p99 "
-        f"{p99:.0f} ms",
-        columns,
-        rows,
-    )
-    rss = max(run.rss_mb for run in workers)
-    print_figures("stream", {"echo_ratio": ratio, "p50_ms": p50, "p99_ms": p99, "rss_mb": rss})
+async def compare(bootstrap: str, size: Size) -> dict[str, float]:
+    """Run all sides in turns, and return the medians."""
+    rounds: list[dict[str, float]] = []
+    for number in range(size.rounds):
+        backlog = requests(size.backlog)
+        echo, raw = [await drain_copy(bootstrap, side, backlog) for side in (ECHO, RAW)]
+        found = await drain(bootstrap, size)
+        alone, all_three = found["requests a second"], found["requests, bills, rewards a second"]
+        found |= {"Faust echo, events a second": echo.events_per_second}
+        found |= {"raw aiokafka, events a second": raw.events_per_second}
+        found |= {"requests ÷ Faust echo": alone / echo.events_per_second}
+        found |= {"requests, bills, rewards ÷ Faust echo": all_three / echo.events_per_second}
+        found |= {"requests ÷ raw aiokafka": alone / raw.events_per_second}
+        for routers in (1, 64, 1_000, 10_000):
+            if number == 0 or routers < 10_000:
+                found |= await cost(bootstrap, routers, size.events)
+        rounds.append(found)
+    return {
+        name: statistics.median(one[name] for one in rounds if name in one) for name in rounds[0]
+    }
 
 
 def run(quick: bool) -> None:
-    """Compare a worker (contexts given, state durable) with a bare Faust echo agent on the same
-    broker.
+    """Measure a worker (contexts given, state durable) beside a bare Faust echo agent and raw
+    aiokafka on the same broker.
     """
+    size = QUICK if quick else FULL
     with choose_broker() as broker:
-        events, rounds, seconds = (6_000, 1, 5.0) if quick else (20_000, 3, 20.0)
-        asyncio.run(compare(broker.bootstrap, events=events, rounds=rounds, seconds=seconds))
+        found = asyncio.run(compare(broker.bootstrap, size))
+        if not quick and (brokers := broker_processes()):
+            for process in brokers:
+                process.cpu_affinity([0])
+            pinned = asyncio.run(drain(broker.bootstrap, size))
+            found["requests a second, broker on one core"] = pinned["requests a second"]
+    rows: list[list[str | float]] = []
+    for name, value in found.items():
+        floor, goal = FLOORS.get(name, (0.0, 0.0))
+        verdict = "" if not floor else "yes" if value * np.sign(floor) >= floor else "no"
+        bounds = [abs(floor), abs(goal)] if floor else ["", ""]
+        rows.append([name, value, *bounds, verdict])
+    print_table(
+        f"{size.backlog} events a backlog, {size.rounds} rounds",
+        ["what", "measured", "floor", "goal", "reached"],
+        rows,
+    )
+    print_figures("stream", found)
 
 
 if __name__ == "__main__":

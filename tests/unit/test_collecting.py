@@ -13,7 +13,7 @@ import pytest
 
 from agents.sweep import Sweep
 from benchmarks.in_memory import InMemory
-from benchmarks.stream import declarations, requests
+from benchmarks.streaming import declarations, requests
 from streams.service.collecting import (
     THRESHOLDS,
     collect_after_losses,

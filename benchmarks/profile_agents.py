@@ -1,0 +1,152 @@
+"""Where a worker's microseconds go: one worker in memory, its stages timed apart.
+
+    uv run python -m benchmarks.profile_agents [--routers 64] [--rounds 20]
+    uvx py-spy record --format flamegraph --output flame.svg -- \\
+        .venv/bin/python -m benchmarks.profile_agents --untimed
+
+Sources, agents, table and record batches are a worker's own; there is no broker, no fetching and no
+other thread. Times are the thread's CPU. Timing the stages takes time itself: the last row is from
+rounds without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+import agents.feedback
+import agents.housekeeping
+import agents.route_requests
+from agents.shard import Shard
+from benchmarks.in_memory import InMemory
+from benchmarks.report import print_figures, print_table
+from benchmarks.streaming import bills_and_rewards, declarations, requests
+from router_state.engine import Engine
+from streams.service.collecting import little_by_little
+from streams.service.metrics import Metrics
+from streams.settings import load_settings
+
+#: What is timed, by stage; what one of them calls of another counts there only.
+STAGES: tuple[tuple[str, Any, str], ...] = (
+    ("decode", agents.route_requests, "take_in"),
+    ("decode", agents.feedback, "take_in"),
+    ("apply: the core", Engine, "apply"),
+    ("persist: pack", Shard, "write"),
+    ("persist, publish: record batches", BatchBuilder, "append"),
+    ("persist, publish: record batches", BatchBuilder, "close"),
+    ("publish: the decision as JSON", agents.route_requests, "route_value"),
+    ("publish: pb.lambda", agents.housekeeping, "_update"),
+    ("metrics", Metrics, "finished"),
+    ("metrics", Metrics, "count"),
+)
+REST = "the rest: lock, ack, lists, the event loop"
+#: Rounds until caches are warm and batches have grown.
+WARM = 3
+
+
+class Stopwatch:
+    """Times the stages, each without those that it calls.
+
+    Attributes:
+        seconds: taken by each stage.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._inner = [0.0]
+
+    def timed(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that is timed."""
+
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            self._inner.append(0.0)
+            began = time.thread_time()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                took = time.thread_time() - began
+                self.seconds[stage] += took - self._inner.pop()
+                self._inner[-1] += took
+
+        return measured
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Time the stages until the end."""
+        before = [(owner, name, getattr(owner, name)) for _, owner, name in STAGES]
+        for stage, owner, name in STAGES:
+            setattr(owner, name, self.timed(stage, getattr(owner, name)))
+        try:
+            yield
+        finally:
+            for owner, name, call in before:
+                setattr(owner, name, call)
+
+
+async def profile(
+    routers: int, rounds: int, size: int, *, timed: bool
+) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Return microseconds an event by topic and stage, and without the stages."""
+    settings = load_settings(
+        prefix="profile.", app_id="profile", encoder_backend="none", bootstrap="127.0.0.1:1"
+    )
+    worker = InMemory(settings)
+    await worker.start()
+    await worker.take(worker.fetched("routers", declarations(routers), at=time.time()))
+    stages: dict[str, dict[str, float]] = {}
+    alone: dict[str, list[float]] = defaultdict(list)
+    watches = {name: Stopwatch() for name in ("requests", "costs", "rewards")}
+    totals: dict[str, float] = defaultdict(float)
+    for number in range(WARM + 2 * rounds):
+        asked = requests(size, routers=routers, start=number * size)
+        bills, rewards = bills_and_rewards(asked)
+        for name, events in (("requests", asked), ("costs", bills), ("rewards", rewards)):
+            fetched = worker.fetched(name, events, at=time.time())
+            began = time.thread_time()
+            if timed and number >= WARM and number % 2:
+                with watches[name].running():
+                    await worker.take(fetched)
+                totals[name] += time.thread_time() - began
+            else:
+                await worker.take(fetched)
+                if number >= WARM:
+                    alone[name].append(1e6 * (time.thread_time() - began) / size)
+    await worker.stop()
+    for name, watch in watches.items():
+        measured = {stage: 1e6 * taken / rounds / size for stage, taken in watch.seconds.items()}
+        rest = 1e6 * totals[name] / rounds / size - sum(measured.values())
+        stages[name] = measured | {REST: rest}
+    return stages, {name: statistics.median(found) for name, found in alone.items()}
+
+
+@click.command(help=__doc__)
+@click.option("--routers", default=64)
+@click.option("--rounds", default=20, help="Rounds of each kind.")
+@click.option("--size", default=1_000, help="Requests, bills and rewards in a round.")
+@click.option("--untimed", is_flag=True, help="For another profiler: no stages.")
+def program(routers: int, rounds: int, size: int, untimed: bool) -> None:
+    """Print the table."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with little_by_little():
+        stages, alone = asyncio.run(profile(routers, rounds, size, timed=not untimed))
+    names = [*dict.fromkeys(stage for stage, *_ in STAGES), REST]
+    rows: list[list[str | float]] = [
+        [stage, *(stages[name].get(stage, 0.0) for name in stages)] for stage in names
+    ]
+    rows.append(["all of it, stages timed", *(sum(found.values()) for found in stages.values())])
+    rows.append(["all of it, untimed (median)", *(alone[name] for name in stages)])
+    print_table(f"Microseconds an event, {routers} routers", ["stage", *stages], rows)
+    print_figures("profile_agents", {f"{name}_us": value for name, value in alone.items()})
+
+
+if __name__ == "__main__":
+    program()

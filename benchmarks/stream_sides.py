@@ -1,0 +1,171 @@
+"""The sides of `benchmarks.stream`: what copies events, and a worker that decides them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from tempfile import TemporaryDirectory
+
+import orjson
+import psutil
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from benchmarks.streaming import (
+    DRAINED_WITHIN,
+    PARTITIONS,
+    Drained,
+    Events,
+    declarations,
+    measure,
+    process,
+    produce,
+    requests,
+    stamps,
+    worker_environment,
+)
+from streams.broker.wire import free_ports
+from streams.log.topics import create_topics
+from streams.settings import Settings, load_settings
+
+#: The two that copy: a bare agent of the framework, and the client library alone.
+ECHO = ["-m", "benchmarks.stream_echo", "worker", "-l", "error"]
+RAW = ["-m", "benchmarks.stream_raw"]
+
+
+async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Drained:
+    """Let a program copy a backlog."""
+    name = f"echo-{uuid.uuid4().hex[:8]}"
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    await admin.create_topics([NewTopic(f"{name}-{end}", PARTITIONS, 1) for end in ("in", "out")])
+    await admin.close()
+    await produce(bootstrap, f"{name}-in", events)
+    with TemporaryDirectory() as folder:
+        environment = {
+            "ECHO_ID": name,
+            "ECHO_IN": f"{name}-in",
+            "ECHO_OUT": f"{name}-out",
+            "ECHO_PARTITIONS": str(PARTITIONS),
+            "KAFKA_BOOTSTRAP": bootstrap,
+            "FAUST_DATADIR": folder,
+        }
+        with process(arguments, environment) as child:
+            times = await asyncio.create_task(stamps(bootstrap, f"{name}-out", len(events)))
+            return measure(child, 0.0, times)
+
+
+class Bench:
+    """One service with so many routers, and its worker, which may be restarted."""
+
+    def __init__(self, bootstrap: str, routers: int) -> None:
+        name = f"bench-{uuid.uuid4().hex[:8]}"
+        self.settings: Settings = load_settings(
+            bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=PARTITIONS
+        )
+        self.routers = routers
+        self.asked = 0
+
+    async def create(self) -> None:
+        """Make the topics; decisions are stamped when the broker has them."""
+        await create_topics(self.settings)
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.bootstrap)
+        await admin.start()
+        stamped = {"message.timestamp.type": "LogAppendTime"}
+        routes = self.settings.topic("routes")
+        await admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, routes, configs=stamped)]
+        )
+        await admin.close()
+        await self.send("routers", declarations(self.routers))
+
+    async def send(self, name: str, events: Events, *, per_second: float | None = None) -> None:
+        """Send events to a source topic."""
+        topic = self.settings.topic(name)
+        await produce(self.settings.bootstrap, topic, events, per_second=per_second)
+
+    def more(self, count: int) -> Events:
+        """Return so many requests that were not asked before."""
+        self.asked += count
+        return requests(count, routers=self.routers, start=self.asked - count)
+
+    @contextmanager
+    def worker(self) -> Iterator[tuple[psutil.Process, float]]:
+        """Run a worker; it is ready, after so many seconds."""
+        (port,) = free_ports(1)
+        environment = worker_environment(self.settings) | {"PB_WEB_PORT": str(port)}
+        began = time.monotonic()
+        with process(["-m", "streams.cli", "worker"], environment) as child:
+            while not _answers(f"http://127.0.0.1:{port}/readyz"):
+                if time.monotonic() - began > 120:
+                    raise TimeoutError("the worker is not ready after 120 s")
+                time.sleep(0.02)
+            yield child, time.monotonic() - began
+
+    async def decided(self) -> dict[str, int]:
+        """Return when each request was answered, once all are."""
+        return await stamps(self.settings.bootstrap, self.settings.topic("routes"), self.asked)
+
+    async def in_force(self) -> None:
+        """Wait until the worker has every router, so that no request waits for its own."""
+        found: set[bytes] = set()
+        async with self._lambda() as consumer:
+            while len(found) < self.routers:
+                for records in (await consumer.getmany(timeout_ms=500)).values():
+                    found.update(record.key for record in records)
+
+    async def asked_at(self) -> dict[str, int]:
+        """Return when each request was sent."""
+        return await stamps(self.settings.bootstrap, self.settings.topic("requests"), self.asked)
+
+    async def settled(self, count: int) -> int:
+        """Return when the last of so many bills and rewards was in, in ms."""
+        last: dict[bytes, tuple[int, int]] = {}
+        latest = 0
+        async with self._lambda() as consumer:
+            while any(sum(two[i] for two in last.values()) < count for i in (0, 1)):
+                for records in (await consumer.getmany(timeout_ms=500)).values():
+                    for record in records:
+                        said = orjson.loads(record.value)
+                        latest = max(latest, record.timestamp)
+                        last[record.key] = said["settled"], said["rewards_applied"]
+        return latest
+
+    @asynccontextmanager
+    async def _lambda(self) -> AsyncIterator[AIOKafkaConsumer]:
+        """Read what the routers say from the start, for no longer than a drain may take."""
+        async with (
+            asyncio.timeout(DRAINED_WITHIN),
+            AIOKafkaConsumer(
+                self.settings.topic("lambda"),
+                bootstrap_servers=self.settings.bootstrap,
+                auto_offset_reset="earliest",
+            ) as consumer,
+        ):
+            yield consumer
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def cpu_seconds(child: psutil.Process) -> float:
+    """Return the CPU time that a process has taken."""
+    return float(sum(child.cpu_times()[:2]))
+
+
+def broker_processes() -> list[psutil.Process]:
+    """Return the brokers that this process has started."""
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    return [child for child in children if child.name() == "java"]
