@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ import redis
 from streams.broker.child import spawn
 from streams.broker.choose import KafkaUnavailable, choose_broker
 from streams.broker.wire import free_ports
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So a shell starts what it puts into the background, and what the tests start would inherit it:
+    # Ctrl-C would stop nothing.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
