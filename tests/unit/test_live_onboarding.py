@@ -73,10 +73,13 @@ def test_a_router_without_any_prior_explores_before_it_settles(budget: float | N
         assert set(w.chosen[:200]) == {"cheap", "middle", "dear"}
     else:
         assert np.mean(w.spent[1000:]) == pytest.approx(budget, rel=0.1)
-        assert "middle" in w.chosen[:1000]
+        assert "middle" in w.chosen[:400]
 
 
 def test_one_newcomer_is_pulled_at_a_time() -> None:
+    """Where draws score too, any newcomer may win by itself, so only policies without them show
+    which pulls are extra.
+    """
     w = world(None, cold=("cheap", "middle", "dear"), onboarding_pulls=20, shared_learning=False)
     w.play(30)
     assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2
