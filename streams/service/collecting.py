@@ -18,6 +18,8 @@ from streams.state.tables import States
 #: Containers made, net of those freed, between two collections; then how many collections of one
 #: generation may pass before one of the next. A full one looks at some 20,000 containers.
 THRESHOLDS = 3_000, 1, 1
+#: Containers of which all are looked at once more after a recovery: less than a tenth of a second.
+FEW = 200_000
 
 
 @contextmanager
@@ -33,6 +35,12 @@ def little_by_little() -> Iterator[None]:
         gc.set_threshold(*before)
         gc.callbacks.remove(_set_aside)
         gc.unfreeze()
+
+
+def collect_everything_if_few() -> None:
+    """Look at everything once, where that is soon done: a group waits for who has recovered."""
+    if gc.get_freeze_count() <= FEW:
+        collect_everything()
 
 
 def collect_everything() -> None:

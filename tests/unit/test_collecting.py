@@ -14,6 +14,7 @@ import pytest
 from agents.sweep import Sweep
 from benchmarks.in_memory import InMemory
 from benchmarks.streaming import declarations, requests
+from streams.service import collecting
 from streams.service.collecting import (
     THRESHOLDS,
     collect_after_losses,
@@ -107,6 +108,17 @@ def test_only_a_rebalance_that_took_partitions_looks_at_everything() -> None:
         assert len(found) == 2 and found[0] > MOST
         rebalances.rebalance()
         assert len(found) == 2
+
+
+def test_a_recovery_looks_at_everything_only_where_that_is_soon_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with little_by_little(), looked_at() as found:
+        for few, looks in ((0, 0), (10**9, 2)):
+            monkeypatch.setattr(collecting, "FEW", few)
+            found.clear()
+            collecting.collect_everything_if_few()
+            assert len(found) == looks
 
 
 def test_nothing_is_left_of_it_afterwards() -> None:
