@@ -222,6 +222,9 @@ class App(faust.App):  # type: ignore[misc]
             return "recovering"
         if not self.states.owned:
             return "no partitions assigned"
+        # Its partitions are taken away only after this: what it read meanwhile it could not write.
+        if not self.lease.is_member:
+            return "the group has gone on without this worker: joining it again"
         if (age := self.consumer.stalled_for) > self.settings.stall_after:
             return f"no progress for {age:.0f} s"
         return self._trouble()

@@ -65,6 +65,11 @@ class Lease:
         return gap
 
     @property
+    def is_member(self) -> bool:
+        """Whether the group knows this worker, as far as it has said."""
+        return self._member
+
+    @property
     def silence(self) -> float:
         """Return the seconds since a heartbeat that the group confirmed was sent; 0 for who is no
         member.

@@ -86,7 +86,9 @@ async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(
 async def test_worker_that_its_group_refused_writes_nothing_even_within_its_session(
     lease: Lease,
 ) -> None:
+    assert lease.is_member
     lease.lose()
+    assert not lease.is_member
     with pytest.raises(MembershipLost):
         await lease.held()
 
