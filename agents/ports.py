@@ -50,6 +50,10 @@ class SourceLog(Protocol):
         """Return the offset after a partition's last request, None while it is not known."""
         ...
 
+    def routers_end(self, partition: int) -> int | None:
+        """Return the offset after a partition's last declaration, None while it is not known."""
+        ...
+
     def hold(self, partitions: frozenset[int]) -> None:
         """Stop the bills and rewards of these partitions, and let those of all others come."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,10 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.quick import Request
 from schemas.requests import RequestNamed
 
+LOOK_EVERY, LOOKS = 0.02, 250
+"""Seconds between two looks at whether declarations are in force; together five seconds, then a
+request waits for its router as if none was on its way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -65,9 +70,9 @@ async def route_requests(source: Source, service: Service) -> None:
             max_bytes=service.batch_bytes,
             name=_named,
         )
-        prepared = await prepare(
-            [Prepared(t.message, t.event, t.error) for t in batch.taken], service
-        )
+        requests = [Prepared(t.message, t.event, t.error) for t in batch.taken]
+        await declared(requests, service)
+        prepared = await prepare(requests, service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for request in prepared:
@@ -78,6 +83,20 @@ async def route_requests(source: Source, service: Service) -> None:
         await route_waiting(answers.declared_meanwhile, service)
 
     await service.run(source, step)
+
+
+async def declared(requests: list[Prepared], service: Service) -> None:
+    """Let declarations that are on the log come into force first, where a router is unknown: a
+    worker that comes back reads its backlogs side by side, and only so many requests may wait."""
+    for _ in range(LOOKS):
+        if not any(
+            (shard := service.shards.get(request.message.partition)) is not None
+            and request.event.router_id not in shard
+            and service.lags_in_declarations(request.message.partition)
+            for request in requests
+        ):
+            return
+        await asyncio.sleep(LOOK_EVERY)
 
 
 async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:

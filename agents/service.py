@@ -211,6 +211,13 @@ class Service:
             self.ports.topic["requests"], -1
         )
 
+    def lags_in_declarations(self, partition: int) -> bool:
+        """Tell whether there are declarations on a partition's log that are not in force yet."""
+        end = self.ports.log.routers_end(partition)
+        return end is None or end - 1 > self.shards[partition].watermarks.get(
+            self.ports.topic["routers"], -1
+        )
+
     def hold_back(self) -> None:
         """Take no more bills and rewards where too many wait already for requests that are still to
         be answered.

@@ -140,7 +140,7 @@ class DualPacer:
         cheapest = arms[int(np.bincount(at).argmax())]
         cheapest_usd = float(costs.min(1).mean())
         bills = cheapest.costs.bills
-        doubt = UNREACHABLE_SURE * arms.bills.relative_deviation / math.sqrt(bills)
+        doubt = UNREACHABLE_SURE * arms.bills.relative_deviation / math.sqrt(max(bills, 1.0))
         if cheapest_usd <= budget:
             self.unreachable = False
         elif (

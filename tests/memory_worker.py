@@ -85,6 +85,7 @@ class MemoryWorker:
         self.clock = Clock()
         self.mute = False
         self.end: int | None = 0
+        self.declared_until: int | None = 0
         self.counted: Counter[str] = Counter()
         self.gate: asyncio.Event | None = None
         self.at_gate = asyncio.Event()
@@ -118,6 +119,10 @@ class MemoryWorker:
     def requests_end(self, partition: int) -> int | None:
         """Return the offset after a partition's last request, as the test says."""
         return self.end
+
+    def routers_end(self, partition: int) -> int | None:
+        """Return the offset after a partition's last declaration, as the test says."""
+        return self.declared_until
 
     def hold(self, partitions: frozenset[int]) -> None:
         """Hold nothing."""

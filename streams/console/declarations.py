@@ -5,6 +5,7 @@ wait until it is in force.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +25,12 @@ from schemas import (
 )
 from streams.console.bus import Bus
 from streams.console.document import Document, faults
-from streams.console.failures import Failure, NoAnswer, NoRouter, NotReadable, Refused
+from streams.console.failures import NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")
-ATTEMPTS = 5
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds, at most, before a change that came too late is tried again: who waits at random does not
+meet the same others again."""
 PATIENCE = 2.0
 """Seconds in which a worker that has just started may write again what is in force."""
 LETTERS = 1000
@@ -111,11 +114,11 @@ async def write_router(
 
     Raises:
         NoRouter: there is none, and `create` is False.
-        Refused: the worker refused the declaration; after five attempts also because others keep
+        Refused: the worker refused the declaration; after `seconds` also because others keep
         changing it. NoAnswer: no worker took it up in time.
     """
-    refused = Failure("")
-    for _ in range(ATTEMPTS):
+    deadline, pause = time.monotonic() + seconds, FIRST_PAUSE
+    while True:
         before = await read_router(bus, router_id, seconds=seconds)
         if before is None and not create:
             raise NoRouter(router_id)
@@ -131,10 +134,10 @@ async def write_router(
                 seconds=seconds,
             )
         except Refused as error:
-            if error.reason != "stale_config":
+            if error.reason != "stale_config" or time.monotonic() + pause > deadline:
                 raise
-            refused = error
-    raise refused
+        await asyncio.sleep(random.uniform(0.0, pause))
+        pause = min(2.0 * pause, LONGEST_PAUSE)
 
 
 async def put_in_force(

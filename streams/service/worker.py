@@ -152,6 +152,7 @@ class SourceTopics:
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
+        self._routers = app.settings.topic("routers")
         self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
         self._held: frozenset[TP] = frozenset()
 
@@ -165,7 +166,14 @@ class SourceTopics:
 
     def requests_end(self, partition: int) -> int | None:
         """Return the offset after the last request of a partition, as of the last fetch."""
-        end: int | None = self._app.consumer.end_of(TP(self._requests, partition))
+        return self._end(self._requests, partition)
+
+    def routers_end(self, partition: int) -> int | None:
+        """Return the offset after the last declaration of a partition, as of the last fetch."""
+        return self._end(self._routers, partition)
+
+    def _end(self, topic: str, partition: int) -> int | None:
+        end: int | None = self._app.consumer.end_of(TP(topic, partition))
         return end
 
     def hold(self, partitions: frozenset[int]) -> None:
