@@ -91,9 +91,8 @@ async def declare_routers(source: Source, service: Service) -> None:
                 service.mark_applied(messages)
         await service.answer(answers)
         if any(d.declared is None for d in declarations):
-            await publish(
-                service
-            )  # before the event is acked: nothing of the state would tell the next worker of it
+            # Before the event is acked: nothing of the state would tell the next worker of it.
+            await publish(service)
         await repeat(overtaken, service)
         await route_waiting(declared, service)
 

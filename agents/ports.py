@@ -46,12 +46,9 @@ class SourceLog(Protocol):
         out."""
         ...
 
-    def requests_end(self, partition: int) -> int | None:
-        """Return the offset after a partition's last request, None while it is not known."""
-        ...
-
-    def routers_end(self, partition: int) -> int | None:
-        """Return the offset after a partition's last declaration, None while it is not known."""
+    def end_of(self, name: str, partition: int) -> int | None:
+        """Return the offset after the last event of a topic (its name without the prefix), None
+        while it is not known."""
         ...
 
     def hold(self, partitions: frozenset[int]) -> None:

@@ -92,7 +92,7 @@ async def declared(requests: list[Prepared], service: Service) -> None:
         if not any(
             (shard := service.shards.get(request.message.partition)) is not None
             and request.event.router_id not in shard
-            and service.lags_in_declarations(request.message.partition)
+            and service.lags(request.message.partition, "routers")
             for request in requests
         ):
             return

@@ -204,18 +204,12 @@ class Service:
             return
         self.bulletin.unmoved(at, Unbooked(topic=name, offset=source.offset, outcome=outcome))
 
-    def lags(self, partition: int) -> bool:
-        """Tell whether there are requests on a partition's log that have no answer yet."""
-        end = self.ports.log.requests_end(partition)
+    def lags(self, partition: int, name: str = "requests") -> bool:
+        """Tell whether there are events on a partition of a topic that the state does not contain
+        yet: requests without an answer, or declarations that are not in force."""
+        end = self.ports.log.end_of(name, partition)
         return end is None or end - 1 > self.shards[partition].watermarks.get(
-            self.ports.topic["requests"], -1
-        )
-
-    def lags_in_declarations(self, partition: int) -> bool:
-        """Tell whether there are declarations on a partition's log that are not in force yet."""
-        end = self.ports.log.routers_end(partition)
-        return end is None or end - 1 > self.shards[partition].watermarks.get(
-            self.ports.topic["routers"], -1
+            self.ports.topic[name], -1
         )
 
     def hold_back(self) -> None:

@@ -67,7 +67,7 @@ class InMemory:
         self.app.lease.extend(1e9)
         self.app.lease.join()
         self.service = Service(build_ports(self.app))
-        self.service.ports.log.requests_end = lambda partition: 0  # type: ignore[method-assign]
+        self.service.ports.log.end_of = lambda name, partition: 0  # type: ignore[method-assign]
         self.app.guard.check = _unguarded  # type: ignore[method-assign]
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)
         self._agents: list[asyncio.Future[None]] = []

@@ -75,8 +75,8 @@ class MemoryWorker:
         changelog: (partition, key, value, epoch, time) of every record written.
         said: (topic, key, value, headers) of everything sent.
         gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when
-        one does. requests: the value of every request that was taken, by partition and offset. end:
-        the offset after the last request of each partition, None if it is not known. counted:
+        one does. requests: the value of every request that was taken, by partition and offset.
+        ends: the offset after the last event of each topic, None if it is not known. counted:
         outcomes. mute: whether it is to fail as soon as it has something to say, after its changes
         are durable.
     """
@@ -84,8 +84,7 @@ class MemoryWorker:
     def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:
         self.clock = Clock()
         self.mute = False
-        self.end: int | None = 0
-        self.declared_until: int | None = 0
+        self.ends: dict[str, int | None] = {"requests": 0, "routers": 0}
         self.counted: Counter[str] = Counter()
         self.gate: asyncio.Event | None = None
         self.at_gate = asyncio.Event()
@@ -116,13 +115,9 @@ class MemoryWorker:
             )
         )
 
-    def requests_end(self, partition: int) -> int | None:
-        """Return the offset after a partition's last request, as the test says."""
-        return self.end
-
-    def routers_end(self, partition: int) -> int | None:
-        """Return the offset after a partition's last declaration, as the test says."""
-        return self.declared_until
+    def end_of(self, name: str, partition: int) -> int | None:
+        """Return the offset after a topic's last event, as the test says."""
+        return self.ends[name]
 
     def hold(self, partitions: frozenset[int]) -> None:
         """Hold nothing."""

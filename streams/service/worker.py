@@ -152,7 +152,6 @@ class SourceTopics:
     def __init__(self, app: App) -> None:
         self._app = app
         self._requests = app.settings.topic("requests")
-        self._routers = app.settings.topic("routers")
         self._feedback = app.settings.topic("costs"), app.settings.topic("rewards")
         self._held: frozenset[TP] = frozenset()
 
@@ -164,16 +163,9 @@ class SourceTopics:
         """
         return await self._app.probe.values_at(TP(self._requests, partition), offsets)
 
-    def requests_end(self, partition: int) -> int | None:
-        """Return the offset after the last request of a partition, as of the last fetch."""
-        return self._end(self._requests, partition)
-
-    def routers_end(self, partition: int) -> int | None:
-        """Return the offset after the last declaration of a partition, as of the last fetch."""
-        return self._end(self._routers, partition)
-
-    def _end(self, topic: str, partition: int) -> int | None:
-        end: int | None = self._app.consumer.end_of(TP(topic, partition))
+    def end_of(self, name: str, partition: int) -> int | None:
+        """Return the offset after the last event of a topic, as of the last fetch."""
+        end: int | None = self._app.consumer.end_of(TP(self._app.settings.topic(name), partition))
         return end
 
     def hold(self, partitions: frozenset[int]) -> None:

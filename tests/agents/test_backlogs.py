@@ -25,7 +25,7 @@ async def test_requests_wait_for_a_declaration_on_the_log_however_few_may_be_par
         )
         for number in range(MANY)
     ]
-    worker.declared_until = declared.offset + 1
+    worker.ends["routers"] = declared.offset + 1
     async with asyncio.TaskGroup() as reading:
         reading.create_task(worker.take("requests", asked))
         await asyncio.sleep(0.1)

@@ -34,7 +34,7 @@ async def test_a_bill_waits_beyond_its_time_while_its_request_may_be_on_the_log(
     end: int | None,
 ) -> None:
     worker, log = await started()
-    worker.end = end
+    worker.ends["requests"] = end
     await worker.take("costs", [log.event("costs", {"request_id": "r", "cost_usd": 0.001})])
     worker.clock.now += HOUR
     await worker.pass_time()
@@ -50,7 +50,7 @@ async def test_a_bill_waits_beyond_its_time_while_its_request_may_be_on_the_log(
 
 async def test_a_bill_whose_request_is_not_on_the_log_is_an_orphan_when_its_time_is_up() -> None:
     worker, log = await started()
-    worker.end = 0
+    worker.ends["requests"] = 0
     await worker.take("costs", [log.event("costs", {"request_id": "r", "cost_usd": 0.001})])
     await worker.pass_time()
     assert reasons(worker) == []
