@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable
 from types import FrameType
 
-import uvicorn
-
 from streams.dashboard.app import Dashboard, build_dashboard
 from streams.dashboard.sessions import Sessions
 from streams.gateway.keys import BadKeys, Keys, new_key
-from streams.gateway.protocol import GuardedProtocol
-from streams.gateway.serve import Server, is_loopback
+from streams.gateway.serve import Server, guarded, is_loopback
 from streams.settings import BadSettings, Settings
 
 CLOSING = 5
@@ -77,19 +73,9 @@ def _keys(settings: Settings, name: str) -> Keys | None:
 def server_of(settings: Settings, sessions: Sessions) -> DashboardServer:
     """Return the server; opens nothing."""
     app = build_dashboard(settings, sessions)
-    config = uvicorn.Config(
-        app,
-        host=settings.dashboard_bind,
-        port=settings.dashboard_port,
-        http=GuardedProtocol,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=CLOSING,
+    config = guarded(
+        app, host=settings.dashboard_bind, port=settings.dashboard_port, closing=CLOSING
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = DashboardServer(config)
     server.board = app.state.board
     return server

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import uvicorn
 import uvloop
+from fastapi import FastAPI
 
 from streams.gateway.app import build_gateway
 from streams.gateway.keys import BadKeys, Keys
@@ -20,6 +21,7 @@ from streams.gateway.protocol import GuardedProtocol
 from streams.settings import BadSettings, Settings
 
 CLOSING = 15
+"""Seconds in which open requests may end."""
 
 
 def keys_of(settings: Settings) -> Keys | None:
@@ -74,22 +76,36 @@ class Server(uvicorn.Server):
 
 def server_of(settings: Settings) -> Server:
     """Return the server; opens nothing."""
-    config = uvicorn.Config(
+    config = guarded(
         build_gateway(settings, keys_of(settings)),
         host=settings.gateway_bind,
         port=settings.gateway_port,
+        closing=CLOSING,
+    )
+    _allow_many_connections()
+    return Server(config)
+
+
+def guarded(app: FastAPI, *, host: str, port: int, closing: int) -> uvicorn.Config:
+    """Return how an app is served that strangers may call: connections are bounded in time and
+    size, nothing says what serves them, and the log is ours.
+
+    Args:
+        closing: seconds in which open requests may end.
+    """
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
         http=GuardedProtocol,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=CLOSING,
-        backlog=2048,
+        timeout_graceful_shutdown=closing,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    _allow_many_connections()
-    return Server(config)
 
 
 def _allow_many_connections() -> None:
