@@ -20,7 +20,8 @@ from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
 from router_state.config import ModelConfig, RouterConfig, knobs_for
 from router_state.engine import Engine
 
-BATCH, SHORT = 64, 16  # a short round is over before a busy machine interrupts it
+SHORT = 16
+"""Requests of a round: it is over before a busy machine interrupts it."""
 _THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 clock = time.perf_counter
@@ -65,26 +66,6 @@ class Ours:
                 engine.settle(request_id, cost_usd=cost_usd)
             engine.learn(request_id, reward=reward)
             learning += clock() - start
-        self.done += n
-        return deciding, learning
-
-    def play_batch(self, n: int) -> tuple[float, float]:
-        """Decide n requests, then learn their rewards; return the seconds of both."""
-        rows = [number % len(self.feed.contexts) for number in range(self.done, self.done + n)]
-        ids, contexts = (
-            [str(number) for number in range(self.done, self.done + n)],
-            [self.feed.contexts[i] for i in rows],
-        )
-        start = clock()
-        records = self.engine.decide_many(ids, contexts, now=float(self.done))
-        deciding = clock() - start
-        rewards = [
-            (request_id, self.feed.rewards[record.model][i])
-            for request_id, record, i in zip(ids, records, rows, strict=True)
-        ]
-        start = clock()
-        self.engine.learn_many(rewards)
-        learning = clock() - start
         self.done += n
         return deciding, learning
 
@@ -137,24 +118,6 @@ class Theirs:
         self.done += n
         return deciding, learning
 
-    def play_batch(self, n: int) -> tuple[float, float]:
-        """As `Ours.play_batch`; the library takes them one by one."""
-        rows = [number % len(self.feed.contexts) for number in range(self.done, self.done + n)]
-        contexts = [self.feed.contexts[i] for i in rows]
-        start = clock()
-        decisions = [self.router.route(x) for x in contexts]
-        deciding = clock() - start
-        rewards = [
-            (log.request_id, self.feed.rewards[model][i])
-            for (model, log), i in zip(decisions, rows, strict=True)
-        ]
-        start = clock()
-        for request_id, reward in rewards:
-            self.router.process_feedback(request_id, reward)
-        learning = clock() - start
-        self.done += n
-        return deciding, learning
-
 
 @dataclass
 class Rounds:
@@ -188,17 +151,13 @@ class Rounds:
         )
 
 
-def compare(
-    ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int, batch: bool = False
-) -> Rounds:
-    """Let both sides play rounds of n requests in turn, each one by one or as one batch, after two
-    rounds to warm up.
-    """
+def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int = SHORT) -> Rounds:
+    """Let both sides play rounds of n requests in turn, after two rounds to warm up."""
     found = Rounds()
     for number in range(rounds + 2):
         pair = ((found.ours, ours), (found.theirs, theirs))
         for seconds, side in pair if number % 2 else pair[::-1]:
-            deciding, learning = side.play_batch(n) if batch else side.play(n)
+            deciding, learning = side.play(n)
             if number >= 2:
                 seconds.append((deciding / n, learning / n))
     return found
@@ -222,87 +181,17 @@ def cost_by_routers(counts: Sequence[int], *, events: int) -> dict[int, float]:
     return found
 
 
-@command
-def main(quick: bool) -> None:
-    """Time route and update against paretobandit one by one and in batches of 64, the live profile,
-    and many routers.
-    """
-    if any(
-        os.environ.get(name) != "1" for name in _THREADS
-    ):  # BLAS reads it when numpy is imported
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]],
-            {**os.environ, **_THREADS},
-        )
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    rounds = 25 if quick else 100
-    small, wide = Feed.make(2000, d=26), Feed.make(1000, d=385)
-    one = compare(
-        Ours.make(small, d=26, budget=None),
-        Theirs.make(small, d=26, budget=None),
-        rounds=4 * rounds,
-        n=SHORT,
-    )
-    paced = compare(
-        Ours.make(small, d=26, budget=LOOSE_USD),
-        Theirs.make(small, d=26, budget=LOOSE_USD),
-        rounds=4 * rounds,
-        n=SHORT,
-    )
-    big = compare(
-        Ours.make(wide, d=385, budget=None),
-        Theirs.make(wide, d=385, budget=None),
-        rounds=rounds,
-        n=SHORT,
-    )
-    many = compare(
-        Ours.make(small, d=26, budget=None),
-        Theirs.make(small, d=26, budget=None),
-        rounds=rounds,
-        n=BATCH,
-        batch=True,
-    )
-    live = compare(
-        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
-        Ours.make(small, d=26, budget=BINDING_USD),
-        rounds=8 * rounds,
-        n=SHORT,
-    )
-    learned = compare(
-        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
-        Theirs.make(small, d=26, budget=BINDING_USD),
-        rounds=8 * rounds,
-        n=SHORT,
-    )
-    learned_wide = compare(
-        Ours.make(wide, d=385, budget=BINDING_USD, profile="live"),
-        Theirs.make(wide, d=385, budget=BINDING_USD),
-        rounds=rounds,
-        n=SHORT,
-    )
-    eleven = compare(
-        Ours.make(Feed.make(2000, d=26, K=11), d=26, budget=BINDING_USD, profile="live"),
-        Ours.make(small, d=26, budget=BINDING_USD, profile="live"),
-        rounds=8 * rounds,
-        n=SHORT,
-    )
-    counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
-    by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
-    title = "Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback"
+def print_by_one(rounds: dict[str, Rounds]) -> None:
+    """Print our side beside the library, in each setting."""
     print_table(
-        title,
+        "Core, 3 models, 1 BLAS thread, medians over rounds; µs per decision + feedback",
         ["", "paretobandit", "ours", "ratio"],
-        [
-            one.row("d 26, one by one"),
-            paced.row("d 26, one by one, with a budget and bills"),
-            big.row("d 385, one by one"),
-            many.row(f"d 26, batches of {BATCH}"),
-            learned.row("d 26, live, with a binding budget and bills"),
-            learned_wide.row("d 385, live, with a binding budget and bills"),
-        ],
+        [found.row(title) for title, found in rounds.items()],
     )
+
+
+def print_live(live: Rounds, eleven: Rounds) -> dict[str, float]:
+    """Print what `live` adds to `paper`, and eleven models to three; return the figures."""
     decisions = np.array([[a[0], b[0]] for a, b in zip(live.ours, live.theirs, strict=True)])
     extra_us = 1e6 * float(np.median(decisions[:, 0] - decisions[:, 1]))
     print_table(
@@ -310,17 +199,64 @@ def main(quick: bool) -> None:
         ["", "paper", "live", "extra"],
         [("decision", *(1e6 * np.median(decisions, axis=0)[::-1]).tolist(), extra_us)],
     )
+    sides = (1e6 * np.median(np.sum(side, axis=1)) for side in (eleven.theirs, eleven.ours))
     print_table(
         "A decision with its bill and its reward, live, d 26; µs",
         ["", "3 models", "11 models", "extra"],
-        [
-            (
-                "one by one",
-                *(1e6 * np.median(np.sum(side, axis=1)) for side in (eleven.theirs, eleven.ours)),
-                eleven.extra_us,
-            )
-        ],
+        [("one by one", *sides, eleven.extra_us)],
     )
+    return {
+        "live_extra_us": extra_us,
+        "live_extra_ratio": float(np.median(decisions[:, 0] / decisions[:, 1])),
+        "live_11_models_extra_us": eleven.extra_us,
+    }
+
+
+def with_one_thread() -> None:
+    """Start again with one BLAS thread, where that was not asked for."""
+    # BLAS reads it when numpy is imported: too late for this process.
+    if any(os.environ.get(name) != "1" for name in _THREADS):
+        arguments = [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]]
+        os.execve(sys.executable, arguments, {**os.environ, **_THREADS})
+
+
+@command
+def main(quick: bool) -> None:
+    """Time route and update against paretobandit, the live profile, and many routers."""
+    with_one_thread()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    rounds = 25 if quick else 100
+    small, wide = Feed.make(2000, d=26), Feed.make(1000, d=385)
+
+    def ours(feed: Feed, budget: float | None, profile: str = "live") -> Ours:
+        return Ours.make(feed, d=len(feed.contexts[0]), budget=budget, profile=profile)
+
+    def beside(feed: Feed, budget: float | None, profile: str, *, rounds: int) -> Rounds:
+        theirs = Theirs.make(feed, d=len(feed.contexts[0]), budget=budget)
+        return compare(ours(feed, budget, profile), theirs, rounds=rounds)
+
+    one = beside(small, None, "paper", rounds=4 * rounds)
+    paced = beside(small, LOOSE_USD, "paper", rounds=4 * rounds)
+    big = beside(wide, None, "paper", rounds=rounds)
+    three, paper = ours(small, BINDING_USD), ours(small, BINDING_USD, "paper")
+    live = compare(three, paper, rounds=8 * rounds)
+    learned = beside(small, BINDING_USD, "live", rounds=8 * rounds)
+    learned_wide = beside(wide, BINDING_USD, "live", rounds=rounds)
+    many = ours(Feed.make(2000, d=26, K=11), BINDING_USD)
+    eleven = compare(many, ours(small, BINDING_USD), rounds=8 * rounds)
+    counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
+    by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
+    print_by_one(
+        {
+            "d 26": one,
+            "d 26, with a budget and bills": paced,
+            "d 385": big,
+            "d 26, live, with a binding budget and bills": learned,
+            "d 385, live, with a binding budget and bills": learned_wide,
+        }
+    )
+    figures = print_live(live, eleven)
     print_table(
         "Routers in the process",
         ["", "µs per decision and reward"],
@@ -332,12 +268,9 @@ def main(quick: bool) -> None:
             "ratio_d26": one.ratio,
             "ratio_d26_with_bills": paced.ratio,
             "ratio_d385": big.ratio,
-            "ratio_batch64": many.ratio,
-            "live_extra_us": extra_us,
-            "live_extra_ratio": float(np.median(decisions[:, 0] / decisions[:, 1])),
             "live_ratio_d26": learned.ratio,
             "live_ratio_d385": learned_wide.ratio,
-            "live_11_models_extra_us": eleven.extra_us,
+            **figures,
             "many_routers_ratio": by_count[counts[-1]] / by_count[1],
         },
     )

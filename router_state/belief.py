@@ -24,8 +24,6 @@ MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""
 RIDGE_FLOOR = 0.1
 """Share of the ridge below which it is given back."""
-BLOCK_ROWS = 32
-"""Rewards of one Woodbury step, which costs the cube of it; benchmarks.core times batches."""
 LEAST_EIGENVALUE = 1e-12
 """Share of the largest eigenvalue that the smallest gets: above the rounding of 64 bits."""
 
@@ -201,26 +199,6 @@ class Belief:
         correction.take_off(block, decay + xu)
         return residual, xu / decay
 
-    def observe_many(self, contexts: Matrix, rewards: Vector) -> None:
-        """Add m rewards at once, as `observe` would one after the other; equal to it up to
-        rounding.
-
-        Args:
-            contexts: shape (m, d), each with 1.0 last; of decided requests, so they are finite.
-            rewards: shape (m,), each in [0, 1].
-        """
-        self.flush()
-        self._journal.pieces.add(self.name)
-        root = 1.0 / math.sqrt(self.decay)
-        Z, targets = contexts * root, rewards * root
-        if self.d < WIDE and len(Z) > self.d // 2:
-            _observe_many(self.inverse, self.theta, Z, targets)
-        else:
-            for first in range(0, len(Z), BLOCK_ROWS):
-                _observe_few(
-                    self.block, Z[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS]
-                )
-
     def revise(self, x: Vector, *, difference: float, discount: float) -> None:
         """Move b by the difference between a revised reward and the one learned from, of which
         `discount` is left; A stays.
@@ -292,26 +270,3 @@ class Belief:
         self.inverse[:] = symmetric_from(triangle, self.d)
         self.theta[:] = theta
         self.tails[: self.pending] = tails.reshape(self.pending, self.d)
-
-
-def _observe_many(A_inv: Matrix, theta: Vector, Z: Matrix, targets: Vector) -> None:
-    """Add m rewards, (I + A⁻¹ZᵀZ)⁻¹A⁻¹, in O(d³ + md²)."""
-    system = A_inv.dot(Z.T.dot(Z))
-    system.ravel()[:: len(system) + 1] += 1.0
-    inverse = np.linalg.solve(system, A_inv)
-    np.add(inverse, inverse.T, A_inv)
-    A_inv *= 0.5
-    theta += A_inv.dot((targets - Z.dot(theta)).dot(Z))
-
-
-def _observe_few(block: Matrix, Z: Matrix, targets: Vector) -> None:
-    """Add m rewards by Woodbury, in O(m³ + md²): LLᵀ = I + ZA⁻¹Zᵀ, W = L⁻¹ZA⁻¹, A⁻¹ −= WᵀW, θ −=
-    WᵀL⁻¹(Zθ − r)."""
-    d = block.shape[1]
-    rows = Z.dot(block.T)
-    gram = Z.dot(rows[:, :d].T)
-    gram.ravel()[:: len(Z) + 1] += 1.0
-    rows[:, d] -= targets
-    rows[:, d + 1] = 0.0
-    rows = np.linalg.inv(np.linalg.cholesky(gram)).dot(rows)
-    block -= rows.T.dot(rows)[:, :d]  # of a matrix with itself: exactly symmetric

@@ -3,12 +3,11 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, MutableMapping, Sequence
+from collections.abc import Callable, Collection, MutableMapping
 from dataclasses import replace
 from typing import Any
 
 from router_state import (
-    batches,
     deciding,
     portable,
     portfolio,
@@ -158,37 +157,6 @@ class Engine:
         self.records[request_id] = record
         return record
 
-    def decide_many(
-        self,
-        request_ids: Sequence[str],
-        contexts: Sequence[Vector],
-        *,
-        now: float,
-        offsets: Sequence[int] | None = None,
-    ) -> list[RequestRecord]:
-        """Choose a model for each of n unrestricted requests; what `decide` would do for one after
-        the other, up to rounding.
-
-        The paper's policy does it in one go, several times as fast.
-
-        Args:
-            contexts: n of shape (d,).
-
-        Raises:
-            WrongContext, NonFiniteInput, EmptyPortfolio, CapReached: as `decide`; the requests
-                before that one are decided.
-        """
-        offsets = [-1] * len(request_ids) if offsets is None else offsets
-        decided = batches.decide(
-            self.state, self.records, request_ids, contexts, now=now, offsets=offsets
-        )
-        if decided is None:
-            each = zip(request_ids, contexts, offsets, strict=True)
-            return [
-                self.decide(request_id, x, now=now, offset=offset) for request_id, x, offset in each
-            ]
-        return decided
-
     def settle(
         self,
         request_id: str,
@@ -269,32 +237,6 @@ class Engine:
         record.label = Label(reward, source, rank, revision, forgotten)
         self.records[request_id] = record
         return Outcome.APPLIED if label is None else Outcome.REVISED
-
-    def learn_many(
-        self,
-        rewards: Sequence[tuple[str, float]],
-        *,
-        source: str = "judge",
-        rank: int = 0,
-        revision: int = 0,
-    ) -> list[Outcome]:
-        """Learn (request_id, reward) pairs; what `learn` would do for one after the other, up to
-        rounding.
-
-        The paper's policy takes first rewards in blocks, about twice as fast.
-
-        Raises:
-            UnknownRequest, ContextLost, NonFiniteInput, RewardOutOfRange: as `learn`; the rewards
-                before that one are learned.
-        """
-        if batches.learn(
-            self.state, self.records, rewards, source=source, rank=rank, revision=revision
-        ):
-            return [Outcome.APPLIED] * len(rewards)
-        return [
-            self.learn(request_id, reward=r, source=source, rank=rank, revision=revision)
-            for request_id, r in rewards
-        ]
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their

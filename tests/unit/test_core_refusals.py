@@ -65,6 +65,14 @@ REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]
         errors.WrongContext,
         lambda e: e.decide("new", np.array([1.0, 1.0, 1.0, NAN]), now=1.0),
     ),
+    "context a number": (
+        errors.WrongContext,
+        lambda e: e.decide("new", np.array(1.0), now=1.0),
+    ),
+    "context of two rows": (
+        errors.WrongContext,
+        lambda e: e.decide("new", np.ones((2, 4)), now=1.0),
+    ),
     "context NaN": (errors.NonFiniteInput, lambda e: e.decide("new", context(NAN, 0, 0), now=1.0)),
     "context infinite": (
         errors.NonFiniteInput,
