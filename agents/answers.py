@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
+from agents.messages import Record
 from agents.parking import Parked
 from schemas.headers import Headers
 
@@ -28,8 +28,8 @@ class Answers:
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
-    strays: list[tuple[Any, str]] = field(default_factory=list)
-    refused: list[tuple[Any, Exception]] = field(default_factory=list)
+    strays: list[tuple[Record, str]] = field(default_factory=list)
+    refused: list[tuple[Record, Exception]] = field(default_factory=list)
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)
     declared_meanwhile: list[tuple[int, str]] = field(default_factory=list)

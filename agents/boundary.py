@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Produce(Protocol):
         key: bytes | None,
         partition: int | None = None,
         headers: Headers | None = None,
-    ) -> Awaitable[Awaitable[Any]]: ...
+    ) -> Awaitable[Awaitable[object]]: ...
 
 
 class Outbox:
@@ -98,7 +98,7 @@ class Outbox:
 
     def __init__(self, produce: Produce) -> None:
         self._produce = produce
-        self._pending: list[Awaitable[Any]] = []
+        self._pending: list[Awaitable[object]] = []
 
     async def send(
         self,

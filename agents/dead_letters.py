@@ -2,10 +2,9 @@
 the clients why."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from agents.boundary import Outbox
-from agents.messages import trace_of_message
+from agents.messages import Message, trace_of_message
 from agents.refused_events import refusal_of
 from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
@@ -29,7 +28,7 @@ class DeadLetters:
         prefix: str,
         *,
         stage: str,
-        send_large: Callable[..., Awaitable[Any]],
+        send_large: Callable[..., Awaitable[object]],
         count: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._prefix = prefix
@@ -37,7 +36,7 @@ class DeadLetters:
         self._send_large = send_large
         self._count = count
 
-    async def send(self, outbox: Outbox, message: Any, error: Exception) -> None:
+    async def send(self, outbox: Outbox, message: Message, error: Exception) -> None:
         """Dead-letter a source message and tell its router's clients; its delivery is awaited with
         everything else in the outbox.
 

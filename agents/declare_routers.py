@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agents.answers import Answers
 from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
-from agents.messages import headers_of
+from agents.messages import Record, headers_of
 from agents.parking import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
@@ -32,7 +31,7 @@ class Declaration:
     """One declaration as read. `declared` None: the router is gone; `refusal`: what is already
     known to be wrong with it."""
 
-    message: Any
+    message: Record
     router_id: str
     declared: RouterDeclared | None
     condition: int | None
@@ -44,7 +43,7 @@ class Declaration:
         """Bound the bytes of the state that it starts."""
         if self.declared is None:
             return 0
-        return len(self.message.value) + len(self.declared.models) * arm_bytes(
+        return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
             self.declared.dimensions
         )
 
@@ -61,7 +60,7 @@ async def declare_routers(source: Source, service: Service) -> None:
     `invalid_config`.
     """
 
-    async def step(messages: list[Any]) -> None:
+    async def step(messages: list[Record]) -> None:
         answers = Answers()
         overtaken: list[tuple[int, str]] = []
         declarations = [
@@ -114,7 +113,7 @@ def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
     return [at for at in found if overtake(service.shard(at[0]), at[1], offset=last[at])]
 
 
-async def _read(message: Any, service: Service, answers: Answers) -> Declaration | None:
+async def _read(message: Record, service: Service, answers: Answers) -> Declaration | None:
     """Decode one declaration and read the priors that it refers to; refuse it, or send it on, where
     that can't be."""
     try:
@@ -182,7 +181,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             )
         else:
             shard.start(router_id, config)
-        keep(shard, router_id, message.value, offset=message.offset)
+        keep(shard, router_id, message.value or b"", offset=message.offset)
     except (RouterStateError, Refusal) as error:
         service.refuse_later(Parked.of(message, error, router_id=router_id), error, answers)
         return False

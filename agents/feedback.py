@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agents.answers import Answers
 from agents.context_store import Ref
 from agents.intake import Taken, take_in
+from agents.messages import Message, Record
 from agents.parking import Parked
 from agents.poison import on_behalf_of
 from agents.ports import Source
@@ -30,10 +31,10 @@ ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
 }
 
 
-async def book_all(source: Source, kind: type[Bill] | type[Reward], service: Service) -> None:
+async def book_all(source: Source, kind: type[E], service: Service) -> None:
     """Book everything that a topic of bills or of rewards brings."""
 
-    async def step(messages: list[Any]) -> None:
+    async def step(messages: list[Record]) -> None:
         batch = take_in(
             messages, kind, partition_of=service.ports.partition_of, max_bytes=service.batch_bytes
         )
@@ -60,7 +61,7 @@ async def book_all(source: Source, kind: type[Bill] | type[Reward], service: Ser
 
 
 async def _contexts(
-    taken: list[Taken[Any]], service: Service, known: Mapping[Ref, Vector | None]
+    taken: list[Taken[Record, E]], service: Service, known: Mapping[Ref, Vector | None]
 ) -> dict[Ref, Vector | None]:
     """Return the contexts of decided requests from the store outside of the table, beside those
     that are `known`.
@@ -96,7 +97,9 @@ def _decided_at(service: Service, partition: int, ref: Ref) -> float | None:
     return None if record is None else record.decided_at
 
 
-def book(taken: Taken[Any], service: Service, answers: Answers, *, x: Vector | None = None) -> None:
+def book(
+    taken: Taken[Record, E], service: Service, answers: Answers, *, x: Vector | None = None
+) -> None:
     """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
     nothing."""
     message, event = taken.message, taken.event
@@ -137,7 +140,7 @@ def apply_waiting(
         _apply(shard, event, parked, service, answers, x=None)
 
 
-def parked_from(message: Any, event: Bill | Reward, service: Service) -> Parked:
+def parked_from(message: Message, event: Bill | Reward, service: Service) -> Parked:
     """Return a source event as it would wait for its request."""
     error = ORPHANS[type(event)]("no decision of this request appeared in time")
     due = service.ports.clock() + service.ports.limits.orphan_wait
@@ -149,7 +152,7 @@ def parked_from(message: Any, event: Bill | Reward, service: Service) -> Parked:
 def _apply(
     shard: Shard,
     event: Bill | Reward,
-    source: Any,
+    source: Message,
     service: Service,
     answers: Answers,
     *,

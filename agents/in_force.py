@@ -12,10 +12,11 @@ import struct
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import orjson
 
+from agents.messages import Message
 from agents.portions import portions
 from agents.service import Service
 from agents.shard import DAMAGE, Shard
@@ -97,7 +98,7 @@ def _readable(kept: bytes) -> InForce | None:
 
 
 def is_repeated(
-    message: Any, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str
+    message: Message, headers: Iterable[tuple[str, bytes]], shard: Shard, router_id: str
 ) -> bool:
     """Tell whether a declaration is what is in force, written again by a worker."""
     if message.value is None or not any(name == REPEATED for name, _ in headers):

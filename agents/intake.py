@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from agents.messages import headers_of
+from agents.messages import Message, headers_of
 from schemas.event import MalformedEvent
 from schemas.headers import FORWARDED, is_forwarded
 from schemas.quick import Quick, read
 from schemas.reasons import Reason
 
+M = TypeVar("M", bound=Message)
 E = TypeVar("E", bound=Quick)
 
 
@@ -24,33 +25,33 @@ class WrongPartition(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[E]):
+class Taken(Generic[M, E]):
     """One source event, decoded; with an `error` only whose event it is could be read, and what is
     wrong with it."""
 
-    message: Any
+    message: M
     event: E
     error: MalformedEvent | None = None
 
 
 @dataclass(slots=True)
-class Intake(Generic[E]):
+class Intake(Generic[M, E]):
     """What one batch brought: events in order, strays to forward (message, router_id), and refusals
     (message, error)."""
 
-    taken: list[Taken[E]]
-    strays: list[tuple[Any, str]]
-    refused: list[tuple[Any, Exception]]
+    taken: list[Taken[M, E]]
+    strays: list[tuple[M, str]]
+    refused: list[tuple[M, Exception]]
 
 
 def take_in(
-    messages: Iterable[Any],
+    messages: Iterable[M],
     kind: type[E],
     *,
     partition_of: Callable[[str], int],
     max_bytes: int,
-    name: Callable[[Any], E | None] = lambda message: None,
-) -> Intake[E]:
+    name: Callable[[M], E | None] = lambda message: None,
+) -> Intake[M, E]:
     """Sort a batch of source messages.
 
     Args:
@@ -59,7 +60,7 @@ def take_in(
         max_bytes: the largest value that can be kept while it waits.
         name: reads of a message that can't be decoded whose event it is, if that is of use.
     """
-    intake: Intake[E] = Intake([], [], [])
+    intake: Intake[M, E] = Intake([], [], [])
     for message in messages:
         try:
             taken = _decoded(message, kind, max_bytes, name)
@@ -73,8 +74,8 @@ def take_in(
 
 
 def _decoded(
-    message: Any, kind: type[E], max_bytes: int, name: Callable[[Any], E | None]
-) -> Taken[E]:
+    message: M, kind: type[E], max_bytes: int, name: Callable[[M], E | None]
+) -> Taken[M, E]:
     try:
         event = read(kind, key=message.key, value=message.value)
         check_size(message, max_bytes)
@@ -86,7 +87,7 @@ def _decoded(
     return Taken(message, event)
 
 
-def check_size(message: Any, max_bytes: int) -> None:
+def check_size(message: Message, max_bytes: int) -> None:
     """Raise MalformedEvent for a value that could not be kept while it waits."""
     if message.value is not None and len(message.value) > max_bytes:
         raise MalformedEvent(
@@ -95,7 +96,7 @@ def check_size(message: Any, max_bytes: int) -> None:
         )
 
 
-def is_at_home(message: Any, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
+def is_at_home(message: Message, router_id: str, *, partition_of: Callable[[str], int]) -> bool:
     """Tell whether a message is on its router's partition. Raises WrongPartition if it was sent on
     and is still not."""
     if partition_of(router_id) == message.partition:
@@ -107,6 +108,6 @@ def is_at_home(message: Any, router_id: str, *, partition_of: Callable[[str], in
     return False
 
 
-def forwarded(message: Any) -> list[tuple[str, bytes]]:
+def forwarded(message: Message) -> list[tuple[str, bytes]]:
     """Return the headers with which a stray is sent on."""
     return [*headers_of(message), (FORWARDED, b"1")]

@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from schemas.headers import Headers, trace_of
 
 
-def headers_of(message: Any) -> list[tuple[str, bytes]]:
+class Raw(Protocol):
+    """An event in bytes."""
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+
+class Message(Raw, Protocol):
+    """A record of a source topic, or what is kept of one while it waits: its bytes and its
+    place."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def offset(self) -> int: ...
+
+
+class Record(Message, Protocol):
+    """A record as Kafka's client hands it over.
+
+    Attributes:
+        timestamp: milliseconds since the epoch.
+        headers: pairs, as aiokafka has them, or a mapping, as Faust does.
+    """
+
+    @property
+    def timestamp(self) -> int | None: ...
+
+    @property
+    def headers(self) -> Iterable[tuple[str, bytes]] | Mapping[str, bytes]: ...
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes]]:
     """Return a message's headers as pairs; a parked one has none but its trace's."""
     headers = getattr(message, "headers", None) or ()
     return list(headers.items() if isinstance(headers, dict) else headers)
 
 
-def trace_of_message(message: Any) -> Headers:
+def trace_of_message(message: Message) -> Headers:
     """Return the trace of a source message or of a parked one, as headers to pass on."""
     parked: Headers | None = getattr(message, "trace", None)
     if parked is not None:

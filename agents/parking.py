@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import orjson
 
-from agents.messages import headers_of
+from agents.messages import Message, headers_of
 from schemas.headers import Headers, trace_of
 from schemas.reasons import Reason
 
@@ -60,7 +60,7 @@ class Parked:
     @classmethod
     def of(
         cls,
-        message: Any,
+        message: Message,
         error: Exception,
         *,
         router_id: str,
@@ -118,9 +118,9 @@ class Parked:
         that is private, the trace. The trace of any other stands beside its value's size, where a
         worker that knows of none looks past it."""
         value = None if self.private else self.value
-        size: Any = _size(value)
+        size: int | list[int | tuple[str, str] | None] | None = _size(value)
         if value is not None and self.trace:
-            size = [size, *json_of(self.trace)]
+            size = [len(value), *json_of(self.trace)]
         head = orjson.dumps(
             [
                 self.topic,
@@ -218,7 +218,7 @@ class Parking:
     def __iter__(self) -> Iterator[Parked]:
         return iter(list(self._events.values()))
 
-    def is_waiting(self, event: Parked) -> bool:
+    def is_waiting(self, event: Message) -> bool:
         """Tell whether an event still waits: it was neither forgotten nor answered nor refused."""
         at = event.topic, event.offset
         found = self._events.get(at)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agents.boundary import BoundaryError
+from agents.messages import Message
 from agents.refusals import InternalError
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class on_behalf_of:  # noqa: N801  # it reads as what it does
 
     __slots__ = ("_source",)
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Message | str) -> None:
         self._source = source
 
     def __enter__(self) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from agents.boundary import Outbox
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
+from agents.messages import Record
 from agents.requests import Table
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
@@ -19,7 +20,7 @@ from schemas.priors import ReferencedPrior
 class States(Protocol):
     """The durable table of this worker, see `streams.state.tables.States`."""
 
-    def writing(self) -> AbstractAsyncContextManager[Any]: ...
+    def writing(self) -> AbstractAsyncContextManager[object]: ...
 
     def partition(self, number: int) -> Table: ...
 
@@ -33,7 +34,7 @@ class Source(Protocol):
     """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is
     asked for."""
 
-    def batches(self) -> AsyncIterator[list[Any]]: ...
+    def batches(self) -> AsyncIterator[list[Record]]: ...
 
 
 class SourceLog(Protocol):
@@ -103,7 +104,7 @@ class Ports:
 
     topic: Mapping[str, str]
     states: States
-    commit: Callable[[], Awaitable[Any]]
+    commit: Callable[[], Awaitable[object]]
     outbox: Callable[[], Outbox]
     dead_letters: Mapping[str, DeadLetters]
     log: SourceLog

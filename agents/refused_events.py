@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from agents.messages import Raw
 from schemas.dlq import DeadLetter
 from schemas.refusals import EventRefused
 
 
-def refusal_of(message: Any, letter: DeadLetter, *, topic: str) -> EventRefused | None:
+def refusal_of(message: Raw, letter: DeadLetter, *, topic: str) -> EventRefused | None:
     """Return what the clients of a refused event's router may know; None where no router can be
     read.
 
@@ -20,7 +19,7 @@ def refusal_of(message: Any, letter: DeadLetter, *, topic: str) -> EventRefused 
         topic: the source topic's name without the prefix.
     """
     named = _named(message.value)
-    routers: tuple[Any, ...] = (
+    routers: tuple[object, ...] = (
         named.get("router_id"),
         getattr(message, "router_id", None),
         _text(message.key),
@@ -28,21 +27,23 @@ def refusal_of(message: Any, letter: DeadLetter, *, topic: str) -> EventRefused 
     for router_id in routers:
         for request_id in (named.get("request_id"), getattr(message, "request_id", None), None):
             try:
-                return EventRefused(
-                    router_id=router_id,
-                    request_id=request_id,
-                    topic=topic,
-                    partition=letter.partition,
-                    offset=letter.offset,
-                    reason=letter.reason,
-                    message=letter.message,
+                return EventRefused.model_validate(
+                    {
+                        "router_id": router_id,
+                        "request_id": request_id,
+                        "topic": topic,
+                        "partition": letter.partition,
+                        "offset": letter.offset,
+                        "reason": letter.reason,
+                        "message": letter.message,
+                    }
                 )
             except ValidationError:
                 continue
     return None
 
 
-def _named(value: bytes | None) -> dict[str, Any]:
+def _named(value: bytes | None) -> dict[str, object]:
     try:
         found = from_json(value or b"")
     except ValueError:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from agents.answers import Answers
 from agents.feedback import apply_waiting
 from agents.intake import take_in
-from agents.messages import trace_of_message
+from agents.messages import Message, Record, trace_of_message
 from agents.parking import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
@@ -45,7 +44,7 @@ class Prepared:
     """A request with its context: None where it needs none, or why it has none: its body, or the
     encoder."""
 
-    message: Any
+    message: Message
     event: Request
     x: Vector | EncoderUnavailable | MalformedEvent | None
     parked: Parked | None = None
@@ -62,7 +61,7 @@ async def route_requests(source: Source, service: Service) -> None:
     `no_affordable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
-    async def step(messages: list[Any]) -> None:
+    async def step(messages: list[Record]) -> None:
         batch = take_in(
             messages,
             Request,
@@ -115,7 +114,7 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     ]
 
 
-def _named(message: Any) -> Request | None:
+def _named(message: Message) -> Request | None:
     """Return of a request that can't be decoded whose it is, if that can be read: it may be one
     that has its answer."""
     try:
@@ -247,7 +246,7 @@ def _wait_for_router(request: Prepared, service: Service, answers: Answers) -> N
         service.refuse_later(parked, error, answers)
 
 
-def _parked(request: Prepared, service: Service, error: Any) -> Parked:
+def _parked(request: Prepared, service: Service, error: Exception) -> Parked:
     if request.parked is not None:
         return request.parked
     due = service.ports.clock() + service.ports.limits.unknown_router_wait

@@ -14,11 +14,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from agents.answers import Answers
 from agents.bulletin import Bulletin
 from agents.memory import Memory
+from agents.messages import Message, Record
 from agents.parking import Parked
 from agents.poison import try_alone
 from agents.portions import arm_bytes, portions
@@ -164,7 +165,7 @@ class Service:
                 for shard in self.shards.values():
                     shard.clear(self.batch_bytes)
 
-    def mark_applied(self, messages: list[Any]) -> None:
+    def mark_applied(self, messages: list[Record]) -> None:
         """Note that the state contains these source events, and all before them, with the next
         commit."""
         for message in messages:
@@ -190,7 +191,7 @@ class Service:
         )
 
     def note_unbooked(
-        self, source: Any, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
+        self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
     ) -> None:
         """Let the router's next state on `pb.lambda` say that a bill or reward was taken in and
         changed nothing.
@@ -245,14 +246,14 @@ class Service:
         )
         self._delivered += answers.delivered
 
-    def _weight(self, message: Any) -> int:
+    def _weight(self, message: Message) -> int:
         """Bound the bytes that an event may add to a commit: itself, if it has to wait, and the arm
         that it moves."""
         router_id = (message.key or b"").decode(errors="replace")
         engine = self.shards[message.partition].engine(router_id)
         return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
 
-    async def run(self, source: Source, step: Callable[[list[Any]], Awaitable[None]]) -> None:
+    async def run(self, source: Source, step: Callable[[list[Record]], Awaitable[None]]) -> None:
         """Feed what comes of a source topic to an agent's step, a batch at a time; whatever escapes
         ends the process."""
         with self.ports.fatal():
@@ -260,7 +261,7 @@ class Service:
                 for portion in portions(messages, self._weight, limit=self.batch_bytes):
                     await try_alone(portion, step, self._give_up)
 
-    async def _give_up(self, message: Any, error: InternalError) -> None:
+    async def _give_up(self, message: Message, error: InternalError) -> None:
         """Refuse a message on which this worker fails."""
         router_id, private = (
             (message.key or b"").decode(errors="replace"),

@@ -6,7 +6,6 @@ import binascii
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import orjson
@@ -115,13 +114,13 @@ def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | Non
     return CostPrior(np.array(given.A), np.array(given.b), given.mean_usd, given.n_eff)
 
 
-def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
+def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     """Return a declaration that means a configuration; priors, which have done their work, are left
     out.
 
     Knobs are named only where they differ from the profile's.
     """
-    models: dict[str, Any] = {}
+    models: dict[str, dict[str, float]] = {}
     for name, model in config.models.items():
         models[name] = {
             "input_price_per_m": model.price.input_price_per_m,
@@ -129,7 +128,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
         }
         if model.onboarding_pulls is not None:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "router_id": router_id,
         "models": models,
         "profile": config.profile,
@@ -146,7 +145,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, Any]:
     return document | _knobs(config.knobs, PROFILES[config.profile])
 
 
-def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, Any]:
+def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, object]:
     names = [name for name in KNOBS if name != "t_adapt"]
     found = {
         name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)
@@ -164,7 +163,7 @@ def _t_adapt(n_eff: float, *, gamma: float) -> float:
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:
     """Return the value of a `pb.routes` record; candidates are left out once the record has dropped
     them."""
-    value: dict[str, Any] = {
+    value: dict[str, object] = {
         "router_id": router_id,
         "request_id": request_id,
         "model": record.model,
@@ -187,7 +186,7 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
-def _candidates(seen: Candidates) -> list[dict[str, Any]]:
+def _candidates(seen: Candidates) -> list[dict[str, object]]:
     rows = zip(
         seen.models,
         seen.mean,
@@ -220,7 +219,6 @@ def lambda_updated(
     unbooked: tuple[Unbooked, ...] | None,
 ) -> LambdaUpdated:
     """Return the router's pacing state as it is published on `pb.lambda`."""
-    terms: dict[str, Any] = state.pacer.terms()
     return LambdaUpdated(
         router_id=router_id,
         seq=state.seq,
@@ -239,7 +237,7 @@ def lambda_updated(
         applied=applied,
         unbooked=unbooked,
         unaffordable=_unaffordable(state),
-        **terms,
+        **state.pacer.terms(),
     )
 
 

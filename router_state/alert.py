@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,6 @@ class Alert:
     size: float
     since: float
     observed_at: float
-    evidence: Mapping[str, Any]
+    evidence: Mapping[str, object]
     model: str | None = None
     signal: Literal["reward", "cost"] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from router_state.cost_model import CostModel, Rescaled
 from router_state.doubt import PIECE as DRAW
 from router_state.doubt import Doubt
 from router_state.drift import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
+from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pool import COSTS, REWARDS, Pool
 from router_state.stack import Stack
@@ -90,7 +90,7 @@ class Arm:
             )
             self._journal.pieces.add(self.name)
 
-    def scalars(self) -> list[Any]:
+    def scalars(self) -> list[float | None]:
         """Return what the head keeps of it, in the order of `SCALARS`."""
         belief, costs = self.belief, self.costs
         return [
@@ -105,7 +105,7 @@ class Arm:
             self.retired_at,
         ]
 
-    def restore(self, scalars: Sequence[Any]) -> None:
+    def restore(self, scalars: Sequence[Json]) -> None:
         """Invert `scalars`."""
         belief, costs = self.belief, self.costs
         (
@@ -247,7 +247,7 @@ class Arms:
         self._journal.jumped = True
         return arm
 
-    def restore(self, name: str, price: Price, scalars: Sequence[Any]) -> Arm:
+    def restore(self, name: str, price: Price, scalars: Sequence[Json]) -> Arm:
         """Append an arm whose arrays are about to be filled in; `restored` when all are there."""
         arm = Arm(name, self.bills, price, self._journal)
         arm.restore(scalars)

@@ -4,7 +4,7 @@ contexts."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from router_state.arms import Arms
 from router_state.config import Matrix, Vector
 from router_state.dual import solve_dual
 from router_state.eligibility import Excluded
+from router_state.framing import Json
 from router_state.journal import Journal
-from router_state.pacing import Allowance
+from router_state.pacing import Allowance, Terms
 from router_state.scoring import Weights
 from router_state.window import Window
 
@@ -194,7 +195,7 @@ class DualPacer:
             probe, CREDIT * self.budget_usd - self.debt_usd if self.lambda_t > 0.0 else probe
         )
 
-    def terms(self) -> dict[str, float]:
+    def terms(self) -> Terms:
         """See Pacer."""
         return {
             "debt_usd": self.debt_usd,
@@ -202,17 +203,17 @@ class DualPacer:
             "window": self.window.size,
         }
 
-    def scalars(self) -> list[Any]:
+    def scalars(self) -> tuple[float, float, float, int]:
         """Return λ_t, debt, target and how stale λ_t is: one that is to be solved anew at once is
         as stale as can be."""
-        return [
+        return (
             self.lambda_t,
             self.debt_usd,
             self.target_usd,
             EVERY if self._journal.jumped else self.stale,
-        ]
+        )
 
-    def pack(self) -> dict[str, Any] | None:
+    def pack(self) -> dict[str, object]:
         """See Pacer; the window's contexts are pieces of their own."""
         window = self.window
         return {
@@ -222,7 +223,7 @@ class DualPacer:
             "idle": self.idle,
         }
 
-    def restore(self, scalars: list[Any], *, idle: int) -> None:
+    def restore(self, scalars: Sequence[Json], *, idle: int) -> None:
         """Fill in what `pack` returned."""
         self.lambda_t, self.debt_usd, self.target_usd, self.stale = scalars
         self.idle = idle

@@ -26,6 +26,7 @@ from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
 from router_state.export_checks import check
 from router_state.familiar import Familiar
+from router_state.framing import Json
 from router_state.pacing import EmaPacer, Pacer
 from router_state.snapshot import restore_counters, restore_pacer
 from router_state.state import RouterState
@@ -92,7 +93,7 @@ POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count",
 RNG = ("state", "inc", "has_uint32", "uinteger")
 """Fields by their name in a file; they do not follow the objects' names, see above."""
 
-Values = dict[str, Any]
+Values = dict[str, Json]
 Array = npt.NDArray[Any]
 
 
@@ -150,11 +151,11 @@ def restored(pieces: Pieces) -> RouterState:
     return state
 
 
-def _fields(thing: Any, names: Iterable[str]) -> Values:
+def _fields(thing: object, names: Iterable[str]) -> Values:
     return {name: getattr(thing, name) for name in names}
 
 
-def _known(what: str, body: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+def _known(what: str, body: Mapping[str, Json], names: tuple[str, ...]) -> list[Json]:
     """Return a piece's values in the order of their names. Raises CorruptSnapshot for a name that
     is none of these."""
     if unknown := set(body) - set(names):
@@ -181,7 +182,7 @@ def _config(config: RouterConfig) -> Values:
     }
 
 
-def _restored_config(body: Mapping[str, Any]) -> RouterConfig:
+def _restored_config(body: Mapping[str, Json]) -> RouterConfig:
     names = ("models", "budget_usd_per_request", "dimensions", "profile", "knobs", "caps")
     models, budget, dimensions, profile, knobs, caps = _known("the configuration", body, names)
     if not 2 <= dimensions <= MAX_DIMENSIONS:  # before anything of that size is made
@@ -203,7 +204,7 @@ def _restored_config(body: Mapping[str, Any]) -> RouterConfig:
 
 
 def _rng(rng: np.random.Generator) -> Values:
-    found: Any = rng.bit_generator.state
+    found = rng.bit_generator.state
     state, inc = (
         f"{found['state'][name]:x}" for name in ("state", "inc")
     )  # 128 bits, more than JSON's integers
@@ -215,7 +216,7 @@ def _rng(rng: np.random.Generator) -> Values:
     }
 
 
-def _restored_rng(body: Mapping[str, Any]) -> Any:
+def _restored_rng(body: Mapping[str, Json]) -> Values:
     state, inc, has_uint32, uinteger = _known("the random generator", body, RNG)
     return {
         "bit_generator": "PCG64",
@@ -240,7 +241,7 @@ def _pacer(pacer: Pacer) -> Values | None:
 
 
 def _restore_pacer(
-    state: RouterState, body: Mapping[str, Any] | None, pieces: Pieces, *, unreachable: bool
+    state: RouterState, body: Mapping[str, Json] | None, pieces: Pieces, *, unreachable: bool
 ) -> None:
     if body is None or "ema" in body:
         restore_pacer(
@@ -290,7 +291,7 @@ def _shared(arms: Arms) -> Values:
     }
 
 
-def _restore_shared(arms: Arms, body: Mapping[str, Any], pieces: Pieces) -> None:
+def _restore_shared(arms: Arms, body: Mapping[str, Json], pieces: Pieces) -> None:
     names = ("costs", "familiar", "rewards", "bills", "draw")
     # Written before it was known which prompts are new to a model: none.
     costs, familiar, rewards, bills, draw = _known(
@@ -323,7 +324,7 @@ def _watch(watch: Watch) -> Values:
     }
 
 
-def _restored_watch(body: Mapping[str, Any]) -> Watch:
+def _restored_watch(body: Mapping[str, Json]) -> Watch:
     sigma, mean, up, down = _known("a watch", body, ("sigma", "mean", "up", "down"))
     return Watch(sigma, mean, *(Side(*_known("a side", side, SIDE)) for side in (up, down)))
 
@@ -354,7 +355,7 @@ def _arrays(state: RouterState) -> dict[str, Array]:
     return found
 
 
-def _restore_arms(state: RouterState, packed: list[Mapping[str, Any]], pieces: Pieces) -> None:
+def _restore_arms(state: RouterState, packed: list[Mapping[str, Json]], pieces: Pieces) -> None:
     arms, d = state.arms, state.arms.d
     names = ("name", "price", *ARM, "watch", "suspicion", "costs")
     bodies = [dict(zip(names, _known("an arm", arm, names), strict=True)) for arm in packed]

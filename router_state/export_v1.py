@@ -9,14 +9,13 @@ an arm stand in a fixed order, without names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from router_state.errors import CorruptSnapshot
 from router_state.export_pieces import MAX_DIMENSIONS, Array, Pieces, Values
+from router_state.framing import Json
 
 LENGTH_BYTES = 4
 """Of the head's length, big-endian."""
@@ -44,7 +43,7 @@ def unpack(data: bytes) -> tuple[dict[str, str], Pieces]:
     return about, Pieces(_values(head), _arrays(head, data[LENGTH_BYTES + size :]))
 
 
-def _values(head: Mapping[str, Any]) -> Values:
+def _values(head: Mapping[str, Json]) -> Values:
     config = head["config"]
     names = ("input_price_per_m", "output_price_per_m", "onboarding_pulls")
     models = {name: _named(names, model) for name, model in config["models"].items()}
@@ -65,11 +64,11 @@ def _values(head: Mapping[str, Any]) -> Values:
     }
 
 
-def _named(names: tuple[str, ...], values: list[Any]) -> Values:
+def _named(names: tuple[str, ...], values: list[Json]) -> Values:
     return dict(zip(names, values, strict=True))
 
 
-def _pacer(packed: Mapping[str, Any] | None) -> Values | None:
+def _pacer(packed: Mapping[str, Json] | None) -> Values | None:
     if packed is None:
         return None
     if "ema" in packed:
@@ -83,7 +82,7 @@ def _pacer(packed: Mapping[str, Any] | None) -> Values | None:
     }
 
 
-def _arm(packed: Mapping[str, Any], *, seq: int) -> Values:
+def _arm(packed: Mapping[str, Json], *, seq: int) -> Values:
     suspicion = packed["suspicion"]
     if suspicion is not None:
         # Which decision was the last before the alarm is not in this layout; what starts from it
@@ -99,13 +98,13 @@ def _arm(packed: Mapping[str, Any], *, seq: int) -> Values:
     }
 
 
-def _watch(values: list[Any]) -> Values:
+def _watch(values: list[Json]) -> Values:
     sigma, mean, *runs = map(float, values)
     up, down = ({**_named(RUN, run), "count": int(run[1])} for run in (runs[:4], runs[4:]))
     return {"sigma": sigma, "mean": mean, "up": up, "down": down}
 
 
-def _arrays(head: Mapping[str, Any], data: bytes) -> dict[str, Array]:
+def _arrays(head: Mapping[str, Json], data: bytes) -> dict[str, Array]:
     d = head["config"]["dimensions"]
     if not 2 <= d <= MAX_DIMENSIONS:
         raise CorruptSnapshot(f"{d} dimensions can't be")
@@ -129,7 +128,7 @@ class _File:
         self._data = data
         self._at = 0
 
-    def take(self, *shape: int, kind: str = "<f8") -> npt.NDArray[Any]:
+    def take(self, *shape: int, kind: str = "<f8") -> Array:
         """Return the next array. Raises CorruptSnapshot: the file is over."""
         end = self._at + int(np.prod(shape)) * np.dtype(kind).itemsize
         if min(shape) < 0 or end > len(self._data):

@@ -6,13 +6,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import orjson
 
 from router_state.errors import CorruptSnapshot, InvalidConfig
 
+Json: TypeAlias = Any
+"""A JSON value as it was read. Who takes it apart stands inside `reading`, which calls corrupt
+whatever does not fit."""
 VERSION = 4
 """Of what is written. Whoever raises it lets `unpack` read the one before as well, with a fixture
 that it wrote."""
@@ -40,7 +43,7 @@ def body_of(data: bytes) -> bytes:
     return body
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes) -> Json:
     """Return the JSON value in a frame. Raises CorruptSnapshot, JSONDecodeError."""
     return orjson.loads(body_of(data))
 

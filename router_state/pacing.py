@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
 from router_state import eligibility
 from router_state.arms import Arms
@@ -28,6 +28,15 @@ class Allowance(NamedTuple):
 
 UNLIMITED = Allowance()
 """Of a router without a dollar dual: nothing is borrowed, so nothing is limited."""
+
+
+class Terms(TypedDict, total=False):
+    """What made λ_t, by the names of `pb.lambda`."""
+
+    cost_ema_usd: float
+    debt_usd: float
+    target_usd: float
+    window: int
 
 
 class Pacer(Protocol):
@@ -90,11 +99,11 @@ class Pacer(Protocol):
         """Return what may be borrowed for probes and pulls."""
         ...
 
-    def terms(self) -> dict[str, float]:
+    def terms(self) -> Terms:
         """Return what made λ_t, by the names of `pb.lambda`."""
         ...
 
-    def pack(self) -> dict[str, Any] | None:
+    def pack(self) -> dict[str, object] | None:
         """Return its scalars for the head."""
         ...
 
@@ -136,11 +145,11 @@ class Unpaced:
         """See Pacer."""
         return UNLIMITED
 
-    def terms(self) -> dict[str, float]:
+    def terms(self) -> Terms:
         """See Pacer."""
         return {}
 
-    def pack(self) -> dict[str, Any] | None:
+    def pack(self) -> dict[str, object] | None:
         """See Pacer."""
         return None
 
@@ -206,10 +215,10 @@ class EmaPacer:
         """See Pacer."""
         return UNLIMITED
 
-    def terms(self) -> dict[str, float]:
+    def terms(self) -> Terms:
         """See Pacer."""
         return {"cost_ema_usd": self.cost_ema_usd}
 
-    def pack(self) -> dict[str, Any] | None:
+    def pack(self) -> dict[str, object] | None:
         """See Pacer."""
         return {"ema": [self.lambda_t, self.cost_ema_usd]}

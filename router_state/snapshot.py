@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 from msgspec import structs
@@ -25,7 +25,7 @@ from router_state.doubt import PIECE as DRAW
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
 from router_state.familiar import Familiar
-from router_state.framing import body_of, frame, loads, reading
+from router_state.framing import Json, body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
 from router_state.record import Basis, Bill, Candidates, Label, RequestRecord
@@ -173,7 +173,7 @@ def unpack(piece: Callable[[str], bytes], open_commitments: Mapping[str, float])
     return state
 
 
-def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]) -> None:
+def _restore(state: RouterState, body: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
     restore_counters(state, dict(zip(COUNTERS, body["counters"], strict=True)))
     restore_rng(state, body["rng"])
     state.buckets = [
@@ -203,14 +203,14 @@ def _restore(state: RouterState, body: Mapping[str, Any], piece: Callable[[str],
     arms.doubt.unpack(body_of(piece(DRAW)), len(arms))
 
 
-def restore_counters(state: RouterState, counters: Mapping[str, Any]) -> None:
+def restore_counters(state: RouterState, counters: Mapping[str, Json]) -> None:
     """Fill the counters in; "unreachable" is the pacer's, see `restore_pacer`."""
     for name in COUNTERS:
         if name != "unreachable":
             setattr(state, name, counters[name])
 
 
-def restore_rng(state: RouterState, packed: Sequence[Any]) -> None:
+def restore_rng(state: RouterState, packed: Sequence[Json]) -> None:
     """Put the random generator where it was."""
     seed, inc, has_uint32, uinteger = packed
     state.rng.bit_generator.state = {
@@ -222,7 +222,7 @@ def restore_rng(state: RouterState, packed: Sequence[Any]) -> None:
 
 
 def _restore_pacer(
-    state: RouterState, body: Mapping[str, Any], piece: Callable[[str], bytes]
+    state: RouterState, body: Mapping[str, Json], piece: Callable[[str], bytes]
 ) -> None:
     packed = body["pacer"]
     window = restore_pacer(
@@ -234,7 +234,7 @@ def _restore_pacer(
 
 
 def restore_pacer(
-    state: RouterState, packed: Mapping[str, Any] | None, *, unreachable: bool
+    state: RouterState, packed: Mapping[str, Json] | None, *, unreachable: bool
 ) -> Window | None:
     """Give a state the pacer that was packed; return its window, if it has one, whose contexts are
     still to be filled in."""

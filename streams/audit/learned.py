@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
@@ -141,7 +142,7 @@ class LearnedCheck:
 
     def _compare_pacing(self, where: str, found: RouterState, again: RouterState) -> None:
         terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
-        ours, theirs = found.pacer.terms(), again.pacer.terms()
+        ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
         terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
         for name, (value, expected) in terms.items():
             if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
