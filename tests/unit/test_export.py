@@ -296,13 +296,22 @@ def test_nothing_of_a_state_is_left_out_of_a_file(
     assert found == {*written, *(name for kind in kinds for name in KEPT_APART.get(kind, ()))}
 
 
+def rounded(value: object) -> object:
+    """Return a document with twelve digits of its numbers: the last ones are the processor's."""
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
 @pytest.mark.parametrize("version", [1])
 @pytest.mark.parametrize("profile", ["paper", "live"])
 def test_every_version_that_was_ever_written_is_read(version: int, profile: str) -> None:
     data = (FIXTURES / f"router-{profile}-v{version}.pbs").read_bytes()
     expected = json.loads((FIXTURES / f"router-{profile}-v{version}.json").read_text())
     found = portable.unpack(data)
-    assert summary(found, data) == expected["summary"]
+    assert rounded(summary(found, data)) == rounded(expected["summary"])
     other = Engine.start(replace(found.state.config, snapshot=data))
     made = other.decide("next", np.array([0.5, -0.25, 1.5, 1.0]), now=1e9 + 1000)
     assert made.candidates is not None
