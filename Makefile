@@ -4,6 +4,9 @@ SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
 
+# Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo setup test lint fuzz worlds chaos chaos-quick soak
 
 help:

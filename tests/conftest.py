@@ -18,6 +18,11 @@ from streams.broker.child import spawn
 from streams.broker.choose import KafkaUnavailable, choose_broker
 from streams.broker.wire import free_ports
 
+# More threads than one make products of these sizes no faster, and beside other processes slower.
+# What tests start inherits it; numpy and torch, which read it once, are not imported yet.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what it puts into the background, and what the tests start would inherit it:
     # Ctrl-C would stop nothing.
