@@ -73,6 +73,7 @@ class Member:
 
 def work(settings: Settings, log_level: str, crew: Connection) -> None:
     """Run a worker until SIGTERM, or until its crew is gone."""
+    from agents.boundary import exit_at_once
     from streams.service.app import serve
     from streams.service.logs import log_to_stderr
     from streams.service.worker import build_worker
@@ -95,3 +96,4 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
             raise
         said.show()
         sys.exit(said.exit_code)
+    exit_at_once(0)  # as a worker that runs alone does

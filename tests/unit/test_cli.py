@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -255,6 +256,33 @@ def test_starting_imports_nothing_that_takes_long() -> None:
         ).stdout.strip()
         == ""
     )
+
+
+STOPPED = """
+import atexit
+from streams.service import app
+
+async def serve(app): ...
+
+app.serve = serve
+atexit.register(print, "taken apart")
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "from streams.cli import main; main(['worker'])",
+        "from multiprocessing import Pipe; from streams.service.member import work\n"
+        "from streams.settings import load_settings; work(load_settings(), 'info', Pipe()[0])",
+    ],
+    ids=["worker", "member"],
+)
+def test_a_worker_that_has_stopped_ends_without_being_taken_apart(end: str) -> None:
+    environment = {**os.environ, "PB_ENCODER_BACKEND": "none"}
+    command = [sys.executable, "-c", STOPPED + end]
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert not ended.stdout, ended.stderr
 
 
 def test_every_command_that_is_listed_is_there() -> None:
