@@ -22,6 +22,9 @@ PROBE_LOSS, PROBE_AT_MOST = 0.015, 0.25
 largest probability (docs/algorithm.md)."""
 PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
 """Of a request's own price of a dollar, in squares of λ_t."""
+LARGE = 1e100
+"""Penalties from here on are divided by the largest one: their squares may be no floating-point
+number (a budget of 1e-260 dollars)."""
 RETURNING = 10.0
 """Times as much for a suspect that looks as before."""
 PULL_LOSS, PULL_AT_MOST = 0.02, 0.5
@@ -123,10 +126,14 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
     Scores are taken to be normal and independent; the smallest is `doubt.LEAST_PROPENSITY`.
     """
     noise = FEATURES * FEATURES * arms.rewards.noise
+    largest = max(candidates.penalty)
+    scale = largest if largest > LARGE else 1.0
     values, variances = [], []
     for (mean, _), doubt, belief, level, penalty in zip(
         seen[0], seen[1], arms.beliefs, arms.doubt.levels, candidates.penalty, strict=True
     ):
+        if scale != 1.0:
+            mean, penalty, level, doubt = mean / scale, penalty / scale, 0.0, 0.0
         values.append(mean - penalty)
         variances.append(
             noise * abs(doubt) / belief.decay + level + PRICE_VARIANCE * penalty * penalty

@@ -12,6 +12,8 @@ import pytest
 from router_state import choosing
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.record import Candidates
+from router_state.scoring import Projection
 
 DRAWS = 20_000
 X = np.array([0.3, -0.2, 1.0])
@@ -60,3 +62,19 @@ def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None
         engine.learn(str(i), reward=float(rng.random() < 0.5 + 0.02 * k))
         weights[i, k] = 1.0 / record.propensity
     assert weights.mean(0).mean() == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_a_propensity_does_not_depend_on_how_large_penalties_are(k: int) -> None:
+    models = {name: ModelConfig(Price(1, 1)) for name in "abc"}
+    arms = Engine.start(RouterConfig(models, None, 3)).state.arms
+    seen: Projection = ([[0.5, 0.0] for _ in models], [0.0] * 3, [0.0] * 3)
+
+    def drawn(scale: float) -> float:
+        penalties = [scale, 1.01 * scale, 1.03 * scale]
+        return choosing.drawn(
+            arms, seen, Candidates((*models,), [0.5] * 9, penalties, [None] * 3), k
+        )
+
+    assert 0.2 < drawn(1e90) < 0.5
+    assert [drawn(1e120), drawn(1e300)] == pytest.approx([drawn(1e90)] * 2)

@@ -15,6 +15,11 @@ def test_promises_hold_in_a_long_world(seed: int) -> None:
     assert play(draw(seed, n=1_200)).broken == []
 
 
+def test_promises_hold_in_a_world_that_once_broke_one() -> None:
+    """A budget of 1e-260: the square of a penalty is infinite, and a propensity was none."""
+    assert play(draw(1342, n=100)).broken == []
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200)
 @given(st.integers(1_000, 2**31))
 def test_promises_hold_in_any_world(seed: int) -> None:
