@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import Protocol
 
 from schemas.headers import Headers, trace_of
@@ -18,9 +18,8 @@ class Raw(Protocol):
     def value(self) -> bytes | None: ...
 
 
-class Message(Raw, Protocol):
-    """A record of a source topic, or what is kept of one while it waits: its bytes and its
-    place."""
+class Placed(Protocol):
+    """Where a record stands."""
 
     @property
     def topic(self) -> str: ...
@@ -32,19 +31,23 @@ class Message(Raw, Protocol):
     def offset(self) -> int: ...
 
 
+class Message(Raw, Placed, Protocol):
+    """A record of a source topic, or what is kept of one while it waits: its bytes and its
+    place."""
+
+
 class Record(Message, Protocol):
     """A record as Kafka's client hands it over.
 
     Attributes:
         timestamp: milliseconds since the epoch.
-        headers: pairs, as aiokafka has them, or a mapping, as Faust does.
     """
 
     @property
     def timestamp(self) -> int | None: ...
 
     @property
-    def headers(self) -> Iterable[tuple[str, bytes]] | Mapping[str, bytes]: ...
+    def headers(self) -> Sequence[tuple[str, bytes]]: ...
 
 
 def headers_of(message: Message) -> list[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ import os
 import re
 import ssl
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import (
     AliasChoices,
@@ -36,6 +36,17 @@ class BadSettings(Exception):
 
     reason = "bad_settings"
     retriable = False
+
+
+class KafkaAuth(TypedDict, total=False):
+    """The arguments that every aiokafka client of this service needs beside its own."""
+
+    bootstrap_servers: str
+    security_protocol: str
+    ssl_context: ssl.SSLContext
+    sasl_mechanism: str
+    sasl_plain_username: str | None
+    sasl_plain_password: str
 
 
 class Settings(BaseSettings):
@@ -167,7 +178,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _group_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _group_of_its_own(cls, values: dict[str, object]) -> dict[str, object]:
         return (
             values
             if "app_id" in values
@@ -250,9 +261,9 @@ class Settings(BaseSettings):
                 ) from error
         return context
 
-    def kafka_auth(self) -> dict[str, Any]:
+    def kafka_auth(self) -> KafkaAuth:
         """Return the arguments that every aiokafka client of this service needs beside its own."""
-        auth: dict[str, Any] = {
+        auth: KafkaAuth = {
             "bootstrap_servers": self.bootstrap,
             "security_protocol": self.security_protocol,
         }
@@ -295,7 +306,7 @@ class FromFiles(PydanticBaseSettingsSource):
                 f"{PREFIX}{field_name.upper()}_FILE: cannot read {path}: {error}"
             ) from error
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> dict[str, object]:
         found = {
             name: self.get_field_value(field, name)[0]
             for name, field in self.settings_cls.model_fields.items()

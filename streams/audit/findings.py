@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
 
 EXAMPLES = 20
 
@@ -78,7 +77,7 @@ class Findings:
         """Note something of which the topics do not hold enough to prove it."""
         self._add(self.notes, kind, where, what)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return everything as plain values."""
         return {
             "clean": self.clean,

@@ -14,6 +14,7 @@ import click
 import orjson
 
 from schemas.headers import BASED_ON
+from schemas.json_values import Document
 from streams.cli.snapshot_file import LARGEST, read_file
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, refusal_of
@@ -171,7 +172,7 @@ def _declaration(file: Path) -> tuple[str, Any]:
     return router_id, document
 
 
-def _settle(name: str, record: Any, pending: dict[str, Any]) -> int:
+def _settle(name: str, record: Any, pending: Document) -> int:
     """Take a router off the list that this record answers, and return 1 where it was declared
     already.
     """

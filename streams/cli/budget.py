@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from schemas import LambdaUpdated, decode
+from schemas.json_values import Document
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, write_router
-from streams.console.document import Document
 from streams.console.failures import NoRouter
 from streams.console.output import console, print_json, table, usd
 from streams.console.session import (

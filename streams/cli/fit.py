@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -166,7 +166,7 @@ def _fit_history(
     return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
 
 
-def _figures(summary: FitSummary, folder: Path) -> dict[str, Any]:
+def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
     return {
         "folder": str(folder.absolute()),
         "prompts": summary.prompts,

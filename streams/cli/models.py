@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schemas import LambdaUpdated
+from schemas.json_values import Document
 from streams.cli.models_import import import_models
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, Edit, read_router, write_router
-from streams.console.document import Document
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console, print_json, table
 from streams.console.session import (

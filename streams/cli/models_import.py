@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
+from schemas.json_values import Document
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, read_router, write_router
-from streams.console.document import Document
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console, table
 from streams.console.session import Session, pass_session, router_option, run, timeout_option

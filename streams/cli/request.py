@@ -131,7 +131,7 @@ def _event(
     allowed: tuple[str, ...],
     max_price: float | None,
 ) -> RequestSubmitted:
-    fields: dict[str, Any] = {"router_id": router_id, "request_id": request_id}
+    fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
     if prompt is not None:
         fields["prompt"] = prompt
     if context is not None:

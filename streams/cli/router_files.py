@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from schemas import LambdaUpdated, RouterDeclared
+from schemas.json_values import Document
 from streams.console.bus import open_bus
 from streams.console.declarations import (
     TOPICS,
@@ -17,7 +17,7 @@ from streams.console.declarations import (
     read_router,
     write_router,
 )
-from streams.console.document import Document, faults
+from streams.console.document import faults
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console as screen
 from streams.console.output import print_json, table
@@ -104,7 +104,7 @@ def apply(
     """
     document = read_file(file)
 
-    async def write() -> tuple[Declared | None, list[dict[str, Any]], int | None]:
+    async def write() -> tuple[Declared | None, list[Document], int | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
             before = await read_router(bus, document["router_id"], seconds=timeout)
             here = -1 if before is None else before.offset
@@ -196,7 +196,7 @@ async def _in_force(session: Session, router_id: str) -> Declared | None:
         return await read_router(bus, router_id)
 
 
-def _require_same_size(before: Declared | None, document: dict[str, object]) -> None:
+def _require_same_size(before: Declared | None, document: Document) -> None:
     here = 26 if before is None else before.document.get("dimensions", 26)
     if before is not None and document.get("dimensions", 26) != here:
         raise Failure(
@@ -206,7 +206,7 @@ def _require_same_size(before: Declared | None, document: dict[str, object]) -> 
 
 
 def _show(
-    found: list[dict[str, Any]],
+    found: list[Document],
     before: Declared | None,
     router_id: str,
     as_json: bool,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from schemas.json_values import Document
 from streams.cli.router_files import apply, diff, schema, set_fields, show
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, repeats
@@ -36,7 +35,7 @@ for command in (show, diff, apply, set_fields, schema):
 def list_routers(session: Session, as_json: bool) -> None:
     """Show every declared router with its models, budget, decisions and spend."""
 
-    async def read() -> list[dict[str, Any]]:
+    async def read() -> list[Document]:
         async with open_bus(session.settings, *TOPICS) as bus:
             return await _all(bus)
 
@@ -81,7 +80,7 @@ def remove(session: Session, router_id: str) -> None:
     click.echo(f"Router {router_id} is gone as soon as its worker reads this.")
 
 
-async def _all(bus: Bus) -> list[dict[str, object]]:
+async def _all(bus: Bus) -> list[Document]:
     """Return a row of every router that is declared, by what is in force."""
     states: dict[str, LambdaUpdated | None] = {}
     async for record in bus.backwards("lambda", None):
@@ -92,7 +91,7 @@ async def _all(bus: Bus) -> list[dict[str, object]]:
             states[router_id] = (
                 None if record.value is None else decode(LambdaUpdated, record.value)
             )
-    rows: dict[str, dict[str, Any] | None] = {}
+    rows: dict[str, Document | None] = {}
     async for record in bus.backwards("routers", None):
         try:
             router_id, declared = decode_router(key=record.key, value=record.value)
@@ -113,7 +112,7 @@ async def _all(bus: Bus) -> list[dict[str, object]]:
     return sorted((row for row in rows.values() if row), key=lambda row: str(row["router_id"]))
 
 
-def _row(declared: RouterDeclared, state: LambdaUpdated | None) -> dict[str, Any]:
+def _row(declared: RouterDeclared, state: LambdaUpdated | None) -> Document:
     return {
         "router_id": declared.router_id,
         "models": len(declared.models),

@@ -5,11 +5,12 @@ another.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from schemas import LambdaUpdated
+from schemas.json_values import Document
 from streams.cli.backup import backup, restore
 from streams.cli.snapshot_file import LARGEST, read_file
 from streams.console.bus import open_bus
@@ -247,14 +248,14 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     console().print(rest)
 
 
-def _inspected(data: bytes) -> dict[str, object]:
+def _inspected(data: bytes) -> Document:
     from router_state.portable import unpack
     from streams.state.snapshots import summary
 
     return summary(unpack(data), data)
 
 
-def _title(found: dict[str, Any]) -> str:
+def _title(found: Document) -> str:
     about = found["about"]
     return (
         f"{about.get('router_id', '?')} of {about.get('service', '?')}, "

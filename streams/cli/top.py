@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 from rich.live import Live
 from rich.table import Table
 
 from schemas import LambdaUpdated, MalformedEvent, decode
+from schemas.json_values import Document
 from streams.console.bus import Bus, Follower, open_bus
 from streams.console.output import console, print_json, table, usd
 from streams.console.session import Session, json_option, pass_session, run
@@ -52,7 +52,7 @@ class Top:
             return 0.0
         return max(0, seen[-1][1] - seen[0][1]) / max(seen[-1][0] - seen[0][0], 0.2)
 
-    def rows(self, *, sort: str, now: float) -> list[dict[str, Any]]:
+    def rows(self, *, sort: str, now: float) -> list[Document]:
         """Return a row of each router, the largest first."""
         rows = [self._row(state, now) for state in self.states.values()]
         rows.sort(key=lambda row: row["router_id"])
@@ -66,7 +66,7 @@ class Top:
             rows.sort(key=lambda row: -(row[column.get(sort, "in_flight")] or 0.0))
         return rows
 
-    def _row(self, state: LambdaUpdated, now: float) -> dict[str, Any]:
+    def _row(self, state: LambdaUpdated, now: float) -> Document:
         budget = state.budget_usd_per_request
         mean = state.spend_usd / state.settled if state.settled else None
         return {

@@ -23,8 +23,9 @@ from schemas import (
     decode,
     decode_router,
 )
+from schemas.json_values import Document
 from streams.console.bus import Bus
-from streams.console.document import Document, faults
+from streams.console.document import faults
 from streams.console.failures import NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")

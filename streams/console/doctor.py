@@ -17,6 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from schemas.json_values import Document
 from streams.console.bus import open_bus
 from streams.log.reaching import refusal
 from streams.log.rights_check import missing_rights
@@ -259,7 +260,7 @@ async def _routers(settings: Settings) -> AsyncIterator[Finding]:
             )
 
 
-def _count(routers: dict[str, Any], untaken: list[str]) -> str:
+def _count(routers: Document, untaken: list[str]) -> str:
     return f"{len(routers)} declared" + (
         f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
     )

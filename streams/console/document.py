@@ -12,9 +12,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from schemas import RouterDeclared
+from schemas.json_values import Document
 from schemas.routers import Caps, ModelDeclared
-
-Document = dict[str, Any]
 
 
 def faults(document: Document) -> list[str]:

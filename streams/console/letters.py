@@ -74,7 +74,7 @@ class Found:
             return None
         return found if isinstance(found, str) else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return it for programs, without its value, which may hold a prompt."""
         return {
             "letter": self.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas import RequestSubmitted
 from streams.encoder.errors import EncoderError
@@ -36,7 +36,7 @@ class PromptRead:
             f"last ones ({self.backend})."
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return it for programs."""
         return asdict(self)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents.messages import Placed
 from schemas import CostReported, LambdaUpdated, RewardObserved, decode
 from schemas.lambdas import MOST_UNBOOKED
 from streams.console.bus import open_bus
@@ -33,19 +34,19 @@ class Report:
     """
 
     request_id: str
-    placed: Any
+    placed: Placed
     outcome: Outcome
     state: LambdaUpdated | None = None
     failure: Failure | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return it for programs."""
         sent = {
             "topic": self.placed.topic,
             "partition": self.placed.partition,
             "offset": self.placed.offset,
         }
-        found = {
+        found: dict[str, object] = {
             "sent": sent,
             "outcome": self.outcome,
             "state": self.state and self.state.model_dump(mode="json"),

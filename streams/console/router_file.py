@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 import yaml
 
-from streams.console.document import Document, faults
+from schemas.json_values import Document
+from streams.console.document import faults
 from streams.console.failures import Failure
 
 ABSENT = "–"
@@ -63,7 +64,7 @@ def read_file(path: Path) -> Document:
     return orjson.loads(value)  # type: ignore[no-any-return]
 
 
-def changes(before: Document, after: Document) -> list[dict[str, Any]]:
+def changes(before: Document, after: Document) -> list[Document]:
     """Return what differs: {"what": a path, "before": a value, "after": a value}; a value that is
     not there is None.
     """
@@ -75,7 +76,7 @@ def changes(before: Document, after: Document) -> list[dict[str, Any]]:
     ]
 
 
-def _leaves(document: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in document.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, f"{at}{name}.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -67,7 +65,7 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def as_json(board: Board, *, now: float) -> dict[str, Any]:
+def as_json(board: Board, *, now: float) -> dict[str, object]:
     """Return the same as a JSON document."""
     return {
         "router_id": board.router_id,

@@ -151,7 +151,7 @@ def quiet() -> None:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[object, None, T]) -> T:
     """Run a command's work."""
     quiet()
     return asyncio.run(work)

@@ -52,7 +52,7 @@ class Dashboard:
         self.closing = asyncio.Event()
         self.streams = 0
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return how the dashboard itself is, for every page."""
         follower = self.follower
         return {
@@ -257,7 +257,7 @@ def answer(body: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(body), status, media_type=JSON)
 
 
-async def body_of(request: Request) -> dict[str, Any]:
+async def body_of(request: Request) -> dict[str, object]:
     """Return the JSON object that a request carries. Raises Problem."""
     try:
         found = orjson.loads(await read_body(request, BODY))

@@ -10,9 +10,10 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
+from schemas.json_values import Document
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, Declared, put_in_force, read_router
-from streams.console.document import Document, faults
+from streams.console.document import faults
 from streams.console.failures import Failure, Refused
 from streams.console.router_file import changes, put, shown
 from streams.gateway.problems import Problem
@@ -29,7 +30,7 @@ class Changing:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def preview(self, router_id: str, asked: dict[str, Any]) -> dict[str, Any]:
+    async def preview(self, router_id: str, asked: Document) -> Document:
         """Return what would change, and the offset that it is based on. Raises Problem."""
         try:
             async with open_bus(self._settings, *TOPICS) as bus:
@@ -48,9 +49,7 @@ class Changing:
             "faults": faults(after),
         }
 
-    async def put_in_force(
-        self, router_id: str, asked: dict[str, Any], *, operator: str
-    ) -> dict[str, Any]:
+    async def put_in_force(self, router_id: str, asked: Document, *, operator: str) -> Document:
         """Write a change that was previewed, and return once a worker has put it in force. Raises
         Problem, also where somebody else was faster.
         """
@@ -73,7 +72,7 @@ class Changing:
         return {"config_offset": state.config_offset}
 
 
-def edited(before: Declared, asked: dict[str, Any]) -> Document:
+def edited(before: Declared, asked: Document) -> Document:
     """Return the declaration with the changes: budget, prices, models that join or leave. Raises
     Problem for any other path.
     """

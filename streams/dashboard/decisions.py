@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from aiokafka.errors import KafkaError
 
@@ -34,7 +33,7 @@ class Decisions:
         self._settings = settings
         self._searches = asyncio.Semaphore(AT_ONCE)
 
-    async def explain(self, router_id: str, request_id: str) -> dict[str, Any]:
+    async def explain(self, router_id: str, request_id: str) -> dict[str, object]:
         """Return everything that is known of a request. Raises Problem."""
         async with self._bus(*TOPICS) as bus:
             found = await find(bus, router_id, request_id, limit=self._settings.gateway_search)
@@ -46,9 +45,9 @@ class Decisions:
             )
         return _shown(found, self._settings.dashboard_trace_url)
 
-    async def last(self, router_id: str) -> list[dict[str, Any]]:
+    async def last(self, router_id: str) -> list[dict[str, object]]:
         """Return a router's last decisions, the newest first. Raises Problem."""
-        decisions: list[dict[str, Any]] = []
+        decisions: list[dict[str, object]] = []
         async with self._bus("routes") as bus:
             limit = self._settings.gateway_search
             async for record in bus.backwards("routes", router_id, limit=limit):
@@ -79,7 +78,7 @@ def _decision(value: bytes | None) -> RouteDecided | None:
         return None
 
 
-def _line(decision: RouteDecided) -> dict[str, Any]:
+def _line(decision: RouteDecided) -> dict[str, object]:
     return {
         "request_id": decision.request_id,
         "at": decision.decided_at.timestamp(),
@@ -90,7 +89,7 @@ def _line(decision: RouteDecided) -> dict[str, Any]:
     }
 
 
-def _shown(found: Found, url: str | None) -> dict[str, Any]:
+def _shown(found: Found, url: str | None) -> dict[str, object]:
     decision = found.decision
     return {
         "decision": decision and decision.model_dump(mode="json", exclude={"candidates"}),
@@ -107,7 +106,7 @@ def _shown(found: Found, url: str | None) -> dict[str, Any]:
     }
 
 
-def _candidates(decision: RouteDecided) -> list[dict[str, Any]]:
+def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
     """Return the candidates, the chosen one first, then by their scores, those without last."""
     given = decision.candidates or ()
     chosen = next((one for one in given if one.model == decision.model), None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas import EVENTS, MalformedEvent, decode, decode_router
+from schemas.json_values import Document
 from streams.dashboard.joined import Joined
 from streams.dashboard.router import RouterView
 
@@ -15,7 +16,7 @@ TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals
 """What is followed. Prompts stand in none of them."""
 MOST_ROUTERS = 100_000
 
-Row = dict[str, Any]
+Row = Document
 SORTS = (
     "router_id",
     "rate",
@@ -127,7 +128,7 @@ class Fleet:
             self._rows[router.router_id] = router.version, row
         return row
 
-    def total(self, allows: Callable[[str], bool], *, now: float) -> dict[str, Any]:
+    def total(self, allows: Callable[[str], bool], *, now: float) -> Document:
         """Return the sums over the routers that somebody may see."""
         rows = [self.row(one, now=now) for one in self.routers.values() if allows(one.router_id)]
         return {

@@ -20,7 +20,7 @@ Cases = Callable[[str], Iterable[Case | Declared]]
 
 def frontier(
     cases: Cases, found: Survey, *, budget_usd: float, read_prior: ReadPrior
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return reward and cost under each budget, of each model alone, and as it was.
 
     Args:
@@ -51,5 +51,5 @@ def frontier(
 _RECORDED = Policy(name="recorded", recorded=True)
 
 
-def _totals(done: Any) -> dict[str, dict[str, Any]]:
+def _totals(done: Any) -> dict[str, dict[str, object]]:
     return {name: numbers_of(one.track.total) for name, one in done.runs.items()}

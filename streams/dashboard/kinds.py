@@ -8,11 +8,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from router_state.config import Matrix
+from schemas.json_values import Document
 from streams.history.happened import Decided, Happened
 from streams.simulate.cases import Case
 
@@ -43,7 +43,7 @@ class Words:
             yield event
 
 
-def kinds(cases: list[Case], words: Words, *, seed: int = 0) -> list[dict[str, Any]]:
+def kinds(cases: list[Case], words: Words, *, seed: int = 0) -> list[Document]:
     """Return the kinds of requests, the dearest first: their share of requests and of dollars."""
     X = np.array([case.x[:-1] for case in cases])
     groups = clusters(X, min(MOST_KINDS, max(1, len(cases) // LEAST_OF_A_KIND)), seed=seed)
@@ -95,7 +95,7 @@ def names(members: list[Case], cases: list[Case], words: Words) -> list[str]:
     return [word for word in ordered[:WORDS] if weight(word) > 0.0]
 
 
-def _kind(members: list[Case], requests: int, spend: float, named: list[str]) -> dict[str, Any]:
+def _kind(members: list[Case], requests: int, spend: float, named: list[str]) -> Document:
     bills = [case.cost_usd for case in members if case.cost_usd is not None]
     labels = [case.reward for case in members if case.reward is not None]
     calls = Counter(case.model for case in members)

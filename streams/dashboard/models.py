@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from schemas import Candidate
 from streams.dashboard.declared import Prices
@@ -81,7 +80,7 @@ class ModelTally:
         self.bills = self.bills or Mean()
         self.bills.move(cost_usd, before=before)
 
-    def shown(self, name: str, prices: Prices | None, share: float | None) -> dict[str, Any]:
+    def shown(self, name: str, prices: Prices | None, share: float | None) -> dict[str, object]:
         """Return what a page says of the model."""
         labels, bills = self.labels or Mean(), self.bills or Mean()
         return {

@@ -16,6 +16,7 @@ from schemas import (
     RouteDecided,
     RouterDeclared,
 )
+from schemas.json_values import Document
 from streams.console.alerts import sentence
 from streams.dashboard.bins import COLUMN, FIXED, Bins, moving
 from streams.dashboard.declared import Declarations, News, Portfolio
@@ -55,7 +56,7 @@ class RouterView:
     refused: int = 0
     version: int = 0
     models: dict[str, ModelTally] = field(default_factory=dict)
-    suspects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    suspects: dict[str, dict[str, object]] = field(default_factory=dict)
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
     bins: Bins = field(default_factory=Bins)
     declarations: Declarations = field(default_factory=Declarations)
@@ -242,7 +243,7 @@ class RouterView:
             if at < len(recent)
         }
 
-    def series(self) -> dict[str, Any]:
+    def series(self) -> Document:
         """Return the charts: at the end of each bin λ_t as it was, else means over some events."""
         begins, rows = self.bins.table()
         table = rows.astype(np.float64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import orjson
 
+from schemas.json_values import Document
 from streams.dashboard.fleet import Asked, Fleet
 from streams.dashboard.router import RouterView
 
@@ -18,8 +18,6 @@ SORTED_EVERY = 1.0
 HEARTBEAT = 10.0
 MOST_STREAMS = 200
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-
-Document = dict[str, Any]
 
 
 class Table:

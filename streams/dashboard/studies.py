@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from schemas.json_values import Document
 from streams.gateway.problems import Problem
 from streams.settings import Settings
 from streams.simulate.scenario import Scenario
@@ -42,12 +43,12 @@ class Study:
     name: str
     began: float
     status: str = "running"
-    progress: dict[str, Any] = field(default_factory=dict)
+    progress: Document = field(default_factory=dict)
     result: Any = None
     error: str | None = None
     task: asyncio.Task[None] | None = None
 
-    def shown(self, *, whole: bool) -> dict[str, Any]:
+    def shown(self, *, whole: bool) -> Document:
         """Return what a page says of it."""
         names = ("number", "router_id", "kind", "name", "began", "status", "progress", "error")
         brief = {name: getattr(self, name) for name in names}
@@ -63,7 +64,7 @@ class Studies:
         self._studies: OrderedDict[int, Study] = OrderedDict()
 
     def start(
-        self, router_id: str, asked: dict[str, Any], *, decided: int | None, budget: float | None
+        self, router_id: str, asked: Document, *, decided: int | None, budget: float | None
     ) -> Study:
         """Begin a study. Raises Problem where another one runs, or the scenario is none.
 
@@ -155,7 +156,7 @@ async def _listen(study: Study, process: asyncio.subprocess.Process, job: bytes)
         study.error = told.get("error", study.error)
 
 
-def _job(asked: dict[str, Any]) -> dict[str, Any]:
+def _job(asked: Document) -> Document:
     """Check what was asked for. Raises Problem."""
     kind, since = asked.get("kind"), asked.get("since") or 0.0
     if kind not in KINDS:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import orjson
 
+from schemas.json_values import Document
+
 T = TypeVar("T")
 NICE = 10
 EVERY = 0.2
@@ -28,7 +30,7 @@ def main() -> None:
         _say({"error": _sentence(error)})
 
 
-def _done(job: dict[str, Any]) -> Any:
+def _done(job: Document) -> Any:
     from streams.dashboard.frontier import frontier
     from streams.dashboard.kinds import LAST, Words, kinds
     from streams.history.account import Account
@@ -86,7 +88,7 @@ def _sentence(error: Exception) -> str:
     return text if getattr(error, "reason", None) else f"{type(error).__name__}: {text}"
 
 
-def _say(line: dict[str, Any]) -> None:
+def _say(line: Document) -> None:
     sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
     sys.stdout.buffer.flush()
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from router_state.config import Price
+from schemas.json_values import Document
 from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_sentences
 from streams.encoder.projection import Projection
@@ -193,7 +194,7 @@ def _load_joblib(name: str) -> Any:
         return joblib.load(wheel_folder() / name)
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path) -> list[Document]:
     try:
         with path.open(encoding="utf-8") as lines:
             return [json.loads(line) for line in lines if line.strip()]

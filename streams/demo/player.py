@@ -96,7 +96,7 @@ class Player:
         self._board = Board(traffic.scenario.router_id)
         self._dead_letters: list[DeadLetter] = []
         self._alerts: list[AlertRaised] = []
-        self._in_force: tuple[dict[str, Any], int] | None = None
+        self._in_force: tuple[dict[str, object], int] | None = None
 
     async def play(self) -> Play:
         """Send everything, wait for every answer, and until the state shows that all feedback is in

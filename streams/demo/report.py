@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -151,7 +150,7 @@ class Report:
             f"Spend in the service's books: {usd(state.spend_usd)}; shares: {shares}."
         )
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         """Return the figures for programs."""
         play, ours = self.play, self.ours
         return {

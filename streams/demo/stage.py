@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -93,7 +93,9 @@ def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator
         process.wait()
 
 
-async def beside(process: subprocess.Popen[bytes], work: Coroutine[Any, Any, T], *, log: Path) -> T:
+async def beside(
+    process: subprocess.Popen[bytes], work: Coroutine[object, None, T], *, log: Path
+) -> T:
     """Do `work` for as long as the worker lives.
 
     Raises:

@@ -5,11 +5,12 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from schemas.json_values import Json
 
 
 class SentenceNetwork(nn.Module):  # type: ignore[misc]  # torch is not type-checked
@@ -20,7 +21,7 @@ class SentenceNetwork(nn.Module):  # type: ignore[misc]  # torch is not type-che
     that little but matrix products is left.
     """
 
-    def __init__(self, weights: Mapping[str, Tensor], network: Mapping[str, Any]) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], network: Mapping[str, Json]) -> None:
         super().__init__()
         self._heads = int(network["num_attention_heads"])
         self._layers = int(network["num_hidden_layers"])

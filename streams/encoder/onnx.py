@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.json_values import Document
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
@@ -70,10 +71,10 @@ class OnnxEncoder:
         return embedding
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> Document:
     remedy = "export it with `pbstream encoder export`, or unset PB_ENCODER_PATH"
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+        manifest: Document = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
         with (folder / MODEL_FILE).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if manifest["version"] != EXPORT_VERSION:

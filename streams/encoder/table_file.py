@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,7 @@ def write_table(
     scale: Array,
     *,
     vocabulary: bytes,
-    source: Mapping[str, Any],
+    source: Mapping[str, object],
 ) -> None:
     """Write `table.npy`, `vocab.txt` and `table.json` with `source`, the table's provenance, into
     `folder`.

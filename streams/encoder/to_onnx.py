@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from streams.encoder.errors import EncoderError
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
@@ -67,7 +66,7 @@ def _read_network(folder: Path) -> dict[str, object]:
     """Return the model's configuration, refusing what the exported network would compute
     differently.
     """
-    network: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    network: dict[str, object] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     pooling = _read_optional(folder / "1_Pooling" / "config.json")
     mean = pooling.get("pooling_mode_mean_tokens", pooling.get("pooling_mode", "mean") == "mean")
     if network.get("model_type") != "bert" or network.get("hidden_act") != "gelu" or not mean:

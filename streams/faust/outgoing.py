@@ -30,7 +30,7 @@ class Batch:
     """Records that go out together, and the task that delivers them."""
 
     builder: BatchBuilder
-    delivery: asyncio.Task[Any]
+    delivery: asyncio.Task[object]
 
 
 class Outgoing:
@@ -62,7 +62,7 @@ class Outgoing:
         key: bytes | None,
         partition: int | None = None,
         headers: Sequence[tuple[str, bytes]] | None = None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         """Add one record to its partition's batch; what is returned holds the batch's delivery."""
         await self._may_write()
         producer = self._producer()

@@ -140,7 +140,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
 class Producer(driver.Producer):  # type: ignore[misc]
     """Produce idempotently: a retried batch is stored once, and in order."""
 
-    def _settings_extra(self) -> dict[str, Any]:
+    def _settings_extra(self) -> dict[str, object]:
         return {"acks": "all", "enable_idempotence": True}
 
 

@@ -8,11 +8,11 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.json_values import Document
 from streams.files.atomic_file import replacing
 
 FORMAT_VERSION = 1
@@ -32,7 +32,7 @@ class StoredArrays:
     """What one header and its arrays hold; `checksum` names the content."""
 
     arrays: dict[str, Array]
-    details: dict[str, Any]
+    details: Document
     checksum: str
 
 
@@ -47,7 +47,7 @@ def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) 
 
 
 def write_arrays(
-    folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, Any]
+    folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, object]
 ) -> str:
     """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum.
 

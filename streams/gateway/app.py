@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from paretobandit_client.events import Ask
 from schemas import Reason
+from schemas.json_values import Document
 from streams.console.decision import BECAUSE
 from streams.gateway import documented, events
 from streams.gateway.door import Door
@@ -68,7 +69,7 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
 
 
 def _add_decisions(app: FastAPI, door: Door) -> None:
-    guarded: dict[str, Any] = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
+    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
 
     @app.post("/v1/routers/{router_id}/decisions", **guarded, **documented.decisions())
     async def decide(
@@ -132,7 +133,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
 
 
 def _add_reports(app: FastAPI, door: Door) -> None:
-    guarded: dict[str, Any] = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
+    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
 
     @app.post("/v1/routers/{router_id}/costs", **guarded, **documented.reports("Cost"))
     async def costs(request: Request, router_id: RouterId) -> Response:
@@ -150,7 +151,7 @@ def _add_reports(app: FastAPI, door: Door) -> None:
 
 
 def _add_ingest(app: FastAPI, door: Door) -> None:
-    guarded: dict[str, Any] = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
+    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
 
     @app.post("/v1/routers/{router_id}/ingest/{form}", **guarded, **documented.reports("Foreign"))
     async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
@@ -187,7 +188,7 @@ def _accepted(count: int) -> Response:
     return Response(orjson.dumps({"accepted": count}), 202, media_type=JSON)
 
 
-def _description(app: FastAPI) -> dict[str, Any]:
+def _description(app: FastAPI) -> Document:
     if not app.openapi_schema:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
         found.setdefault("components", {}).setdefault("schemas", {}).update(documented.components())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -16,7 +15,7 @@ CLOSE = {"Connection": "close"}
 """What is still to come of a body that was refused is not read."""
 
 
-async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, Any]], bool]:
+async def read_events(request: Request, bounds: Bounds) -> tuple[list[dict[str, object]], bool]:
     """Return the events of a body, and whether it is a batch.
 
     Raises:

@@ -4,13 +4,12 @@ without the router's id.
 
 from __future__ import annotations
 
-from typing import Any
-
 from schemas import CostReported, LambdaUpdated, RequestSubmitted, RewardObserved, RouteDecided
 from schemas.event import Event
+from schemas.json_values import Document
 from streams.gateway.problems import MEDIA_TYPE
 
-PROBLEM: dict[str, Any] = {
+PROBLEM: Document = {
     "type": "object",
     "description": (
         "RFC 9457; `reason` is a code of docs/wire.md or of this gateway. A batch of decisions "
@@ -31,7 +30,7 @@ PROBLEM: dict[str, Any] = {
         },
     },
 }
-FALLBACK: dict[str, Any] = {
+FALLBACK: Document = {
     "type": "object",
     "description": (
         "No decision came in time: the fallback that the caller named. Name it as `model` in "
@@ -45,7 +44,7 @@ FALLBACK: dict[str, Any] = {
         "fallback": {"const": True},
     },
 }
-ACCEPTED: dict[str, Any] = {
+ACCEPTED: Document = {
     "type": "object",
     "required": ["accepted"],
     "properties": {"accepted": {"type": "integer", "description": "Events that Kafka has"}},
@@ -58,7 +57,7 @@ def _ref(name: str) -> dict[str, str]:
 
 def _of(
     event: type[Event], *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
-) -> dict[str, Any]:
+) -> Document:
     schema = event.model_json_schema(ref_template="#/components/schemas/{model}")
     kept = {name: field for name, field in schema["properties"].items() if name not in without}
     required = [name for name in schema["required"] if name not in (*without, *optional)]
@@ -70,17 +69,17 @@ def _of(
     }
 
 
-def _content(schema: dict[str, Any]) -> dict[str, Any]:
+def _content(schema: Document) -> Document:
     return {"content": {"application/json": {"schema": schema}}}
 
 
-def _one_or_many(name: str) -> dict[str, Any]:
+def _one_or_many(name: str) -> Document:
     return {"oneOf": [_ref(name), {"type": "array", "minItems": 1, "items": _ref(name)}]}
 
 
-def components() -> dict[str, Any]:
+def components() -> Document:
     """Return every schema that the description refers to."""
-    parts: dict[str, Any] = {}
+    parts: Document = {}
     for event in (RequestSubmitted, CostReported, RewardObserved, RouteDecided, LambdaUpdated):
         parts |= event.model_json_schema(ref_template="#/components/schemas/{model}").get(
             "$defs", {}
@@ -103,12 +102,12 @@ def components() -> dict[str, Any]:
     }
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, Document] = {
     "default": {"description": "A problem", "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
 }
 
 
-def decisions() -> dict[str, Any]:
+def decisions() -> Document:
     """Describe asking for decisions."""
     answer = {"anyOf": [_ref("Decision"), _ref("Fallback")]}
     many = {"type": "array", "items": {"anyOf": [*answer["anyOf"], _ref("Problem")]}}
@@ -124,7 +123,7 @@ def decisions() -> dict[str, Any]:
     }
 
 
-def reports(name: str) -> dict[str, Any]:
+def reports(name: str) -> Document:
     """Describe reporting bills or rewards."""
     return {
         "status_code": 202,
@@ -134,6 +133,6 @@ def reports(name: str) -> dict[str, Any]:
     }
 
 
-def answers(name: str, description: str) -> dict[str, Any]:
+def answers(name: str, description: str) -> Document:
     """Describe reading something."""
     return {"responses": {200: {"description": description, **_content(_ref(name))}} | PROBLEMS}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import orjson
@@ -14,6 +13,7 @@ from paretobandit_client import Refused, Route, Undelivered, Unreachable
 from paretobandit_client.events import Ask, Cost, Reward
 from paretobandit_client.kafka import KafkaLink
 from schemas import MalformedEvent
+from schemas.json_values import Document
 from streams.gateway import events
 from streams.gateway.bodies import read_body, read_events
 from streams.gateway.books import Books
@@ -96,7 +96,7 @@ class Door:
             raise Problem("rate_limited", headers={"Retry-After": str(int(seconds) + 1)})
         return key.name
 
-    async def events(self, request: Request, router_id: str) -> tuple[list[dict[str, Any]], bool]:
+    async def events(self, request: Request, router_id: str) -> tuple[list[Document], bool]:
         """Return the events of a request from someone who may send them, and whether they are a
         batch. Raises Problem.
         """

@@ -5,7 +5,7 @@ doors.
 from __future__ import annotations
 
 import uuid
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -19,7 +19,7 @@ from streams.integrations.found import Defaults
 E = TypeVar("E", bound=Event)
 
 
-def asks(router_id: str, bodies: list[dict[str, Any]]) -> list[Ask]:
+def asks(router_id: str, bodies: list[dict[str, object]]) -> list[Ask]:
     """Return requests; one without an id gets a new one. Raises Problem."""
     named = [{"request_id": uuid.uuid4().hex, **body} for body in bodies]
     return [
@@ -37,12 +37,12 @@ def asks(router_id: str, bodies: list[dict[str, Any]]) -> list[Ask]:
     ]
 
 
-def costs(router_id: str, bodies: list[dict[str, Any]]) -> list[Cost]:
+def costs(router_id: str, bodies: list[dict[str, object]]) -> list[Cost]:
     """Return bills. Raises Problem."""
     return [_cost(event) for event in _checked(CostReported, router_id, bodies)]
 
 
-def rewards(router_id: str, bodies: list[dict[str, Any]]) -> list[Reward]:
+def rewards(router_id: str, bodies: list[dict[str, object]]) -> list[Reward]:
     """Return rewards. Raises Problem."""
     return [_reward(event) for event in _checked(RewardObserved, router_id, bodies)]
 
@@ -85,7 +85,7 @@ def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> 
     return reports
 
 
-def _checked(schema: type[E], router_id: str, bodies: list[dict[str, Any]]) -> list[E]:
+def _checked(schema: type[E], router_id: str, bodies: list[dict[str, object]]) -> list[E]:
     """Check every event before the first one is sent: a batch goes as a whole or not at all."""
     events, wrong = [], []
     for index, body in enumerate(bodies):

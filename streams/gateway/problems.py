@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from paretobandit_client import Refused
 from schemas import MalformedEvent, Reason
+from schemas.json_values import Document
 
 MEDIA_TYPE = "application/problem+json"
 OWN = {
@@ -67,7 +68,7 @@ class Problem(Exception):
         """Return the problem that a refusal is."""
         return cls(str(error.reason), error.message, **members)
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Document:
         """Return its members."""
         status, title = _meaning(self.reason)
         body = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from rich.table import Table
 
 from router_state.record import Candidates
+from schemas.json_values import Document
 from streams.history.verify import Difference, Verdict
 
 COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
@@ -40,7 +39,7 @@ def summary(verdict: Verdict) -> list[str]:
     return lines
 
 
-def as_json(verdict: Verdict) -> dict[str, Any]:
+def as_json(verdict: Verdict) -> Document:
     """Return the outcome for programs."""
     return {
         "holds": verdict.holds,
@@ -82,7 +81,7 @@ def tables(difference: Difference) -> list[Table]:
     return shown
 
 
-def rows_of(seen: Candidates | None) -> list[dict[str, object]]:
+def rows_of(seen: Candidates | None) -> list[Document]:
     """Return the candidates of a record as they stand on the wire."""
     if seen is None:
         return []
@@ -100,12 +99,12 @@ def rows_of(seen: Candidates | None) -> list[dict[str, object]]:
     ]
 
 
-def _recorded(found: Difference) -> list[dict[str, object]]:
-    rows: list[dict[str, Any]] = msgspec.to_builtins(found.recorded.candidates or [])
+def _recorded(found: Difference) -> list[Document]:
+    rows: list[Document] = msgspec.to_builtins(found.recorded.candidates or [])
     return rows
 
 
-def _again(found: Difference) -> dict[str, object]:
+def _again(found: Difference) -> Document:
     assert found.again is not None
     return {
         "model": found.again.model,
@@ -114,7 +113,7 @@ def _again(found: Difference) -> dict[str, object]:
     }
 
 
-def _table(title: str, lambda_t: float, chosen: str, rows: list[dict[str, Any]]) -> Table:
+def _table(title: str, lambda_t: float, chosen: str, rows: list[Document]) -> Table:
     shown = Table(title=f"{title}: λ_t {lambda_t:.9g}, chose {chosen}", title_justify="left")
     shown.add_column("model")
     for column in COLUMNS:

@@ -79,11 +79,11 @@ class KafkaReader:
             self._end(reading)
         self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Wait for a coroutine and return what it returns."""
         return self._loop.run_until_complete(work)
 
-    def look(self, work: Coroutine[Any, Any, T]) -> T:
+    def look(self, work: Coroutine[object, None, T]) -> T:
         """Return what a reader looks up when it is made; where that fails it is closed."""
         try:
             return self.run(work)

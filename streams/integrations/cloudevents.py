@@ -12,12 +12,11 @@ from typing import Any
 import orjson
 
 from schemas import Reason
+from schemas.json_values import Document, Json
 from streams.integrations.found import Defaults, Found, Topic, Unconvertible, rfc3339
 
 
-def found_in(
-    document: dict[str, Any], defaults: Defaults, headers: Mapping[str, str]
-) -> list[Found]:
+def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> list[Found]:
     """Return the event that the data are. Its topic is named by the type (`….costs.v1`), else by
     what the data hold.
     """
@@ -38,7 +37,7 @@ def found_in(
     return [Found(topic, fields)]
 
 
-def _data(document: dict[str, Any]) -> Any:
+def _data(document: Document) -> Any:
     if "data_base64" not in document:
         return document.get("data")
     try:
@@ -47,7 +46,7 @@ def _data(document: dict[str, Any]) -> Any:
         raise Unconvertible("data_base64: is no JSON in base64") from None
 
 
-def _topic(kind: str, data: Mapping[str, Any]) -> Topic:
+def _topic(kind: str, data: Mapping[str, Json]) -> Topic:
     parts = kind.split(".")
     if "rewards" in parts or "reward" in data:
         return "rewards"

@@ -57,7 +57,7 @@ def convert(
     return events
 
 
-def _dumps(fields: dict[str, Any]) -> bytes:
+def _dumps(fields: dict[str, object]) -> bytes:
     try:
         return orjson.dumps(fields)
     except orjson.JSONEncodeError:

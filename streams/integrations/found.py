@@ -26,7 +26,7 @@ class Found:
     """One event: its topic without the prefix, and its fields; what is None is left out."""
 
     topic: Topic
-    fields: dict[str, Any]
+    fields: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

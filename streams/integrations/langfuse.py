@@ -5,22 +5,21 @@ A request is found by `metadata.pb_request_id`, else by the trace: give the trac
 
 from __future__ import annotations
 
-from typing import Any
-
 from schemas import Reason
+from schemas.json_values import Document
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
 """Who judged, by Langfuse's `source`; what came over its API is whoever the defaults name."""
 
 
-def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
+def found_in(document: Document, defaults: Defaults) -> list[Found]:
     """Return the reward that a score is, or those of a page of scores (`data`)."""
     scores = document["data"] if isinstance(document.get("data"), list) else [document]
     return [_reward(score, defaults) for score in scores]
 
 
-def _reward(score: dict[str, Any], defaults: Defaults) -> Found:
+def _reward(score: Document, defaults: Defaults) -> Found:
     if "value" not in score:
         raise Unconvertible("value: is missing; this is no score", Reason.MISSING_FIELD)
     if score.get("dataType", "NUMERIC") not in ("NUMERIC", "BOOLEAN"):

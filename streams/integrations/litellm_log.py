@@ -7,13 +7,12 @@ A request is found by `pb_request_id` in the metadata that the caller gave, else
 
 from __future__ import annotations
 
-from typing import Any
-
 from schemas import Reason
+from schemas.json_values import Document
 from streams.integrations.found import Defaults, Found, Unconvertible, number
 
 
-def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
+def found_in(document: Document, defaults: Defaults) -> list[Found]:
     """Return the bill of one call; a failed one costs what LiteLLM says, mostly nothing."""
     if "call_type" not in document and "response_cost" not in document:
         raise Unconvertible(
@@ -25,7 +24,7 @@ def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
         **(metadata.get("requester_metadata") or {}),
     }
     cost = document.get("response_cost")
-    bill: dict[str, Any] = {"cost_usd": None if cost is None else number(cost, "response_cost")}
+    bill: Document = {"cost_usd": None if cost is None else number(cost, "response_cost")}
     if cost is None:
         bill = {
             "input_tokens": document.get("prompt_tokens"),

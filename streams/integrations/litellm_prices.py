@@ -11,7 +11,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+
+from schemas.json_values import Json
 
 PRICE_LIST = "model_prices_and_context_window_backup.json"
 TALKING = frozenset({"chat", "completion", "responses"})
@@ -95,7 +96,7 @@ def read_list(path: Path | None = None) -> dict[str, Listed]:
     }
 
 
-def _listed(name: str, entry: Mapping[str, Any]) -> Listed | None:
+def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
     prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if entry.get("mode") not in TALKING or not all(
         isinstance(price, int | float) and price >= 0 for price in prices
@@ -121,7 +122,7 @@ def find(prices: Mapping[str, Listed], name: str) -> Listed | None:
 
 def plan(
     prices: Mapping[str, Listed],
-    models: Mapping[str, Mapping[str, Any]],
+    models: Mapping[str, Mapping[str, Json]],
     *,
     only: str | None,
     today: date,
@@ -142,7 +143,7 @@ def plan(
 
 
 def _change(
-    name: str, model: Mapping[str, Any] | None, listed: Listed | None, *, today: date
+    name: str, model: Mapping[str, Json] | None, listed: Listed | None, *, today: date
 ) -> Change:
     before = (
         None

@@ -77,7 +77,7 @@ class Rule(BaseModel):
     path: JsonPath | None = None
     value: Any = None
     default: Any = None
-    values: Mapping[str, Any] | None = None
+    values: Mapping[str, object] | None = None
     scale: tuple[float, float] | None = None
     thumbs: bool = False
     time: bool = False
@@ -137,8 +137,8 @@ class FieldMapping(BaseModel):
             raise Unconvertible("each: matches nothing", Reason.MISSING_FIELD)
         return [Found(self.topic, self._fields(part, defaults)) for part in parts]
 
-    def _fields(self, part: Any, defaults: Defaults) -> dict[str, Any]:
-        given: dict[str, Any] = {"router_id": defaults.router_id}
+    def _fields(self, part: Any, defaults: Defaults) -> dict[str, object]:
+        given: dict[str, object] = {"router_id": defaults.router_id}
         if self.topic == "rewards":
             given["source"] = defaults.source
         rules = {

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas import Reason
+from schemas.json_values import Document
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 EVALUATED = "gen_ai.evaluation.result"
 KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
 
 
-def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
+def found_in(document: Document, defaults: Defaults) -> list[Found]:
     """Return the bills and rewards of an export request of traces or of logs."""
     found = []
     for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
@@ -38,15 +39,13 @@ def found_in(document: dict[str, Any], defaults: Defaults) -> list[Found]:
     return found
 
 
-def _records(
-    document: dict[str, Any], outer: str, middle: str, inner: str
-) -> Iterator[dict[str, Any]]:
+def _records(document: Document, outer: str, middle: str, inner: str) -> Iterator[Document]:
     for resource in document.get(outer, []):
         for scope in resource.get(middle, []):
             yield from scope.get(inner, [])
 
 
-def _attributes(record: dict[str, Any]) -> dict[str, Any]:
+def _attributes(record: Document) -> Document:
     found = {}
     for attribute in record.get("attributes", []):
         value = attribute.get("value", {})
@@ -56,7 +55,7 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _bill(attributes: dict[str, Any], defaults: Defaults) -> Found:
+def _bill(attributes: Document, defaults: Defaults) -> Found:
     tokens = {
         name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")
     }
@@ -65,12 +64,12 @@ def _bill(attributes: dict[str, Any], defaults: Defaults) -> Found:
     )
 
 
-def _failed(evaluation: dict[str, Any]) -> bool:
+def _failed(evaluation: Document) -> bool:
     """Tell whether it is the evaluation that went wrong: then it says nothing of the answer."""
     return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
 
 
-def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
+def _reward(attributes: Document, at: Any, defaults: Defaults) -> Found:
     score = attributes.get("gen_ai.evaluation.score.value")
     if score is None:
         raise Unconvertible("gen_ai.evaluation.score.value: is missing", Reason.MISSING_FIELD)
@@ -86,7 +85,7 @@ def _reward(attributes: dict[str, Any], at: Any, defaults: Defaults) -> Found:
     )
 
 
-def _ids(attributes: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
+def _ids(attributes: Document, defaults: Defaults) -> Document:
     request_id = attributes.get("pb.request_id") or attributes.get("gen_ai.response.id")
     return {
         "router_id": attributes.get("pb.router_id", defaults.router_id),

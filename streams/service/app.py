@@ -61,7 +61,7 @@ CALM = 1.5
 HAND_OVER_WITHIN = 5.0
 
 
-def faust_options(settings: Settings) -> dict[str, Any]:
+def faust_options(settings: Settings) -> dict[str, object]:
     """Return Faust's settings; each departs from its default because the default loses, hangs or
     exposes something.
     """

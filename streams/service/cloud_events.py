@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
 
 from agents.boundary import Headers, Produce
 from schemas.cloud_events import cloud_event
@@ -24,7 +23,7 @@ def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:
         key: bytes | None,
         partition: int | None = None,
         headers: Headers | None = None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         if topic in names and value is not None:
             headers = [
                 *(headers or ()),

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from agents.boundary import Headers, Produce
+from schemas.json_values import Document
 
 GAUGES = {
     "lambda_t": ("pb_router_lambda_t", "Dual variable of the budget, 0 while it does not bind"),
@@ -40,7 +40,7 @@ class Router:
     """
 
     partition: int
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: Document = field(default_factory=dict)
     expected_reward: float = 0.0
     decisions: int = 0
 
@@ -66,7 +66,7 @@ class RouterMetrics(Collector):
             key: bytes | None,
             partition: int | None = None,
             headers: Headers | None = None,
-        ) -> Awaitable[Any]:
+        ) -> Awaitable[object]:
             delivery = await send(topic, value, key, partition, headers)
             if topic == pacing and key is not None:
                 self._paced(key.decode(), value)
@@ -126,7 +126,7 @@ class RouterMetrics(Collector):
         else:
             self._router(router_id).shown = orjson.loads(value)
 
-    def _decided(self, route: dict[str, Any]) -> None:
+    def _decided(self, route: Document) -> None:
         if not route["repeat"]:
             router = self._router(route["router_id"])
             router.expected_reward += max(0.0, route["expected_reward"])  # a counter may not fall

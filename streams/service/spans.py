@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 from opentelemetry import trace
@@ -26,9 +26,14 @@ from agents.boundary import Outbox
 from agents.messages import headers_of
 from agents.ports import Ports, States
 from schemas.headers import trace_of
+from schemas.json_values import Document
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -119,7 +124,7 @@ class Spans:
         carrier, request_id = self._trace_of(message, batch.topic)
         if not carrier:
             return
-        attributes: dict[str, Any] = {
+        attributes: Document = {
             "messaging.system": "kafka",
             "messaging.destination.name": batch.topic,
             "messaging.destination.partition.id": str(message.partition),
@@ -129,7 +134,7 @@ class Spans:
         if request_id is not None:
             attributes["pb.request_id"] = request_id
         parent = TraceContextTextMapPropagator().extract(carrier)
-        options: dict[str, Any] = {
+        options: Document = {
             "kind": SpanKind.CONSUMER,
             "links": [link],
             "attributes": attributes,
@@ -190,15 +195,15 @@ class TracedStates:
 
 
 def traced(
-    call: Callable[..., Awaitable[Any]], phase: str, spans: Spans, *, resume: bool = False
-) -> Callable[..., Awaitable[Any]]:
+    call: Callable[P, Awaitable[T]], phase: str, spans: Spans, *, resume: bool = False
+) -> Callable[P, Awaitable[T]]:
     """Return a call that is a phase of its batch; with `resume` the phase before goes on
     afterwards.
     """
 
-    async def in_phase(*arguments: Any) -> Any:
+    async def in_phase(*arguments: P.args, **named: P.kwargs) -> T:
         before = spans.begin(phase)
-        result = await call(*arguments)
+        result = await call(*arguments, **named)
         spans.begin(before if resume else None)
         return result
 

@@ -6,12 +6,13 @@ import csv
 import io
 from typing import Any
 
+from schemas.json_values import Document
 from streams.simulate.answer import answer
 from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
 
-def numbers_of(bucket: Bucket) -> dict[str, object]:
+def numbers_of(bucket: Bucket) -> Document:
     """Return what a bucket says, rounded to what it can carry."""
     requests = bucket.requests or 1
     return {
@@ -27,7 +28,7 @@ def numbers_of(bucket: Bucket) -> dict[str, object]:
     }
 
 
-def figures(study: Study) -> dict[str, Any]:
+def figures(study: Study) -> Document:
     """Return a study as one JSON object; equal studies give equal objects."""
     starts = [0, *next(iter(study.runs.values())).track.boundaries]
     labels = phase_labels(study)
@@ -122,7 +123,7 @@ def _csv(study: Study, part: str) -> str:
     return out.getvalue()
 
 
-def _estimates(run: Any) -> dict[str, Any]:
+def _estimates(run: Any) -> Document:
     found = {}
     for what, off in (("reward", run.reward), ("cost_usd", run.cost)):
         if off.weight.n:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from schemas.routers import RouterDeclared
 from streams.history.happened import Declared
@@ -196,7 +195,7 @@ class Player:
 
 
 def _request_fields(case: Case) -> dict[str, object]:
-    fields: dict[str, Any] = {"context": case.x.tolist()}
+    fields: dict[str, object] = {"context": case.x.tolist()}
     if case.allowed_models is not None:
         fields["allowed_models"] = list(case.allowed_models)
     if case.max_price_per_1k is not None:

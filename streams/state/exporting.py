@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -18,6 +17,7 @@ from router_state import portable
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.state import RouterState
+from schemas.json_values import Document
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
 from streams.log.stretch import bounds, read_stretch
@@ -90,7 +90,7 @@ def pack(state: RouterState, router_id: str, settings: Settings) -> bytes:
     )
 
 
-def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> dict[str, Any]:
+def declaration_from(config: RouterConfig, router_id: str, data: bytes) -> Document:
     """Return the declaration of a router that goes on from a snapshot, declared as the exported one
     was.
     """

@@ -152,7 +152,7 @@ class RedisContexts:
         values = await self._client.mget([key_of(self._prefix, ref) for ref in refs])
         return [value if isinstance(value, bytes) else None for value in values]
 
-    async def _ask(self, call: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
+    async def _ask(self, call: Callable[[Any], Awaitable[object]], argument: Any) -> Any:
         """Return what Redis answers, None where it does not; a failure is said and counted."""
         if self._clock() < self._rests_until:
             return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from router_state.arms import Arm
 from router_state.portable import Exported
+from schemas.json_values import Document
 
 COUNTS = (
     "decided",
@@ -22,7 +21,7 @@ COUNTS = (
 )
 
 
-def summary(exported: Exported, data: bytes) -> dict[str, Any]:
+def summary(exported: Exported, data: bytes) -> Document:
     """Return a snapshot for people and programs; `evidence` is the bias entry of A: rewards weighed
     by age, and the ridge.
     """
@@ -47,7 +46,7 @@ def summary(exported: Exported, data: bytes) -> dict[str, Any]:
     }
 
 
-def difference(before: Exported, after: Exported) -> dict[str, Any]:
+def difference(before: Exported, after: Exported) -> Document:
     """Return what differs: {"models": {name: ...}, "router": {what: [before, after]}}; what is
     equal is left out.
 
@@ -60,7 +59,7 @@ def difference(before: Exported, after: Exported) -> dict[str, Any]:
         for name in (*COUNTS, "profile", "dimensions")
         if old[name] != new[name]
     }
-    models: dict[str, Any] = {}
+    models: Document = {}
     for name in {**old["models"], **new["models"]}:
         if name not in new["models"] or name not in old["models"]:
             models[name] = {"change": "joined" if name in new["models"] else "left"}
@@ -69,7 +68,7 @@ def difference(before: Exported, after: Exported) -> dict[str, Any]:
     return {"models": models, "router": router}
 
 
-def _model(arm: Arm) -> dict[str, object]:
+def _model(arm: Arm) -> Document:
     state = (
         "retired"
         if arm.retired_at is not None
@@ -90,8 +89,8 @@ def _model(arm: Arm) -> dict[str, object]:
 
 
 def _moved(
-    before: Exported, after: Exported, name: str, old: dict[str, Any], new: dict[str, Any]
-) -> dict[str, Any] | None:
+    before: Exported, after: Exported, name: str, old: Document, new: Document
+) -> Document | None:
     theta = [exported.state.arms[name].belief.theta for exported in (before, after)]
     if theta[0].shape == theta[1].shape and (theta[0] == theta[1]).all() and old == new:
         return None

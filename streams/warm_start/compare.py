@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any, get_args
+from typing import get_args
 
 from rich.console import Console
 
@@ -45,7 +45,7 @@ class EncoderWorth:
     mix: float | None = None
     problem: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return it for programs."""
         return asdict(self)
 

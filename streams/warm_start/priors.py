@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from schemas.json_values import Document
 from streams.files.array_folder import (
     Array,
     UnusableArrays,
@@ -97,7 +98,7 @@ class Priors:
         )
         return {"A": self.A, "b": self.b, **of_costs}
 
-    def _details(self) -> dict[str, object]:
+    def _details(self) -> Document:
         of_costs = {} if self.costs is None else {"cost_models": list(self.costs.models)}
         return {"models": list(self.models), "projection": self.projection, **of_costs}
 
