@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 #: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed
 #: meanwhile wait for its end. Faust has 1.5 s and no setting.
 FETCH_HELD_FOR = 0.2
+#: The same from a rebalance until the worker is ready: each step of a recovery seeks, and the next
+#: fetch waits for the one before the seek.
+FETCH_HELD_IN_RECOVERY = 0.02
 #: Seconds until a batch that could not be read is fetched again: its replica may have been
 #: restored.
 LOOK_AGAIN_AFTER = 10.0
@@ -88,9 +91,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer = super()._create_worker_consumer(transport)
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
         # transactions itself.
-        consumer._fetch_max_wait_ms = int(FETCH_HELD_FOR * 1000)
+        consumer._fetch_max_wait_ms = int(FETCH_HELD_IN_RECOVERY * 1000)
         consumer._isolation_level = READ_COMMITTED
         return consumer
+
+    def hold_fetches(self, seconds: float) -> None:
+        """Say how long a broker holds the next fetches that find nothing."""
+        self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
     async def getmany(self, active_partitions: Iterable[Any] | None, timeout: float) -> Any:  # noqa: ASYNC109
         """Fetch from a copy of the active partitions; an empty one means none, not all."""
@@ -169,19 +176,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def _seek_to_committed(self, consumer: Any) -> Any:
         async with self._gate:
-            committed = await consumer.seek_to_committed()
+            # All at once; aiokafka's own method asks for one partition after the other.
+            assigned = consumer.assignment()
+            found = await consumer._coordinator.fetch_committed_offsets(list(assigned))
+            started = {tp: one.offset for tp, one in found.items() if one.offset}
+            for tp, offset in started.items():
+                consumer.seek(tp, offset)
             # aiokafka leaves partitions without a committed offset where they are, which may be
             # anywhere.
             fresh = [
                 tp
-                for tp, offset in committed.items()
-                if not offset and not self.consumer._is_changelog_tp(tp)
+                for tp in assigned
+                if tp not in started and not self.consumer._is_changelog_tp(tp)
             ]
             if fresh:
                 await consumer.seek_to_beginning(*fresh)
-            started = {tp: offset for tp, offset in committed.items() if offset}
             self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}
-            return committed
+            return {tp: started.get(tp) for tp in assigned}
 
     async def seek_wait(self, partitions: Any) -> None:
         """Seek changelog partitions to where their recovery starts."""

@@ -64,6 +64,7 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         consumer.resume_flow()
         await app._fetcher.maybe_start()
         consumer.resume_partitions({tp for tp in assigned if not self._is_changelog_tp(tp)})
+        consumer.fetch_calmly()
         self.tables.on_actives_ready()
         self.tables.on_standbys_ready()
         app.on_rebalance_end()

@@ -10,11 +10,12 @@ from typing import Any
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from streams.faust.fetching import ConsumerThread
+from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
 from streams.log.consumer import UnreadableBatch
 
-#: How long a fetch may wait for records, seconds.
-FETCH_WITHIN = 1.0
+#: How long a fetch may wait for records, seconds: a seek waits for its end, and so does a partition
+#: that was not asked for.
+FETCH_WITHIN = 0.2
 #: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each
 #: restart would wait for.
 PAUSED_FOR = 0.02
@@ -82,7 +83,10 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
                 return
 
     async def _fetch_once(self) -> None:
-        if self.flow_active and not self._get_active_partitions():
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+        # After the wait: a flow that goes on before its partitions do would cost Faust's second.
+        if not self._get_active_partitions():
             await self.sleep(PAUSED_FOR)
             return
         fetched, active = await self._wait_next_records(FETCH_WITHIN)
@@ -106,6 +110,10 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
         self.app.sources.deliver(tp, records)
 
+    def fetch_calmly(self) -> None:
+        """Let brokers hold fetches that find nothing: the recovery is over."""
+        self._thread.hold_fetches(FETCH_HELD_FOR)
+
     def stop_flow(self) -> None:
         """Stop fetching, and drop what no agent has in hand: it is read again."""
         super().stop_flow()
@@ -115,6 +123,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         """Finish and commit what has begun before Faust forgets what was committed, then forget the
         partitions.
         """
+        self._thread.hold_fetches(FETCH_HELD_IN_RECOVERY)
         if self.assignment() and not self.should_stop:
             self.stop_flow()
             await self.wait_empty()

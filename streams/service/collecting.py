@@ -9,6 +9,7 @@ was set aside while it was in use stays until partitions are lost.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,10 @@ from streams.state.tables import States
 #: Containers made, net of those freed, between two collections; then how many collections of one
 #: generation may pass before one of the next. A full one looks at some 20,000 containers.
 THRESHOLDS = 3_000, 1, 1
-#: Containers of which all are looked at once more after a recovery: less than a tenth of a second.
+#: Containers of which all are looked at once more after a rebalance: about a tenth of a second.
 FEW = 200_000
+#: Seconds after a recovery until then: requests that waited are decided, or another rebalance came.
+LATER = 10.0
 
 
 @contextmanager
@@ -37,12 +40,6 @@ def little_by_little() -> Iterator[None]:
         gc.unfreeze()
 
 
-def collect_everything_if_few() -> None:
-    """Look at everything once, where that is soon done: a group waits for who has recovered."""
-    if gc.get_freeze_count() <= FEW:
-        collect_everything()
-
-
 def collect_everything() -> None:
     """Look at everything once, while nothing waits for an answer."""
     gc.unfreeze()
@@ -53,17 +50,23 @@ def collect_everything() -> None:
 
 
 def collect_after_losses(states: States) -> None:
-    """Look at everything after a rebalance that took partitions away. What one has only brought is
-    set aside unseen: requests wait for it.
+    """Look at everything once a rebalance that took partitions away is over and what waited for it
+    is done, where that takes no time. Until then what there is is set aside unseen.
     """
     lost: list[frozenset[int]] = []
+    later: list[asyncio.TimerHandle] = []
 
     def recovered(owned: frozenset[int]) -> None:
+        gc.freeze()
+        while later:
+            later.pop().cancel()
         if lost:
-            lost.clear()
+            later.append(asyncio.get_running_loop().call_later(LATER, look))
+
+    def look() -> None:
+        lost.clear()
+        if gc.get_freeze_count() <= FEW:
             collect_everything()
-        else:
-            gc.freeze()
 
     states.on_lost(lost.append)
     states.on_recovered(recovered)

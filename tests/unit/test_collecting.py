@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 import weakref
@@ -98,27 +99,26 @@ class Rebalances:
         self._recovered_by[0](frozenset({1}))
 
 
-def test_only_a_rebalance_that_took_partitions_looks_at_everything() -> None:
+@pytest.mark.parametrize(("few", "looks"), [(10**9, 2), (0, 0)])
+async def test_a_rebalance_that_took_partitions_looks_at_everything_later_where_that_is_soon_done(
+    monkeypatch: pytest.MonkeyPatch, few: int, looks: int
+) -> None:
+    monkeypatch.setattr(collecting, "FEW", few)
+    monkeypatch.setattr(collecting, "LATER", 0.01)
     rebalances = Rebalances()
     collect_after_losses(rebalances)  # type: ignore[arg-type]
     with little_by_little(), looked_at() as found:
         rebalances.rebalance()
+        await asyncio.sleep(0.02)
         assert (found, gc.get_count()[0] < THRESHOLDS[0]) == ([], True)
         rebalances.rebalance(lost=frozenset({2}))
-        assert len(found) == 2 and found[0] > MOST
+        rebalances.rebalance()  # while nothing has been looked at yet
+        assert found == []  # the group waits: not now
+        await asyncio.sleep(0.02)
+        assert len(found) == looks
         rebalances.rebalance()
-        assert len(found) == 2
-
-
-def test_a_recovery_looks_at_everything_only_where_that_is_soon_done(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with little_by_little(), looked_at() as found:
-        for few, looks in ((0, 0), (10**9, 2)):
-            monkeypatch.setattr(collecting, "FEW", few)
-            found.clear()
-            collecting.collect_everything_if_few()
-            assert len(found) == looks
+        await asyncio.sleep(0.02)
+        assert len(found) == looks
 
 
 def test_nothing_is_left_of_it_afterwards() -> None:

@@ -127,6 +127,13 @@ def test_isolation_and_fetch_wait_are_read_when_the_consumer_starts() -> None:
         "isolation_level=self._isolation_level" in start
         and "fetch_max_wait_ms=self._fetch_max_wait_ms" in start
     )
+    # … and by every request of the fetcher, so that it can be changed.
+    assert "self._fetch_max_wait_ms" in inspect.getsource(fetcher.Fetcher._get_actions_per_node)
+
+
+def test_committed_offsets_can_be_asked_for_at_once() -> None:
+    ask = group_coordinator.GroupCoordinator.fetch_committed_offsets
+    assert (parameters(ask), inspect.iscoroutinefunction(ask)) == (["self", "partitions"], True)
 
 
 def test_lease_is_renewed_with_heartbeats_and_lost_with_the_generation() -> None:

@@ -2,6 +2,7 @@
 between leaves nothing taken over.
 """
 
+import asyncio
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from faust.types import TP
 
 from streams.faust.recovery import Recovery
-from streams.faust.transport import Consumer
+from streams.faust.transport import PAUSED_FOR, Consumer
 from streams.service.app import App, build_app
 from streams.settings import Settings
 from streams.state.partition import EPOCH
@@ -96,6 +97,8 @@ class Fetching(Consumer):
         self.app, self._active_partitions, self.flow_active = app, active, True
         self._fetched, self._meanwhile = fetched, meanwhile
         self.fetches = 0
+        self.slept: list[float] = []
+        self.can_resume_flow = asyncio.Event()
         self._thread = SimpleNamespace(caught_up=frozenset())
         self._delivered_to = {}
         self._buffered_partitions: set[TP] = set()
@@ -111,8 +114,13 @@ class Fetching(Consumer):
 
     not_waiting_next_records = SimpleNamespace(set=lambda: None)
 
+    async def wait(self, *signals: Any, **options: Any) -> Any:
+        """Let the flow go on, as a recovery does."""
+        self.flow_active = True
+
     async def sleep(self, seconds: Any, **options: Any) -> None:
         """Sleep not at all."""
+        self.slept.append(seconds)
 
 
 async def test_the_changelogs_records_go_to_the_recovery_and_all_others_to_the_streams(
@@ -150,6 +158,15 @@ async def test_nothing_is_fetched_while_every_partition_is_paused(app: App) -> N
     consumer = Fetching(app, set(), {})
     assert await consumer._wait_next_records(1.0) == ({}, set())
     assert consumer.fetches == 0
+
+
+async def test_a_flow_that_goes_on_before_its_partitions_do_is_looked_at_again_at_once(
+    app: App,
+) -> None:
+    consumer = Fetching(app, set(), {})
+    consumer.flow_active = False
+    await consumer._fetch_once()
+    assert (consumer.slept, consumer.fetches) == ([PAUSED_FOR], 0)
 
 
 @pytest.mark.parametrize("again", ["announced", "done"])
