@@ -13,11 +13,11 @@ import orjson
 from fastapi import FastAPI, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from streams.console.reader import TopicReader
 from streams.dashboard.assets import Assets
 from streams.dashboard.changing import Changing
 from streams.dashboard.decisions import Decisions
-from streams.dashboard.fleet import SORTS, Asked, Fleet
-from streams.dashboard.follow import Follower
+from streams.dashboard.fleet import LATER, SORTS, TOPICS, Asked, Fleet
 from streams.dashboard.guard import Guard
 from streams.dashboard.sessions import COOKIE, LASTS_SECONDS, Sessions, from_page
 from streams.dashboard.stream import MOST_STREAMS, Single, Table, updates
@@ -44,7 +44,7 @@ class Dashboard:
         self.settings = settings
         self.sessions = sessions
         self.fleet = Fleet(settings.source_rank)
-        self.follower = Follower(settings, self.fleet)
+        self.reader = TopicReader(settings, TOPICS, self.fleet.observe, later=LATER)
         self.decisions = Decisions(settings)
         self.studies = Studies(settings)
         self.changing = Changing(settings)
@@ -54,11 +54,11 @@ class Dashboard:
 
     def state(self) -> dict[str, object]:
         """Return how the dashboard itself is, for every page."""
-        follower = self.follower
+        reader = self.reader
         return {
-            "trouble": follower.trouble,
-            "since": follower.since,
-            "complete": follower.complete,
+            "trouble": reader.trouble,
+            "since": reader.since,
+            "complete": reader.complete,
             "bootstrap": self.settings.bootstrap,
             "prefix": self.settings.prefix,
         }
@@ -70,10 +70,10 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        board.follower.start()
+        board.reader.start()
         yield
         await board.studies.stop()
-        await board.follower.stop()
+        await board.reader.stop()
 
     app = FastAPI(title="pbstream dashboard", lifespan=lifespan, openapi_url=None)
     app.state.board = board
@@ -105,7 +105,7 @@ def _add_page(app: FastAPI, board: Dashboard) -> None:
 
     @app.get("/readyz")
     async def readyz() -> Response:
-        trouble = board.follower.trouble or ("" if board.follower.complete else "reading the past")
+        trouble = board.reader.trouble or ("" if board.reader.complete else "reading the past")
         return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
 
 

@@ -14,6 +14,8 @@ from streams.dashboard.router import RouterView
 
 TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals")
 """What is followed. Prompts stand in none of them."""
+LATER = ("rewards", "costs")
+"""What is said of decisions: read once the past decisions have been."""
 MOST_ROUTERS = 100_000
 
 Row = Document

@@ -170,15 +170,11 @@ def _add_health(app: FastAPI, door: Door) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        return (
-            PlainTextResponse("ok\n")
-            if door.ready
-            else PlainTextResponse("no connection to Kafka\n", 503)
-        )
+        return PlainTextResponse(f"{door.trouble or 'ok'}\n", 503 if door.trouble else 200)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
-        door.metrics.ready.set(door.ready)
+        door.metrics.ready.set(door.trouble is None)
         door.metrics.waiting.set(len(door.link.waiting))
         door.metrics.late.set(door.link.waiting.late)
         return Response(generate_latest(door.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -61,13 +61,15 @@ class Door:
         )
 
     @property
-    def ready(self) -> bool:
-        """Whether events can be sent and answers are read."""
-        return self.link.connected and self.books.complete.is_set()
+    def trouble(self) -> str | None:
+        """Why events cannot be sent or answers are not read yet, or None."""
+        if self.link.connected and self.books.reader.complete:
+            return None
+        return self.books.reader.trouble or "no connection to Kafka"
 
     async def start(self) -> None:
         """Begin to connect; it goes on in the background for as long as it takes."""
-        self.books.start()
+        self.books.reader.start()
         try:
             await self.link.start(seconds=0.01)
         except Unreachable:
@@ -77,7 +79,7 @@ class Door:
         """Deliver what is on its way, and disconnect."""
         await self.link.stop(seconds=CLOSING)
         await self.letters.stop()
-        await self.books.stop()
+        await self.books.reader.stop()
 
     def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
         """Return who calls, and take `count` from the caller's allowance. Raises Problem for who

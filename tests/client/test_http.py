@@ -19,7 +19,6 @@ from paretobandit_client import (
     Undelivered,
     Unreachable,
 )
-from streams.broker.wire import free_ports
 from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
 from tests.integration.service import PATIENCE
 
@@ -126,19 +125,6 @@ async def test_a_gateway_that_is_killed_loses_no_request_and_no_bill(gateway: Ga
     assert sorted(seqs) == list(range(1, count + 1))
     books = await gateway.settled("h-crowd", decided=count, settled=count)
     assert (books["spend_usd"], books["unmatched_cost_usd"]) == (count * usd, 0.0)
-
-
-async def test_a_gateway_that_is_away_stops_no_application() -> None:
-    (port,) = free_ports(1)
-    away = {"url": f"http://127.0.0.1:{port}", "connect_timeout": 0.2, "timeout": 0.05}
-    with pytest.raises(Unreachable, match=str(port)):
-        await Router("chat", **away).__aenter__()  # type: ignore[arg-type]
-    asking = Router("chat", fallback="small", delivery_timeout=0.5, **away)  # type: ignore[arg-type]
-    async with asking:
-        decision = await asking.route("Why is the sky blue?")
-        assert (decision.model, decision.fallback) == ("small", True)
-        with pytest.raises(Undelivered):
-            await decision.cost(usd=0.1)
 
 
 async def test_a_wrong_key_is_named_at_the_start(gateway: Gateway) -> None:

@@ -15,11 +15,9 @@ from paretobandit_client import (
     Refused,
     Router,
     SyncRouter,
-    Undelivered,
     Unreachable,
 )
 from streams.broker.local import LocalKafka
-from streams.broker.wire import free_ports
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, router, running_service
@@ -185,19 +183,6 @@ async def test_without_a_fallback_silence_is_an_error(service: RunningService) -
     async with client(service, "nobody", timeout=0.05) as asking:
         with pytest.raises(NoDecision, match="no fallback"):
             await asking.route(context=CONTEXT)
-
-
-async def test_a_service_that_is_away_stops_no_application() -> None:
-    (port,) = free_ports(1)
-    away = {"bootstrap": f"127.0.0.1:{port}", "connect_timeout": 0.2, "timeout": 0.05}
-    with pytest.raises(Unreachable, match=str(port)):
-        await Router("chat", **away).__aenter__()  # type: ignore[arg-type]
-    asking = Router("chat", fallback="small", delivery_timeout=0.5, **away)  # type: ignore[arg-type]
-    async with asking:
-        decision = await asking.route("Why is the sky blue?")
-        assert (decision.model, decision.fallback) == ("small", True)
-        with pytest.raises(Undelivered):
-            await decision.cost(usd=0.1)
 
 
 async def test_missing_topics_are_named(service: RunningService) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from streams.broker.choose import LocalKafka
 from streams.broker.wire import free_ports
+from streams.gateway.books import Books
 from tests.integration.service import RunningService, request, router, running_service
 
 HOME, ELSEWHERE = "acme.damaged", "elsewhere"
@@ -99,3 +100,23 @@ async def test_damaged_batch_is_named_and_keeps_only_its_partition_waiting(
         await service.until(
             lambda: readiness(port)[0] == 200, "a worker that is ready again", poll=False
         )
+
+
+async def test_a_gateway_leaves_a_damaged_state_out_and_shows_all_others(
+    broker: str, tmp_path: Path
+) -> None:
+    async with running_service(broker, tmp_path, partitions=1) as service:
+        for name in ("before", "damaged", "after"):
+            sent = await service.send("lambda", {"router_id": name})
+            if name == "damaged":
+                spoil_last_batch(tmp_path / "kafka", service.settings.topic("lambda"), 0)
+        assert sent.offset == 2
+        books = Books(service.settings)
+        books.reader.start()
+        await service.until(lambda: books["after"], "what stands behind it", poll=False)
+        assert (books.reader.trouble, books["before"] is None, books["damaged"]) == (
+            None,
+            False,
+            None,
+        )
+        await books.reader.stop()

@@ -1,20 +1,19 @@
-"""Read the topics for as long as the dashboard runs: first the recent past, then whatever comes."""
+"""Read topics for as long as a process runs: first the recent past, then whatever comes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from streams.console.bus import partitions_of_topics
 from streams.console.failures import Failure
-from streams.dashboard.fleet import TOPICS, Fleet
 from streams.log.consumer import UnreadableBatch, log_consumer
 from streams.log.reaching import refusal
 from streams.log.rights_check import MissingRights
@@ -29,22 +28,40 @@ AGAIN_AFTER = 1.0
 LOOK_EVERY = 2.0
 ANSWER_WITHIN = 10.0
 AT_ONCE = 500
-"""Records between two looks at what else there is to do: pages wait for so long."""
-LATER = ("rewards", "costs")
-"""What is said of decisions: read once the past decisions have been."""
+"""Records between two looks at what else there is to do: who asks waits for so long."""
 
 
-class Follower:
-    """The dashboard's reader.
+class Take(Protocol):
+    """What is done with a record.
+
+    Args:
+        name: its topic, without the prefix.
+        now: when it was read, in seconds since the epoch.
+    """
+
+    def __call__(self, name: str, record: Any, *, now: float) -> None: ...
+
+
+class TopicReader:
+    """Read topics outside of any group, whatever Kafka does meanwhile; batches that cannot be read
+    are left out.
+
+    Args:
+        topics: their names, without the prefix.
+        later: those of them that are read once the past of all others has been.
 
     Attributes:
         trouble: what is wrong, a sentence; None while all is well. since: when it began.
         complete: whether the past has been read.
     """
 
-    def __init__(self, settings: Settings, fleet: Fleet) -> None:
+    def __init__(
+        self, settings: Settings, topics: Sequence[str], take: Take, *, later: Collection[str] = ()
+    ) -> None:
         self._settings = settings
-        self._fleet = fleet
+        self._topics = topics
+        self._take_one = take
+        self._later = later
         self._task: asyncio.Task[None] | None = None
         self._read_to: dict[TopicPartition, int] = {}
         self.trouble: str | None = "connecting to Kafka"
@@ -90,7 +107,7 @@ class Follower:
         names = await self._places()
         ends = await consumer.end_offsets(list(names))
         await self._seek(consumer, names, ends)
-        later = [place for place, name in names.items() if name in LATER]
+        later = [place for place, name in names.items() if name in self._later]
         consumer.pause(*later)
         watch = asyncio.create_task(self._watch(consumer, next(iter(names))))
         try:
@@ -140,10 +157,10 @@ class Follower:
         records.sort(key=lambda one: one[1].timestamp)
         now = time.time()
         for name, record in records:
-            self._fleet.observe(name, record, now=now)
+            self._take_one(name, record, now=now)
 
     async def _places(self) -> dict[TopicPartition, str]:
-        counts = await partitions_of_topics(self._settings, TOPICS)
+        counts = await partitions_of_topics(self._settings, self._topics)
         return {
             TopicPartition(self._settings.topic(name), number): name
             for name, partitions in counts.items()

@@ -1,0 +1,21 @@
+"""What the client does when nothing answers at its address is the same over Kafka and over HTTP."""
+
+import pytest
+
+from paretobandit_client import Router, Undelivered, Unreachable
+from streams.broker.wire import free_ports
+
+
+@pytest.mark.parametrize("address", ["bootstrap", "url"])
+async def test_a_service_that_is_away_stops_no_application(address: str) -> None:
+    (port,) = free_ports(1)
+    where = f"127.0.0.1:{port}" if address == "bootstrap" else f"http://127.0.0.1:{port}"
+    away = {address: where, "connect_timeout": 0.2, "timeout": 0.05}
+    with pytest.raises(Unreachable, match=str(port)):
+        await Router("chat", **away).__aenter__()  # type: ignore[arg-type]
+    asking = Router("chat", fallback="small", delivery_timeout=0.5, **away)  # type: ignore[arg-type]
+    async with asking:
+        decision = await asking.route("Why is the sky blue?")
+        assert (decision.model, decision.fallback) == ("small", True)
+        with pytest.raises(Undelivered):
+            await decision.cost(usd=0.1)
