@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from agents.refusals import EncoderUnavailable
-from router_state.config import Vector
+from router_state.config import ProjectionRef, Vector
 
 Ref = tuple[str, str]
 """router_id and request_id."""
@@ -16,7 +16,10 @@ DecidedAt = Callable[[Ref], float | None]
 """When a request was decided, seconds since the epoch; None where it is not known any more."""
 
 
-Encode = Callable[[list[str]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
+Prompt = tuple[str, ProjectionRef | None]
+"""A text, and the projection that its router has of its own."""
+
+Encode = Callable[[list[Prompt]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
 """Turns prompts into contexts, each of shape (d,), or says of one why it has none."""
 
 

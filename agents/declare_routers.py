@@ -13,11 +13,18 @@ from agents.parking import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
 from agents.ports import Source
-from agents.refusals import Refusal, StaleConfig, TooManyModels, TooManyRouters, WrongPrior
+from agents.refusals import (
+    Refusal,
+    StaleConfig,
+    TooManyModels,
+    TooManyRouters,
+    WrongPrior,
+    WrongProjection,
+)
 from agents.route_requests import route_waiting
 from agents.service import Service
-from agents.wire import config_of
-from router_state.config import Prior
+from agents.wire import config_of, projection_ref
+from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
 from schemas.event import MalformedEvent
@@ -56,8 +63,8 @@ async def declare_routers(source: Source, service: Service) -> None:
     `router_states`; `pb.lambda` shows the offset in force, and a tombstone once the router is gone.
     A declaration that is read again changes nothing; a refused one is followed by the one in force,
     with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`, `wrong_partition`,
-    `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `corrupt_snapshot`,
-    `invalid_config`.
+    `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`, `wrong_projection`,
+    `corrupt_snapshot`, `invalid_config`.
     """
 
     async def step(messages: list[Record]) -> None:
@@ -114,7 +121,7 @@ def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:
 
 
 async def _read(message: Record, service: Service, answers: Answers) -> Declaration | None:
-    """Decode one declaration and read the priors that it refers to; refuse it, or send it on, where
+    """Decode one declaration and read what it refers to; refuse it, or send it on, where
     that can't be."""
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
@@ -128,7 +135,9 @@ async def _read(message: Record, service: Service, answers: Answers) -> Declarat
         return None
     try:
         priors = await _priors(declared, service)
-    except WrongPrior as error:
+        if declared is not None and (projection := projection_ref(declared)) is not None:
+            await service.ports.check_projection(projection, declared.dimensions)
+    except (WrongPrior, WrongProjection) as error:
         return Declaration(message, router_id, declared, condition, {}, error)
     return Declaration(message, router_id, declared, condition, priors)
 
@@ -172,6 +181,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
             applied=service.positions(message.partition),
         )
         if engine is not None:
+            _require_same_coordinates(engine.state.config, config, service)
             changes = shard.apply(router_id, Redeclared(config), now=service.ports.clock())
             if changes.refusal is not None:
                 raise changes.refusal
@@ -205,6 +215,18 @@ def _check(declaration: Declaration, in_force: int, service: Service) -> None:
         )
     if declaration.refusal is not None:
         raise declaration.refusal
+
+
+def _require_same_coordinates(before: RouterConfig, after: RouterConfig, service: Service) -> None:
+    """Raise WrongProjection where contexts would mean something else than what was learned."""
+    was, now = (
+        service.ports.projection if one.projection is None else one.projection.sha256
+        for one in (before, after)
+    )
+    if was != now:
+        raise WrongProjection(
+            "a router keeps the projection that it was created with: declare another router_id"
+        )
 
 
 def _named(offset: int) -> str:

@@ -8,66 +8,22 @@ writes it again after one that it refused.
 from __future__ import annotations
 
 import asyncio
-import struct
-import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
 import orjson
 
+from agents.kept import InForce, readable
 from agents.messages import Message
 from agents.portions import portions
 from agents.service import Service
-from agents.shard import DAMAGE, Shard
+from agents.shard import Shard
 from agents.wire import declaration_of
 from schemas.headers import BASED_ON, REPEATED
 
-VERSION = 1
 LEAST_BYTES = 500
 """What a record of the changelog may take beside a document that was kept; of a short one, all of
 it."""
-_HEAD = struct.Struct(">B?q")
-
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """A declaration in force.
-
-    Attributes:
-        offset: where on `pb.routers` it stands.
-        last: whether no other record of its router stands behind it, as far as this worker has
-            read.
-        packed: the document, compressed.
-    """
-
-    offset: int
-    last: bool
-    packed: bytes
-
-    @classmethod
-    def of(cls, value: bytes, *, offset: int) -> Self:
-        """Return what was just put in force; a snapshot has done its work, and is large."""
-        if b'"snapshot"' in value:
-            value = orjson.dumps(
-                {name: part for name, part in orjson.loads(value).items() if name != "snapshot"}
-            )
-        return cls(offset, True, zlib.compress(value, 1))
-
-    @property
-    def document(self) -> bytes:
-        """Return the declaration's value."""
-        return zlib.decompress(self.packed)
-
-    def pack(self) -> bytes:
-        """Return it as bytes: version, `last`, offset, the document."""
-        return _HEAD.pack(VERSION, self.last, self.offset) + self.packed
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Self:
-        """Invert `pack`."""
-        _, last, offset = _HEAD.unpack_from(data)
-        return cls(offset, last, data[_HEAD.size :])
 
 
 def in_force(shard: Shard, router_id: str) -> InForce | None:
@@ -79,22 +35,11 @@ def in_force(shard: Shard, router_id: str) -> InForce | None:
     engine = shard.engine(router_id)
     if engine is None:
         return None
-    config, kept = engine.state.config, shard.declared(router_id)
-    found = None if kept is None else _readable(kept)
+    config, found = engine.state.config, readable(shard.declared(router_id))
     if found is not None and found.offset == config.offset:
         return found
     document = orjson.dumps(declaration_of(config, router_id))
     return replace(InForce.of(document, offset=config.offset), last=False)
-
-
-def _readable(kept: bytes) -> InForce | None:
-    """Return what was kept; None where another version has kept it, or it is damaged: the
-    configuration says it as well."""
-    try:
-        found = InForce.unpack(kept) if kept[0] == VERSION else None
-        return found if found is not None and found.document else None
-    except DAMAGE:
-        return None
 
 
 def is_repeated(

@@ -13,7 +13,7 @@ from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
 from agents.messages import Record
 from agents.requests import Table
-from router_state.config import Prior
+from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 
 
@@ -93,7 +93,11 @@ class Ports:
         log: the source topics.
         encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop;
             None without an encoder.
-        dimensions: d of what `encode` returns; 0 without.
+        dimensions: d of what `encode` returns for routers without a projection of their own; 0
+            without.
+        projection: checksum of the projection that those have, empty without an encoder.
+        check_projection: raises WrongProjection where a projection, declared for so many
+            dimensions, is not at hand.
         read_prior: reads a prior from the file that a declaration names.
         contexts: where contexts wait for their rewards outside of the table, or None.
         clock: seconds since the epoch.
@@ -110,6 +114,8 @@ class Ports:
     log: SourceLog
     encode: Encode | None
     dimensions: int
+    projection: str
+    check_projection: Callable[[ProjectionRef, int], Awaitable[None]]
     read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
     contexts: Contexts | None
     clock: Callable[[], float]

@@ -46,7 +46,7 @@ class OrphanReward(Refusal):
 
 
 class EncoderUnavailable(Refusal):
-    """A prompt came, and this worker runs without an encoder."""
+    """A prompt came, and this worker has no encoder for its router."""
 
     reason = Reason.ENCODER_UNAVAILABLE
 
@@ -97,6 +97,12 @@ class WrongPrior(Refusal):
     """A prior can't be read, or does not fit the router."""
 
     reason = Reason.WRONG_PRIOR
+
+
+class WrongProjection(Refusal):
+    """A projection can't be read, does not fit the router, or would change its coordinates."""
+
+    reason = Reason.WRONG_PROJECTION
 
 
 class Refused(Refusal):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.answers import Answers
+from agents.context_store import Prompt
 from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.messages import Message, Record, trace_of_message
@@ -104,7 +105,7 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     prompts = [i for i, request in enumerate(requests) if _needs_encoding(request, service)]
     encoded: dict[int, Vector | EncoderUnavailable] = {}
     if prompts and service.ports.encode is not None:
-        contexts = await service.ports.encode([requests[i].event.prompt or "" for i in prompts])
+        contexts = await service.ports.encode([_prompt(requests[i], service) for i in prompts])
         encoded = dict(zip(prompts, contexts, strict=True))
     return [
         request
@@ -128,6 +129,12 @@ def _given(event: Request) -> Vector | None:
     return None if event.context is None else np.array(event.context)
 
 
+def _prompt(request: Prepared, service: Service) -> Prompt:
+    engine = service.shard(request.message.partition).engine(request.event.router_id)
+    assert engine is not None
+    return request.event.prompt or "", engine.state.config.projection
+
+
 def _needs_encoding(request: Prepared, service: Service) -> bool:
     event, shard = request.event, service.shard(request.message.partition)
     if (
@@ -140,7 +147,10 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
     engine = shard.engine(event.router_id)
     return (
         engine is not None
-        and engine.state.arms.d == service.ports.dimensions
+        and (
+            engine.state.config.projection is not None
+            or engine.state.arms.d == service.ports.dimensions
+        )
         and not shard.knows(event.router_id, event.request_id)
     )
 

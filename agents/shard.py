@@ -4,8 +4,6 @@ once a batch."""
 from __future__ import annotations
 
 import asyncio
-import struct
-import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
@@ -13,6 +11,7 @@ import orjson
 
 from agents import keys
 from agents.context_store import Ref
+from agents.kept import DAMAGE, readable
 from agents.parking import Parked, Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
@@ -20,7 +19,6 @@ from router_state import snapshot
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
-from router_state.errors import RouterStateError
 from router_state.events import Event
 from router_state.journal import CONFIG, HEAD
 
@@ -38,19 +36,6 @@ class ForeignState(Exception):
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
 milliseconds."""
-DAMAGE = (
-    RouterStateError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    struct.error,
-    zlib.error,
-)
-"""What reading a record may raise that is damaged, or was written by another version of this
-program."""
 
 
 class Shard:
@@ -353,6 +338,11 @@ class Shard:
             lambda name: self.table.get(_key_of(router_id, name)) or b"",
             {outline.request_id: outline.decided_at for outline in outlines if outline.is_awaited},
         )
+        if not snapshot.says_projection(self.table.get(keys.key(keys.CONFIG, router_id)) or b""):
+            # A program that knows of no projections has put the configuration in force.
+            kept = readable(self.declared(router_id))
+            named = None if kept is None else snapshot.projection_of(orjson.loads(kept.document))
+            state.config = replace(state.config, projection=named)
         # In the order of their decisions: what is forgotten first is what was decided first.
         request_ids.clear()
         request_ids.update(dict.fromkeys(outline.request_id for outline in outlines))

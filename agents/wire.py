@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import numpy as np
@@ -20,6 +21,7 @@ from router_state.config import (
     ModelConfig,
     Price,
     Prior,
+    ProjectionRef,
     RouterConfig,
     knobs_for,
 )
@@ -74,7 +76,15 @@ def config_of(
         caps=caps,
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
+        projection=projection_ref(declared),
     )
+
+
+def projection_ref(declared: RouterDeclared) -> ProjectionRef | None:
+    """Return which projection makes the contexts of a router's prompts, None for the workers'
+    own."""
+    named = declared.projection
+    return None if named is None else ProjectionRef(named.ref, named.sha256)
 
 
 def _decoded(text: str) -> bytes:
@@ -136,6 +146,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.projection is not None:
+        document["projection"] = asdict(config.projection)
     if config.caps:
         period = {seconds: name for name, seconds in PERIODS.items()}
         document["caps"] = {

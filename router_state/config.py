@@ -74,6 +74,14 @@ class Prior:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectionRef:
+    """What makes contexts of a router's prompts: a name that workers resolve, and a checksum."""
+
+    ref: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """One model of a portfolio.
 
@@ -203,6 +211,7 @@ class RouterConfig:
 
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
+    `projection`: None: the workers' own.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -216,6 +225,7 @@ class RouterConfig:
     offset: int = 0
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
+    projection: ProjectionRef | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

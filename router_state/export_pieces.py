@@ -20,7 +20,14 @@ from router_state import migration
 from router_state.arms import Arm, Arms
 from router_state.arrays import lower_triangle
 from router_state.caps import Bucket
-from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import (
+    Cap,
+    ModelConfig,
+    Price,
+    ProjectionRef,
+    RouterConfig,
+    knobs_for,
+)
 from router_state.drift import Side, Suspicion, Watch
 from router_state.dual_pacer import DualPacer
 from router_state.errors import CorruptSnapshot
@@ -67,6 +74,8 @@ KNOBS = (
 PRICE = ("input_price_per_m", "output_price_per_m")
 CAP = ("usd", "seconds", "hard")
 """Dollars, seconds, and whether it stops traffic."""
+REF = ("ref", "sha256")
+"""Of a projection."""
 BUCKET = ("left_usd", "at", "reached")
 """Dollars left, at which second since the epoch, and whether its alert was raised."""
 ARM = (
@@ -179,12 +188,16 @@ def _config(config: RouterConfig) -> Values:
         "profile": config.profile,
         "knobs": _fields(config.knobs, KNOBS),
         "caps": [_fields(cap, CAP) for cap in config.caps],
+        **({} if config.projection is None else {"projection": _fields(config.projection, REF)}),
     }
 
 
 def _restored_config(body: Mapping[str, Json]) -> RouterConfig:
     names = ("models", "budget_usd_per_request", "dimensions", "profile", "knobs", "caps")
-    models, budget, dimensions, profile, knobs, caps = _known("the configuration", body, names)
+    # Routers had no projection of their own at first: None.
+    models, budget, dimensions, profile, knobs, caps, projection = _known(
+        "the configuration", {"projection": None, **body}, (*names, "projection")
+    )
     if not 2 <= dimensions <= MAX_DIMENSIONS:  # before anything of that size is made
         raise CorruptSnapshot(f"{dimensions} dimensions can't be")
     known = {
@@ -200,6 +213,7 @@ def _restored_config(body: Mapping[str, Json]) -> RouterConfig:
         profile=profile,
         knobs=knobs_for(profile, knobs),
         caps=tuple(Cap(*_known("a cap", cap, CAP)) for cap in caps),
+        projection=projection and ProjectionRef(*_known("the projection", projection, REF)),
     )
 
 

@@ -19,7 +19,15 @@ from router_state import migration
 from router_state.arms import SCALARS
 from router_state.books import Forgotten
 from router_state.caps import Bucket
-from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.config import (
+    Cap,
+    Knobs,
+    ModelConfig,
+    Price,
+    ProjectionRef,
+    RouterConfig,
+    knobs_for,
+)
 from router_state.cost_model import cost_piece
 from router_state.doubt import PIECE as DRAW
 from router_state.dual_pacer import DualPacer
@@ -85,9 +93,16 @@ def pack_config(config: RouterConfig) -> bytes:
                 "caps": [asdict(cap) for cap in config.caps],
                 "offset": config.offset,
                 "applied": config.applied,
+                "projection": config.projection and asdict(config.projection),
             }
         )
     )
+
+
+def says_projection(data: bytes) -> bool:
+    """Tell whether a packed configuration says which projection the router has: a program that
+    does not know of projections leaves it out."""
+    return "projection" in loads(data)
 
 
 def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
@@ -124,7 +139,14 @@ def unpack_config(data: bytes) -> RouterConfig:
             caps=tuple(Cap(**cap) for cap in body["caps"]),
             offset=body["offset"],
             applied=(costs, rewards),
+            projection=projection_of(body),
         )
+
+
+def projection_of(body: Mapping[str, Mapping[str, str] | None]) -> ProjectionRef | None:
+    """Return which projection a configuration, or a declaration, names."""
+    named = body.get("projection")
+    return None if named is None else ProjectionRef(named["ref"], named["sha256"])
 
 
 def pack_head(state: RouterState) -> bytes:

@@ -57,15 +57,20 @@ class CostPrior(Content):
         return self
 
 
-class ReferencedPrior(Content):
-    """Name a file of arrays that the worker can read, and the checksum of its bytes; what it says
-    of costs is taken as well.
-    """
+class Reference(Content):
+    """Name a folder of arrays that the worker can read, and the checksum of what it holds."""
 
     ref: Annotated[
         Label, Field(description="File name or address, resolved by the worker's settings")
     ]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ReferencedPrior(Reference):
+    """Name a file of arrays that the worker can read, and the checksum of its bytes; what it says
+    of costs is taken as well.
+    """
+
     n_eff: Pseudo | None = optional(_N_EFF)
 
 

@@ -74,7 +74,7 @@ class Reason(StrEnum):
     CAP_REACHED = "cap_reached", "A hard cap in dollars is used up for its period."
     ENCODER_UNAVAILABLE = (
         "encoder_unavailable",
-        "A prompt came to a worker that runs without an encoder.",
+        "A prompt came to a worker without an encoder, or without the router's projection.",
     )
 
     # Costs and rewards.
@@ -113,4 +113,11 @@ class Reason(StrEnum):
     WRONG_PRIOR = (
         "wrong_prior",
         "A prior has the wrong shape, is not positive definite, or what it refers to is not there.",
+    )
+    WRONG_PROJECTION = (
+        "wrong_projection",
+        (
+            "The projection is not at hand as declared, does not fit, or would change the "
+            "coordinates of a router that is there."
+        ),
     )

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
-from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior
+from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS
 
@@ -112,6 +112,12 @@ class RouterDeclared(Event):
                 "seed": 7,
             },
             {"router_id": "acme.idle", "models": {}},
+            {
+                "router_id": "acme.law",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "dimensions": 17,
+                "projection": {"ref": "law", "sha256": "0" * 64},
+            },
         ],
         invalid={
             Reason.MISSING_FIELD: {"router_id": "acme.chat"},
@@ -144,6 +150,10 @@ class RouterDeclared(Event):
     dimensions: Annotated[
         int, Field(ge=2, le=MAX_DIMENSIONS, description="d of contexts and priors")
     ] = 26
+    projection: Reference | None = optional(
+        "What makes contexts of prompts, chosen when the router is created; absent: the workers' "
+        "own projection"
+    )
     gamma: Annotated[float, Field(gt=0, le=1)] | None = optional(
         "Forgetting per step; 1 never forgets"
     )

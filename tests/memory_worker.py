@@ -25,7 +25,7 @@ from streams.log.partitioner import partition_of
 from streams.service.worker import TOPICS
 from streams.settings import Settings
 from streams.state.tables import States
-from streams.warm_start.references import prior_reader
+from streams.warm_start.references import prior_reader, projection_checker
 
 AGENTS = {
     "routers": declare_routers,
@@ -104,6 +104,8 @@ class MemoryWorker:
                 log=self,
                 encode=None,
                 dimensions=0,
+                projection="",
+                check_projection=projection_checker(settings),
                 read_prior=prior_reader(settings.priors_path),
                 contexts=None,
                 clock=self.clock,

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents import keys
+from agents.kept import DAMAGE
 from agents.refused_events import refusal_of
-from agents.shard import DAMAGE, Shard
+from agents.shard import Shard
 from router_state.engine import Engine
 from schemas.dlq import INGEST, DeadLetter
 from schemas.event import MalformedEvent

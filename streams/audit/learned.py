@@ -44,8 +44,8 @@ class StateContexts:
     def __init__(self, evidence: Evidence) -> None:
         self._table = evidence.shard.table
 
-    def of(self, request: RequestSubmitted) -> Vector:
-        """Return a request's context, shape (d,)."""
+    def of(self, request: RequestSubmitted, projection: object) -> Vector:
+        """Return a request's context, shape (d,), as the worker made it."""
         if request.context is not None:
             return np.array(request.context)
         found = self._table.get(keys.key(keys.CONTEXT, request.router_id, request.request_id))

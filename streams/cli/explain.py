@@ -8,7 +8,8 @@ from rich.console import Console
 from schemas import CostReported, DeadLetter, RewardObserved
 from streams.console.bus import open_bus
 from streams.console.decision import explain_decision
-from streams.console.failures import Failure
+from streams.console.declarations import Declared, read_router
+from streams.console.failures import Failure, NotReadable
 from streams.console.found import TOPICS, Found, find
 from streams.console.output import console, print_json, usd
 from streams.console.session import Session, json_option, pass_session, router_option, run
@@ -28,7 +29,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
       pbstream explain 4f1c22a90b13
       pbstream explain 4f1c22a90b13 --json
     """
-    found = run(_found(session, router_id, request_id))
+    found, declared = run(_found(session, router_id, request_id))
     decision, letters = found.decision, found.letters
     if decision is None and not letters:
         raise Failure(
@@ -38,7 +39,10 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         )
     from streams.console.prompt_read import prompt_read  # brings an encoder along
 
-    read = None if found.request is None else prompt_read(found.request, session.settings)
+    read = None
+    if found.request is not None:
+        own = declared.document.get("projection") if declared is not None else None
+        read = prompt_read(found.request, session.settings, projection=own and own["ref"])
     if as_json:
         print_json(
             {
@@ -90,6 +94,12 @@ def _revision(number: int) -> str:
     return f", revision {number}" if number else ""
 
 
-async def _found(session: Session, router_id: str, request_id: str) -> Found:
-    async with open_bus(session.settings, *TOPICS) as bus:
-        return await find(bus, router_id, request_id)
+async def _found(
+    session: Session, router_id: str, request_id: str
+) -> tuple[Found, Declared | None]:
+    async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
+        found = await find(bus, router_id, request_id)
+        try:
+            return found, await read_router(bus, router_id, seconds=0.0)
+        except NotReadable:
+            return found, None

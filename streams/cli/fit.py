@@ -85,16 +85,16 @@ def fit(
       {"small": 0.00003, "large": 0.0011}}
 
     \b
-      pbstream fit judged.jsonl fitted/ --explain
-      PB_PROJECTION_PATH=fitted pbstream worker
-      pbstream models add small --input-price 0.1 --output-price 0.1 --prior fitted/
+      pbstream fit judged.jsonl priors/chat --explain
+      PB_PRIORS_PATH=priors pbstream worker
+      pbstream models add small --input-price 0.1 --output-price 0.4 --prior priors/chat
 
     With --from-history a router's own decisions, bills and rewards are learned from, for one with
     the same contexts:
 
     \b
-      pbstream fit --from-history --router acme.chat fitted/
-      pbstream fit --from-history --router acme.chat --from export/ fitted/
+      pbstream fit --from-history --router acme.chat priors/chat-2
+      pbstream fit --from-history --router acme.chat --from export/ priors/chat-2
     """
     from streams.warm_start.worth import as_json as worth_as_json
     from streams.warm_start.worth import worth_of
@@ -142,6 +142,7 @@ def _fit_file(
 def _fit_history(
     session: Session, export: Path | None, router_id: str, folder: Path, ridge: float
 ) -> FitSummary:
+    from streams.encoder.projections import read_projection
     from streams.history.account import Account
     from streams.simulate.cases import Cases
     from streams.simulate.observed import NothingObserved, observe
@@ -163,7 +164,11 @@ def _fit_history(
             ) from None
     for line in account.lines():
         click.echo(f"Left out: {line}", err=True)
-    return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
+    named = cases.projection
+    if named is None:
+        return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
+    read_projection(named, inside=session.settings.priors_path).save(folder)
+    return fit_observed(observed, folder, projection=named.sha256, ridge=ridge)
 
 
 def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
@@ -195,10 +200,13 @@ def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
     if summary.kept_variance is not None:
         click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
         click.echo(
-            f"  export PB_PROJECTION_PATH={folder.absolute()}   # where workers run, and here: "
-            "it makes contexts of prompts"
+            f"  export PB_PRIORS_PATH={folder.resolve().parent}   # where workers run: routers "
+            f"name {folder.resolve().name} in it as their projection"
         )
         click.echo("  pbstream worker")
     elif from_history:
         click.echo("For a router whose contexts are made as this one's were. Next:")
-    click.echo(f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder}")
+    click.echo(
+        f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder} "
+        "--router NEW"
+    )

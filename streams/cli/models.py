@@ -27,6 +27,8 @@ from streams.console.session import (
 if TYPE_CHECKING:
     from streams.settings import Settings
 
+SHA256 = 64
+"""Digits of a checksum."""
 PRICE = click.FloatRange(min=0, max=1e6)
 input_price = click.option(
     "--input-price",
@@ -80,6 +82,12 @@ def changes(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder that `pbstream fit` wrote.",
 )
+@click.option(
+    "--projection",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Of a router that this creates: a folder that `pbstream fit` wrote; default: the "
+    "prior's, where prompts become other contexts here.",
+)
 @click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
 @click.option(
     "--n-eff",
@@ -114,6 +122,7 @@ def add(
     input_price: float,
     output_price: float,
     prior: Path | None,
+    projection: Path | None,
     like: str | None,
     n_eff: float | None,
     onboarding_pulls: int | None,
@@ -124,8 +133,11 @@ def add(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Add a model; the first one creates the router, for contexts as PB_PROJECTION_PATH makes them
-    of prompts (without it: 385).
+    """Add a model; the first one creates the router.
+
+    Its prompts become contexts by the projection that is fitted beside the prior, or by
+    --projection: the workers find that folder by its name in PB_PRIORS_PATH. Without either, by
+    the workers' own (PB_PROJECTION_PATH).
 
     Without a prior it gets its first requests whatever its score (onboarding), so that something is
     learned of it.
@@ -160,16 +172,27 @@ def add(
         model["expected_cost_usd"] = expected_cost
     chosen = {
         key: value
-        for key, value in (("dimensions", dimensions), ("profile", profile))
+        for key, value in (
+            ("dimensions", dimensions),
+            ("profile", profile),
+            ("projection", projection and reference_to(projection)),
+        )
         if value is not None
     }
+    fitted_in = None if prior is None else _fitted_in(prior)
 
     def edit(document: Document) -> Document:
         created = (
             chosen
             if document["models"]
-            else {"dimensions": _of_prior(model) or _dimensions(session.settings), **chosen}
+            else {**_contexts(session.settings, prior, projection), **chosen}
         )
+        declared = {**document, **created}.get("projection")
+        if declared is not None and fitted_in not in (None, declared["sha256"]):
+            raise Failure(
+                f"{prior} was fitted with another projection than router {router_id!r} has: its "
+                "numbers mean something else there."
+            )
         if name in document["models"]:
             raise Failure(
                 f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
@@ -179,14 +202,16 @@ def add(
             document.get(key, value) != value for key, value in created.items()
         ):
             raise Failure(
-                f"router {router_id!r} exists with other --dimensions or --profile, which are "
-                "chosen when it is created."
+                f"router {router_id!r} exists with other --dimensions, --profile or --projection, "
+                "which are chosen when it is created."
             )
-        return {**document, **created, "models": {**document["models"], name: model}}
+        written.update({**document, **created, "models": {**document["models"], name: model}})
+        return written
 
+    written: Document = {}
     state = _change(session, router_id, edit, timeout=timeout, create=True)
     _report(f"{name} joined router {router_id}.", state, as_json)
-    if (note := _mismatch(session.settings, model)) is not None:
+    if "projection" not in written and (note := _mismatch(session.settings, model)) is not None:
         click.echo(note, err=True)
 
 
@@ -293,11 +318,13 @@ def _mismatch(settings: Settings, model: Document) -> str | None:
     """Return what to say where the prior is for other contexts than prompts become with these
     settings.
     """
+    from streams.encoder.load import dimensions_of
+
     wanted = _of_prior(model)
     if (
         wanted is None
         or settings.encoder_backend == "none"
-        or (here := _dimensions(settings)) == wanted
+        or (here := dimensions_of(settings)) == wanted
     ):
         return None
     return (
@@ -307,13 +334,39 @@ def _mismatch(settings: Settings, model: Document) -> str | None:
     )
 
 
-def _dimensions(settings: Settings) -> int:
-    """Return how many numbers a worker with these settings makes of a prompt; 26 where it takes
-    contexts only.
-    """
-    from streams.encoder.load import dimensions_of
+def reference_to(folder: Path) -> Document:
+    """Return how a declaration refers to the projection in a folder that `pbstream fit` wrote."""
+    from streams.encoder.projection import Projection
 
-    return 26 if settings.encoder_backend == "none" else dimensions_of(settings)
+    return {"ref": folder.resolve().name, "sha256": Projection.load(folder).checksum}
+
+
+def _fitted_in(prior: Path) -> str | None:
+    """Return the checksum of the projection in whose coordinates a folder's priors are; None where
+    they are of a history, whose contexts may have been given.
+    """
+    from streams.warm_start.priors import load_priors
+
+    made_by = load_priors(prior).projection
+    return made_by if len(made_by) == SHA256 and " " not in made_by else None
+
+
+def _contexts(settings: Settings, prior: Path | None, projection: Path | None) -> Document:
+    """Return what a new router declares of its contexts: how many numbers, and the projection of
+    the prior where prompts become other contexts with these settings.
+    """
+    from streams.encoder.load import projection_of
+    from streams.encoder.projection import Projection
+    from streams.warm_start.priors import load_priors
+
+    takes_prompts = settings.encoder_backend != "none"
+    if projection is not None:
+        return {"dimensions": Projection.load(projection).dimensions}
+    if prior is None:
+        return {"dimensions": projection_of(settings).dimensions if takes_prompts else 26}
+    if takes_prompts and _fitted_in(prior) not in (None, projection_of(settings).checksum):
+        return {"dimensions": Projection.load(prior).dimensions, "projection": reference_to(prior)}
+    return {"dimensions": load_priors(prior).dimensions}
 
 
 def _from_folder(folder: Path, model: str) -> Document:

@@ -240,24 +240,60 @@ async def _routers(settings: Settings) -> AsyncIterator[Finding]:
         )
     else:
         yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
-    if settings.encoder_backend != "none" and routers:
-        here = dimensions_of(settings)
-        others = [router_id for router_id, router in routers.items() if router.dimensions != here]
-        if others:
-            found = (
-                f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as "
-                f"{', '.join(others[:SHOWN])}"
-            )
-            yield Finding(
-                "prompts",
-                "look",
-                found,
-                "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
-            )
-        else:
-            yield Finding(
-                "prompts", "fine", f"all routers have {here} dimensions, which prompts become"
-            )
+    if settings.encoder_backend == "none":
+        return
+    named = {router_id: router for router_id, router in routers.items() if router.projection}
+    if named:
+        yield await asyncio.to_thread(_projections, settings, named)
+    if plain := {
+        router_id: router for router_id, router in routers.items() if not router.projection
+    }:
+        yield _prompts(plain, dimensions_of(settings))
+
+
+def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
+    """Look for the projections that routers have of their own."""
+    from agents.wire import projection_ref
+    from streams.encoder.projections import require_projection
+    from streams.files.array_folder import UnusableArrays
+
+    if settings.priors_path is None:
+        return Finding(
+            "projections",
+            "look",
+            f"{len(named)} routers have one of their own; PB_PRIORS_PATH is not set here",
+            "set it as the workers have it, to see whether theirs are there",
+        )
+    wrong = []
+    for router_id, router in named.items():
+        reference = projection_ref(router)
+        assert reference is not None
+        try:
+            require_projection(reference, router.dimensions, settings)
+        except UnusableArrays as error:
+            wrong.append(f"{router_id}: {error}")
+    if wrong:
+        return Finding(
+            "projections",
+            "wrong",
+            "; ".join(wrong[:SHOWN]),
+            "put the folder where PB_PRIORS_PATH leads, for all workers",
+        )
+    return Finding("projections", "fine", f"those of {len(named)} routers are there")
+
+
+def _prompts(routers: dict[str, RouterDeclared], here: int) -> Finding:
+    """Look whether prompts become contexts of the routers' size."""
+    others = [router_id for router_id, router in routers.items() if router.dimensions != here]
+    if others:
+        return Finding(
+            "prompts",
+            "look",
+            f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as "
+            f"{', '.join(others[:SHOWN])}",
+            "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
+        )
+    return Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
 
 
 def _count(routers: Document, untaken: list[str]) -> str:

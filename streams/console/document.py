@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from schemas import RouterDeclared
 from schemas.json_values import Document
+from schemas.priors import Reference
 from schemas.routers import Caps, ModelDeclared
 
 
@@ -36,6 +37,7 @@ def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
     parts: list[tuple[str, Any, type[BaseModel]]] = [
         ("", document, RouterDeclared),
         ("caps.", document.get("caps"), Caps),
+        ("projection.", document.get("projection"), Reference),
     ]
     models = document.get("models")
     if isinstance(models, Mapping):

@@ -102,11 +102,10 @@ REMEDIES = {
     "no_allowed_model": "`pbstream models list` shows the models that can be allowed",
     "no_affordable_model": "raise --max-price, or see the prices with `pbstream models list`",
     "wrong_context": "a router's dimensions are what its contexts have, the last number 1.0, "
-    "or what "
-    "PB_PROJECTION_PATH makes of "
-    "prompts; `pbstream models add --dimensions` chooses them when it creates the router",
+    "or what its projection makes of prompts, else that of the workers; `pbstream models add` "
+    "chooses both when it creates the router (--dimensions, --projection)",
     "encoder_unavailable": "send a --context, or give the worker an encoder "
-    "(PB_ENCODER_BACKEND, PB_ENCODER_PATH)",
+    "(PB_ENCODER_BACKEND, PB_ENCODER_PATH) and the router's projection (PB_PRIORS_PATH)",
     "cap_reached": "wait until the cap refills, or raise it in the router's declaration",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
@@ -115,6 +114,8 @@ REMEDIES = {
         "pbstream"
     ),
     "wrong_prior": "fit it again with `pbstream fit`, with the dimensions of the router",
+    "wrong_projection": "put the folder that `pbstream fit` wrote where the workers' "
+    "PB_PRIORS_PATH leads, all workers alike; `pbstream doctor` looks whether it is there",
 }
 
 

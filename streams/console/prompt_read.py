@@ -17,23 +17,25 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class PromptRead:
     """Tokens of a prompt and how many of them are read, by the encoder of these settings;
-    `problem`: why that is not known.
+    `problem`: why that is not known; `projection`: the router's own, by name.
     """
 
     backend: str | None = None
     tokens: int | None = None
     read: int | None = None
     problem: str | None = None
+    projection: str | None = None
 
     def sentence(self) -> str:
         """Say it for people."""
         if self.problem is not None:
             return f"Prompt: how much of it was read is not known here ({self.problem})."
+        by = self.backend if self.projection is None else f"{self.backend}, {self.projection}"
         if self.read == self.tokens:
-            return f"Prompt: all of its {self.tokens:,} tokens are read ({self.backend})."
+            return f"Prompt: all of its {self.tokens:,} tokens are read ({by})."
         return (
             f"Prompt: {self.read:,} of its {self.tokens:,} tokens are read, the first and the "
-            f"last ones ({self.backend})."
+            f"last ones ({by})."
         )
 
     def as_json(self) -> dict[str, object]:
@@ -41,7 +43,9 @@ class PromptRead:
         return asdict(self)
 
 
-def prompt_read(request: RequestSubmitted, settings: Settings) -> PromptRead | None:
+def prompt_read(
+    request: RequestSubmitted, settings: Settings, *, projection: str | None
+) -> PromptRead | None:
     """Return what the settings' encoder reads of a request's prompt; None for a request that
     brought its context.
 
@@ -54,4 +58,4 @@ def prompt_read(request: RequestSubmitted, settings: Settings) -> PromptRead | N
         reading = sentences_of(settings).reading(request.prompt)
     except (EncoderError, UnusableArrays) as error:
         return PromptRead(problem=str(error))
-    return PromptRead(backend, reading.tokens, reading.read)
+    return PromptRead(backend, reading.tokens, reading.read, projection=projection)

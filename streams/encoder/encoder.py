@@ -31,6 +31,10 @@ class Encoder:
                 f"the encoder makes {sentences.width}; fit the projection with this encoder"
             )
 
+    def projected(self, projection: Projection) -> Encoder:
+        """Return the same sentence encoder with another projection; errors as of `Encoder`."""
+        return Encoder(self._sentences, projection)
+
     @property
     def dimensions(self) -> int:
         """The length d of the contexts, the last entry 1.0 included."""

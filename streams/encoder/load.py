@@ -55,13 +55,18 @@ def backend_of(settings: Settings) -> Backend:
     return "static" if fits else "onnx"
 
 
-def dimensions_of(settings: Settings) -> int:
-    """Return how many numbers the settings' encoder makes of a prompt, without loading it; errors
-    as in `backend_of`.
+def projection_of(settings: Settings) -> Projection:
+    """Return the projection of the settings' encoder, without loading that; errors as in
+    `backend_of`.
     """
-    return _projection(
-        backend_of(settings), settings.encoder_path, settings.projection_path
-    ).dimensions
+    return _projection(backend_of(settings), settings.encoder_path, settings.projection_path)
+
+
+def dimensions_of(settings: Settings) -> int:
+    """Return how many numbers the settings' encoder makes of a prompt; errors as in
+    `backend_of`.
+    """
+    return projection_of(settings).dimensions
 
 
 def sentences_of(settings: Settings) -> SentenceEncoder:

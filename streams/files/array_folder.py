@@ -36,6 +36,19 @@ class StoredArrays:
     checksum: str
 
 
+def folder_named(name: str, *, inside: Path | None) -> Path:
+    """Return where the arrays are that a declaration refers to.
+
+    Raises:
+        UnusableArrays: no folder was set, or the name leads out of it.
+    """
+    if inside is None:
+        raise UnusableArrays("PB_PRIORS_PATH is not set: references are names of folders in it")
+    if Path(name).name != name:
+        raise UnusableArrays(f"{name!r} is no name of a folder in PB_PRIORS_PATH")
+    return inside / name
+
+
 def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) -> str:
     """Return the SHA-256 of names, shapes, bytes and details: equal content, equal checksum."""
     digest = hashlib.sha256(json.dumps(details, sort_keys=True).encode())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from router_state.config import Vector
+from router_state.config import ProjectionRef, Vector
 from streams.files.cache_folder import cache_folder
 from streams.history.reading import Request
 
@@ -22,14 +22,15 @@ class Contexts:
     """Give every request its context.
 
     Args:
-        open_encoder: returns the encoder's identity and the encoder; called when the first prompt
-        without a context comes. progress: called with the number of prompts encoded so far. folder:
-        where encoded prompts are kept.
+        open_encoder: returns identity and encoder of a projection (None: the service's own); called
+            when the first prompt of it without a context comes.
+        progress: called with the number of prompts encoded so far.
+        folder: where encoded prompts are kept.
     """
 
     def __init__(
         self,
-        open_encoder: Callable[[], tuple[str, Encode]],
+        open_encoder: Callable[[ProjectionRef | None], tuple[str, Encode]],
         *,
         progress: Callable[[int], None] | None = None,
         folder: Path | None = None,
@@ -37,22 +38,20 @@ class Contexts:
         self._open_encoder = open_encoder
         self._progress = progress
         self._folder = folder or cache_folder("contexts")
-        self._encode: Encode | None = None
-        self._kept: sqlite3.Connection | None = None
+        self._opened: dict[ProjectionRef | None, tuple[sqlite3.Connection, Encode]] = {}
         self.encoded = 0
 
-    def of(self, request: Request) -> Vector:
-        """Return a request's context, shape (d,)."""
+    def of(self, request: Request, projection: ProjectionRef | None = None) -> Vector:
+        """Return a request's context, shape (d,), by its router's projection."""
         if request.context is not None:
             return np.array(request.context, np.float64)
         prompt = request.prompt or ""
-        kept = self._open()
+        kept, encode = self._open(projection)
         digest = hashlib.sha256(prompt.encode()).digest()
         row = kept.execute("SELECT x FROM contexts WHERE prompt = ?", (digest,)).fetchone()
         if row is not None:
             return np.frombuffer(row[0], "<f8")
-        assert self._encode is not None
-        x: Vector = self._encode([prompt])[0]
+        x: Vector = encode([prompt])[0]
         kept.execute(
             "INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes())
         )
@@ -65,19 +64,19 @@ class Contexts:
 
     def close(self) -> None:
         """Keep what was encoded."""
-        if self._kept is not None:
-            self._kept.commit()
-            self._kept.close()
-            self._kept = None
+        while self._opened:
+            _, (kept, _) = self._opened.popitem()
+            kept.commit()
+            kept.close()
 
-    def _open(self) -> sqlite3.Connection:
-        if self._kept is None:
-            identity, self._encode = self._open_encoder()
+    def _open(self, projection: ProjectionRef | None) -> tuple[sqlite3.Connection, Encode]:
+        found = self._opened.get(projection)
+        if found is None:
+            identity, encode = self._open_encoder(projection)
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._kept = sqlite3.connect(
+            kept = sqlite3.connect(
                 self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
             )
-            self._kept.execute(
-                "CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)"
-            )
-        return self._kept
+            kept.execute("CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)")
+            found = self._opened[projection] = kept, encode
+        return found

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agents.context_store import Encode
+from agents.context_store import Encode, Prompt
 from agents.messages import trace_of_message
 from agents.ports import Source
 from agents.refusals import EncoderUnavailable
@@ -52,7 +52,7 @@ def trace_id_of(message: Any) -> str | None:
 def measured(encode: Encode, metrics: Metrics) -> Encode:
     """Return an encoder that is measured."""
 
-    async def encode_measured(prompts: list[str]) -> Sequence[Vector | EncoderUnavailable]:
+    async def encode_measured(prompts: list[Prompt]) -> Sequence[Vector | EncoderUnavailable]:
         with metrics.encodings.time():
             contexts = await encode(prompts)
         metrics.prompts.inc(len(prompts))

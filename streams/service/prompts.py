@@ -12,10 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from agents.context_store import Prompt
 from agents.refusals import EncoderUnavailable
-from router_state.config import Matrix, Vector
+from router_state.config import Matrix, ProjectionRef, Vector
 from streams.encoder.encoder import Encoder
-from streams.encoder.load import dimensions_of, encoder_of
+from streams.encoder.errors import EncoderError
+from streams.encoder.load import encoder_of, projection_of
+from streams.encoder.projections import Encoders
+from streams.files.array_folder import UnusableArrays
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -33,7 +37,7 @@ class PromptEncoder:
         load: makes the encoder; may take long, and may fail.
 
     Attributes:
-        dimensions: of the contexts.
+        projection: of routers that have none of their own.
         trouble: why there is no encoder (yet), None once there is one.
     """
 
@@ -47,28 +51,39 @@ class PromptEncoder:
         self._settings = settings
         self._load = load
         self._clock = clock
-        self._encoder: Encoder | None = None
+        self._encoders: Encoders | None = None
+        self._missing: set[ProjectionRef] = set()
         self._failed_at: float | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
-        self.dimensions = dimensions_of(settings)
+        self.projection = projection_of(settings)
         self.trouble: str | None = "loading the encoder"
 
     async def start(self) -> None:
         """Load the encoder; what keeps it from that is logged, and stands in `trouble`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
 
-    async def __call__(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
+    async def __call__(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
         """Return a context, shape (d,), for each prompt, or why it has none."""
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, self._encode_all, prompts
         )
 
-    def _encode_all(self, prompts: list[str]) -> list[Vector | EncoderUnavailable]:
-        encoder = self._loaded()
-        if encoder is None:
-            return [
-                EncoderUnavailable("the encoder of this worker is not available: send a context")
-            ] * len(prompts)
+    def _encode_all(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
+        groups: dict[ProjectionRef | None, list[int]] = {}
+        for i, (_, named) in enumerate(prompts):
+            groups.setdefault(named, []).append(i)
+        contexts: dict[int, Vector | EncoderUnavailable] = {}
+        for named, at in groups.items():
+            found = self._encode_together([prompts[i][0] for i in at], named)
+            contexts |= zip(at, found, strict=True)
+        return [contexts[i] for i in range(len(prompts))]
+
+    def _encode_together(
+        self, prompts: list[str], named: ProjectionRef | None
+    ) -> list[Vector | EncoderUnavailable]:
+        encoder = self._encoder(named)
+        if isinstance(encoder, EncoderUnavailable):
+            return [encoder] * len(prompts)
         try:
             return list(_encoded(encoder, prompts))
         except (
@@ -81,14 +96,32 @@ class PromptEncoder:
             )
             return [_alone(encoder, prompt) for prompt in prompts]
 
-    def _loaded(self) -> Encoder | None:
-        if self._encoder is not None or (
+    def _encoder(self, named: ProjectionRef | None) -> Encoder | EncoderUnavailable:
+        encoders = self._loaded()
+        if encoders is None:
+            return EncoderUnavailable("the encoder of this worker is not available: send a context")
+        try:
+            encoder = encoders.of(named)
+        except (UnusableArrays, EncoderError) as error:
+            assert named is not None
+            if named not in self._missing:
+                log.error("prompts of routers with it are refused: %s", error)
+                self._missing.add(named)
+            return EncoderUnavailable(
+                f"this worker does not have the router's projection {named.ref!r}: send a context"
+            )
+        if named is not None:
+            self._missing.discard(named)
+        return encoder
+
+    def _loaded(self) -> Encoders | None:
+        if self._encoders is not None or (
             self._failed_at is not None and self._clock() - self._failed_at < TRY_AGAIN_AFTER
         ):
-            return self._encoder
+            return self._encoders
         started = time.monotonic()
         try:
-            self._encoder = self._load(self._settings)
+            encoder = self._load(self._settings)
         # whatever is missing or wrong: a context, which needs no encoder, can still be routed
         except Exception as error:
             self._failed_at = self._clock()
@@ -100,8 +133,9 @@ class PromptEncoder:
             )
             return None
         self.trouble = None
-        log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, self._encoder.identity)
-        return self._encoder
+        log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, encoder.identity)
+        self._encoders = Encoders(encoder, self._settings.priors_path)
+        return self._encoders
 
 
 def _encoded(encoder: Encoder, prompts: list[str]) -> Matrix:

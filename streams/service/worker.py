@@ -27,7 +27,7 @@ from streams.service.measured import MeasuredSource, measured
 from streams.service.memory import usual_memory
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
-from streams.warm_start.references import prior_reader
+from streams.warm_start.references import prior_reader, projection_checker
 
 if TYPE_CHECKING:
     from streams.service.spans import Spans
@@ -102,7 +102,9 @@ def build_ports(app: App) -> Ports:
         },
         log=SourceTopics(app),
         encode=encode and measured(encode, app.metrics),
-        dimensions=0 if encode is None else encode.dimensions,
+        dimensions=0 if encode is None else encode.projection.dimensions,
+        projection="" if encode is None else encode.projection.checksum,
+        check_projection=projection_checker(settings),
         read_prior=prior_reader(settings.priors_path),
         contexts=_redis_contexts(app),
         clock=now,

@@ -10,7 +10,8 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from router_state.config import Price, Vector
+from agents.wire import projection_ref
+from router_state.config import Price, ProjectionRef, Vector
 from streams.history.account import Account
 from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Happened
@@ -53,6 +54,10 @@ class Cases:
     Args:
         since, until: seconds since the epoch; cases decided outside are left out.
         offsets: of `pb.routes`, first and last; cases outside are left out.
+
+    Attributes:
+        decided: how many requests were decided.
+        projection: of the last declaration.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Cases:
         self._open: deque[Case | Declared] = deque()
         self._by_id: dict[str, Case] = {}
         self._prices: dict[str, Price] = {}
+        self.projection: ProjectionRef | None = None
         self.decided = 0
         self._clock = float("-inf")
 
@@ -102,6 +108,7 @@ class Cases:
 
     def _declare(self, event: Declared) -> None:
         if event.router is not None:
+            self.projection = projection_ref(event.router)
             self._prices = {
                 n: Price(m.input_price_per_m, m.output_price_per_m)
                 for n, m in event.router.models.items()
@@ -120,7 +127,7 @@ class Cases:
         case = Case(
             self.decided,
             decision.request_id,
-            self._contexts.of(request),
+            self._contexts.of(request, self.projection),
             at,
             request.allowed_models,
             request.max_price_per_1k,

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from router_state.config import Prior
+from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 from streams.encoder.load import encoder_of
+from streams.encoder.projections import Encoders
 from streams.history.account import Account
 from streams.history.encoded import Contexts, Encode
 from streams.history.happened import Happened
@@ -30,8 +32,12 @@ def happened(history: History, router_id: str | None, account: Account) -> Itera
 def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:
     """Return the contexts of prompts as a worker of these settings makes them; to be closed."""
 
-    def open_encoder() -> tuple[str, Encode]:
-        encoder = encoder_of(settings)
+    @cache
+    def encoders() -> Encoders:
+        return Encoders(encoder_of(settings), settings.priors_path)
+
+    def open_encoder(projection: ProjectionRef | None) -> tuple[str, Encode]:
+        encoder = encoders().of(projection)
         return encoder.identity, encoder.encode
 
     return Contexts(open_encoder, progress=progress)

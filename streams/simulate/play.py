@@ -100,7 +100,9 @@ class Player:
                 for case in chunk:
                     if isinstance(case, Declared):
                         if case.router is not None:
-                            self._base, self._declared = case.router, self._declared + 1
+                            # Contexts are sent: the workers need no projection for them.
+                            self._base = case.router.model_copy(update={"projection": None})
+                            self._declared += 1
                     elif self._base is not None:
                         await self._submit(case, self._base)
             await self._drain(0)

@@ -1,4 +1,4 @@
-"""Priors that a declaration names instead of holding them."""
+"""Priors and projections that a declaration names instead of holding them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agents.refusals import WrongPrior
-from router_state.config import CostPrior, Prior
+from agents.refusals import WrongPrior, WrongProjection
+from router_state.config import CostPrior, Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
-from streams.files.array_folder import UnusableArrays
+from streams.encoder.projections import require_projection
+from streams.files.array_folder import UnusableArrays, folder_named
+from streams.settings import Settings
 from streams.warm_start.priors import Priors, load_priors
 
 
@@ -23,14 +25,10 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
 
     async def read_prior(reference: ReferencedPrior) -> Prior:
         name, _, model = reference.ref.partition("#")
-        if folder is None or Path(name).name != name:
-            raise WrongPrior(
-                "references need PB_PRIORS_PATH, and the form NAME#MODEL of a folder in it"
-            )
         try:
-            priors = await asyncio.to_thread(load_priors, folder / name)
+            priors = await asyncio.to_thread(load_priors, folder_named(name, inside=folder))
         except UnusableArrays as error:
-            raise WrongPrior(f"the prior can't be read: {type(error).__name__}") from None
+            raise WrongPrior(f"the prior can't be read: {error}") from None
         if priors.checksum != reference.sha256:
             raise WrongPrior("the prior has another checksum than declared")
         costs = _costs(priors, model)
@@ -42,6 +40,20 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
         return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff, costs=costs)
 
     return read_prior
+
+
+def projection_checker(settings: Settings) -> Callable[[ProjectionRef, int], Awaitable[None]]:
+    """Return the function that looks whether a projection is at hand as declared, for so many
+    dimensions.
+    """
+
+    async def check(named: ProjectionRef, dimensions: int) -> None:
+        try:
+            await asyncio.to_thread(require_projection, named, dimensions, settings)
+        except UnusableArrays as error:
+            raise WrongProjection(str(error)) from None
+
+    return check
 
 
 def _costs(priors: Priors, model: str) -> CostPrior | None:

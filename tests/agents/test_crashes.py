@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agents import housekeeping
+from agents.context_store import Prompt
 from tests.agents.crashing import (
     CONTEXT,
     HOME,
@@ -157,8 +158,8 @@ async def test_a_prompt_whose_router_is_declared_while_others_are_encoded_is_ans
     declared = log.event("routers", router(HOME))
     encoded: list[str] = []
 
-    async def encode(prompts: list[str]) -> list[Any]:
-        encoded.extend(prompts)
+    async def encode(prompts: list[Prompt]) -> list[Any]:
+        encoded.extend(text for text, _ in prompts)
         if HOME not in worker.service.shards[0]:
             await worker.take("routers", [declared])
         return [np.array(CONTEXT) for _ in prompts]

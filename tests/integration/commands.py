@@ -22,7 +22,9 @@ def environment(settings: Settings) -> dict[str, str]:
         "PB_BOOTSTRAP": settings.bootstrap,
         "PB_PREFIX": settings.prefix,
         "PB_APP_ID": settings.app_id,
+        "PB_PARTITIONS": str(settings.partitions),
         "PB_WEB_PORT": str(settings.web_port),
+        **({} if settings.priors_path is None else {"PB_PRIORS_PATH": str(settings.priors_path)}),
     }
 
 

@@ -26,6 +26,7 @@ def cli_settings(kafka: str) -> Settings:
 @pytest.fixture(scope="session")
 def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Run a worker; its encoder is loaded by the first prompt."""
-    log = tmp_path_factory.mktemp("cli") / "worker.log"
-    with running_worker(cli_settings, environment={"PB_ENCODER_BACKEND": "static"}, log=log):
-        yield cli_settings
+    log, priors = tmp_path_factory.mktemp("cli") / "worker.log", tmp_path_factory.mktemp("priors")
+    given = {"PB_ENCODER_BACKEND": "static", "PB_PRIORS_PATH": str(priors)}
+    with running_worker(cli_settings, environment=given, log=log):
+        yield cli_settings.model_copy(update={"priors_path": priors})

@@ -202,10 +202,9 @@ def test_an_unknown_request_cannot_be_explained(worker: Settings) -> None:
 
 
 def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_path: Path) -> None:
-    known = {"rewards": {"small": 0.5, "large": 0.9}, "costs": {"large": 0.002}}
-    lines = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(40)]
-    (tmp_path / "judged.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    fitted = tmp_path / "fitted"
+    (tmp_path / "judged.jsonl").write_text(judged(40))
+    assert worker.priors_path is not None
+    fitted = worker.priors_path / "narrow"
     summary = done_json(
         worker, "fit", str(tmp_path / "judged.jsonl"), str(fitted), "--components", "2"
     )
@@ -216,8 +215,6 @@ def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_pa
         "add",
         "large",
         *PRICES,
-        "--dimensions",
-        "3",
         "--prior",
         str(fitted),
         "--n-eff",
@@ -231,6 +228,13 @@ def test_priors_are_fitted_and_a_model_starts_from_them(worker: Settings, tmp_pa
     assert decision["reason"] == "ucb"
     assert decision["expected_reward"] == pytest.approx(0.9, abs=0.05)
     assert decision["expected_cost_usd"] == pytest.approx(0.002, rel=0.01)
+    declared = done_json(worker, "routers", "show", "warm")
+    assert (declared["dimensions"], declared["projection"]["ref"]) == (3, "narrow")
+    asked = done_json(
+        worker, "request", "What is 3 plus 3?", "--id", "w", "--timeout", "60", router="warm"
+    )
+    assert asked["expected_reward"] == pytest.approx(0.9, abs=0.05)
+    assert "are read (static, narrow)." in done(worker, "explain", "w", router="warm")
 
 
 def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> None:
@@ -272,7 +276,14 @@ def commands_of(page: str) -> list[str]:
     """
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if not re.match(r"pbstream (broker|worker)\b", line)]
+    return [line for line in lines if not re.match(r"pbstream (broker|worker)\b|export ", line)]
+
+
+def judged(count: int) -> str:
+    """Return lines of prompts that were judged and billed."""
+    known = {"rewards": {"small": 0.5, "large": 0.9}, "costs": {"small": 0.00003, "large": 0.002}}
+    lines = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(count)]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -282,6 +293,9 @@ def test_every_command_of_the_page_works(page: str, worker: Settings, tmp_path: 
     commands = commands_of(page)
     assert len(commands) >= 8
     (tmp_path / "docs").symlink_to(ROOT / "docs")
+    assert worker.priors_path is not None
+    (tmp_path / "priors").symlink_to(worker.priors_path)
+    (tmp_path / "judged.jsonl").write_text(judged(60))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         ran = subprocess.run(

@@ -17,7 +17,9 @@ from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.load import load_encoder, load_sentences
 from streams.encoder.onnx import OnnxEncoder
+from streams.encoder.projection import Projection
 from streams.encoder.sentences import Reading
+from streams.encoder.static import SHIPPED
 from streams.encoder.weights import find_weights
 
 PROMPTS = [
@@ -67,6 +69,16 @@ def test_contexts_have_the_dimensions_of_the_projection_and_end_in_one(int8: Enc
     assert contexts.shape == (len(PROMPTS), int8.dimensions) == (len(PROMPTS), 385)
     assert contexts.dtype == np.float64
     assert (contexts[:, -1] == 1.0).all()
+
+
+def test_another_projection_takes_the_same_embeddings(int8: Encoder) -> None:
+    fitted = Projection.fit(int8.encode(PROMPTS)[:, :-1], 3)[0]
+    contexts = int8.projected(fitted).encode(PROMPTS)
+    np.testing.assert_array_equal(contexts, fitted.project(int8.encode(PROMPTS)[:, :-1]))
+    assert int8.projected(fitted).identity != int8.identity
+    table = Projection.load(SHIPPED)
+    with pytest.raises(EncoderError, match="width 128"):
+        int8.projected(table)
 
 
 def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(

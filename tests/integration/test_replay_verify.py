@@ -34,7 +34,7 @@ def recorded(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-def no_encoder() -> Any:
+def no_encoder(*_: Any) -> Any:
     raise AssertionError("the history has contexts")
 
 

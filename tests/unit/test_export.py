@@ -23,7 +23,7 @@ from router_state.arms import Arm
 from router_state.belief import Belief
 from router_state.books import Books
 from router_state.caps import Bucket
-from router_state.config import Cap, Knobs, ModelConfig, Price, RouterConfig
+from router_state.config import Cap, Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.cost_model import CostModel
 from router_state.drift import Side, Suspicion, Watch
 from router_state.dual_pacer import DualPacer
@@ -284,6 +284,7 @@ KEPT_APART = {
         ((Watch,), ()),
         ((Window,), ()),
         ((Price,), pieces.PRICE),
+        ((ProjectionRef,), pieces.REF),
     ],
 )
 def test_nothing_of_a_state_is_left_out_of_a_file(
