@@ -111,6 +111,9 @@ class Studies:
             study.task.cancel()
             with suppress(asyncio.CancelledError):
                 await study.task
+        # A task that is cancelled before its first step never runs.
+        if study.status == "running":
+            study.status = "cancelled"
 
     async def stop(self) -> None:
         """End whatever runs."""
@@ -118,42 +121,46 @@ class Studies:
             await self.cancel(study)
 
     async def _run(self, study: Study, job: bytes) -> None:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "streams.dashboard.study_child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
-        )
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                await _listen(study, process, job)
+                code = await _listen(study, job)
         except asyncio.CancelledError:
             study.status = "cancelled"
             raise
         except (OSError, ValueError, TimeoutError) as error:
             study.error = f"the study ended: {error or 'it took too long'}"
-        finally:
+        else:
+            if study.result is None and study.error is None:
+                study.error = f"its process ended with code {code}"
+        study.status = "failed" if study.result is None else "done"
+
+
+async def _listen(study: Study, job: bytes) -> int:
+    """Play a study in a process of its own; return its exit code. The process ends with this."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "streams.dashboard.study_child",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=LINE_BYTES,
+    )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(job)
+        await process.stdin.drain()
+        process.stdin.close()
+        async for line in process.stdout:
+            told = orjson.loads(line)
+            study.progress = told.get("progress", study.progress)
+            study.result = told.get("result", study.result)
+            study.error = told.get("error", study.error)
+        return await process.wait()
+    finally:
+        if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-            if study.status == "running":
-                study.status = "done" if study.result is not None else "failed"
-                if study.status == "failed" and study.error is None:
-                    study.error = f"its process ended with code {process.returncode}"
-
-
-async def _listen(study: Study, process: asyncio.subprocess.Process, job: bytes) -> None:
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(job)
-    await process.stdin.drain()
-    process.stdin.close()
-    async for line in process.stdout:
-        told = orjson.loads(line)
-        study.progress = told.get("progress", study.progress)
-        study.result = told.get("result", study.result)
-        study.error = told.get("error", study.error)
 
 
 def _job(asked: Document) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -26,6 +27,7 @@ from streams.dashboard.savings import against_dearest, mix_cost, mix_quality
 from streams.dashboard.serve import sessions_of
 from streams.dashboard.sessions import Sessions
 from streams.dashboard.stream import Single, Table
+from streams.dashboard.studies import Studies
 from streams.gateway.keys import Keys, new_key
 from streams.gateway.problems import Problem
 from streams.settings import BadSettings, load_settings
@@ -373,3 +375,21 @@ def test_a_change_leaves_all_else_as_it_was() -> None:
     assert after["later"] == 1 and before.document["models"]["a.b"] == model
     gone = edited(before, {"changes": [{"path": ["models", "a.b"], "value": None}]})
     assert gone["models"] == {}
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_study_that_is_cancelled_while_its_process_starts_makes_room_for_the_next_one(
+    steps: int,
+) -> None:
+    async def begin_and_cancel() -> list[str]:
+        studies = Studies(load_settings())
+        found = []
+        for _ in range(2):
+            study = studies.start("chat", {"kind": "frontier"}, decided=None, budget=1e-3)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await studies.cancel(study)
+            found.append(study.status)
+        return found
+
+    assert asyncio.run(begin_and_cancel()) == ["cancelled", "cancelled"]
