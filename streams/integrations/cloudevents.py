@@ -22,7 +22,9 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     """
     attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
     data: Any = document
-    if not attributes:
+    # In structured mode a Kafka record may carry the same headers (Kafka binding 3.3.3).
+    kind = headers.get("content-type", "").lower()
+    if not attributes or kind.startswith("application/cloudevents"):
         attributes, data = document, _data(document)
     if attributes.get("specversion") != "1.0":
         raise Unconvertible("specversion: is not 1.0; this is no CloudEvent that can be read")

@@ -1,4 +1,5 @@
-"""Langfuse scores: numeric ones in [0, 1] and boolean ones; others need a mapping file.
+"""Langfuse scores, as its API takes them and as versions 2 and 3 of it return them: numeric ones in
+[0, 1] and boolean ones; others need a mapping file.
 
 A request is found by `metadata.pb_request_id`, else by the trace: give the trace the request's id.
 """
@@ -27,13 +28,24 @@ def _reward(score: Document, defaults: Defaults) -> Found:
             "dataType: only NUMERIC and BOOLEAN are rewards by themselves; map others with a "
             "mapping file"
         )
+    value = score["value"]
+    if score.get("dataType") == "BOOLEAN" and isinstance(value, bool):
+        value = float(value)  # version 3; before it they were 0 and 1
     metadata = score.get("metadata") or {}
     at = score.get("timestamp")
     fields = {
         "router_id": metadata.get("pb_router_id", defaults.router_id),
-        "request_id": metadata.get("pb_request_id") or score.get("traceId"),
-        "reward": number(score["value"], "value"),
+        "request_id": metadata.get("pb_request_id") or _trace(score),
+        "reward": number(value, "value"),
         "source": SOURCES.get(str(score.get("source")), defaults.source),
         "observed_at": rfc3339(at, "timestamp") if at else None,
     }
     return Found("rewards", fields)
+
+
+def _trace(score: Document) -> object:
+    """Return the trace that a score is of; version 3 names what it is of as its `subject`."""
+    subject = score.get("subject") or {}
+    if subject.get("kind") == "trace":
+        return subject.get("id")
+    return subject.get("traceId") or score.get("traceId")

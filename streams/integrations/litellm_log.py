@@ -24,12 +24,15 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
         **(metadata.get("requester_metadata") or {}),
     }
     cost = document.get("response_cost")
-    bill: Document = {"cost_usd": None if cost is None else number(cost, "response_cost")}
-    if cost is None:
+    bill: Document
+    # LiteLLM writes 0 where it knows no price, and why: what is unknown is not free.
+    if cost is None or (cost == 0 and document.get("response_cost_failure_debug_info")):
         bill = {
             "input_tokens": document.get("prompt_tokens"),
             "output_tokens": document.get("completion_tokens"),
         }
+    else:
+        bill = {"cost_usd": number(cost, "response_cost")}
     request_id = own.get("pb_request_id") or document.get("litellm_call_id") or document.get("id")
     router_id = own.get("pb_router_id") or defaults.router_id
     # An attempt that succeeds replaces the bill of one that failed before it.

@@ -1,9 +1,10 @@
-"""OpenTelemetry, OTLP as JSON: usage of GenAI spans, and evaluation results as span events or log
-records.
+"""OpenTelemetry, OTLP as JSON: usage of GenAI inference spans, and evaluation results as span
+events or log records.
 
 Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event
 `gen_ai.evaluation.result` with `gen_ai.evaluation.score.value`. A request is found by the attribute
-`pb.request_id`, which the application sets, else by `gen_ai.response.id`.
+`pb.request_id`, which the application sets, else by `gen_ai.response.id`. Spans of other operations
+make no bills: an agent's repeats the tokens of the calls inside it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,26 @@ from schemas.json_values import Document
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 EVALUATED = "gen_ai.evaluation.result"
+USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+NO_CALLS = frozenset(
+    {
+        "create_agent",
+        "create_memory",
+        "create_memory_store",
+        "delete_memory",
+        "delete_memory_store",
+        "embeddings",
+        "execute_tool",
+        "invoke_agent",
+        "invoke_workflow",
+        "plan",
+        "retrieval",
+        "search_memory",
+        "update_memory",
+        "upsert_memory",
+    }
+)
+"""The well-known values of `gen_ai.operation.name` that are no inference."""
 KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
 
 
@@ -24,7 +45,8 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
     found = []
     for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
         attributes = _attributes(span)
-        if "gen_ai.usage.input_tokens" in attributes or "gen_ai.usage.output_tokens" in attributes:
+        called = attributes.get("gen_ai.operation.name") not in NO_CALLS
+        if called and any(name in attributes for name in USAGE):
             found.append(_bill(attributes, defaults))
         for event in span.get("events", []):
             evaluation = _attributes(event)
@@ -56,9 +78,9 @@ def _attributes(record: Document) -> Document:
 
 
 def _bill(attributes: Document, defaults: Defaults) -> Found:
-    tokens = {
-        name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")
-    }
+    # A call that failed may say only what went in.
+    unsaid = 0 if "error.type" in attributes else None
+    tokens = {name.rpartition(".")[2]: attributes.get(name, unsaid) for name in USAGE}
     return Found(
         "costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")}
     )

@@ -61,6 +61,16 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
                 "observed_at": "2025-11-21T09:30:02.500000Z",
             },
         ),
+        (
+            "costs",  # of a call that failed: what went in; of an agent and an embedding none
+            {
+                "router_id": "default",
+                "request_id": "r-2",
+                "input_tokens": 52,
+                "output_tokens": 0,
+                "revision": 0,
+            },
+        ),
     ]
     ((topic, reward),) = events("otel-logs.json", "otel")
     assert (topic, reward["request_id"], reward["reward"], reward["source"]) == (
@@ -92,21 +102,31 @@ def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> Non
     assert plain(texts[0].encode(), "litellm") == lines[:1]
 
 
-def test_langfuse_scores() -> None:
-    found = [event for _, event in events("langfuse.json", "langfuse")]
-    assert [
-        (event["router_id"], event["request_id"], event["reward"], event["source"])
-        for event in found
-    ] == [
-        ("default", "r-1", 1.0, "human"),
-        ("chat", "r-2", 0.9, "judge"),
-        ("default", "r-3", 0.25, "judge"),
-    ]
-    assert [event.get("observed_at") for event in found] == [
-        "2026-11-21T09:30:05.250000Z",
-        "2026-11-21T09:30:05Z",
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "langfuse.json",
+            [
+                ("default", "r-1", 1.0, "human", "2026-11-21T09:30:05.250000Z"),
+                ("chat", "r-2", 0.9, "judge", "2026-11-21T09:30:05Z"),
+            ],
+        ),
+        (
+            "langfuse-v3.json",
+            [
+                ("default", "r-1", 1.0, "human", "2026-11-21T09:30:05.250000Z"),
+                ("default", "r-2", 0.9, "judge", "2026-11-21T09:30:05Z"),
+                ("chat", "r-3", 0.0, "judge", "2026-11-21T09:30:05Z"),
+            ],
+        ),
+        ("langfuse-create.json", [("default", "r-3", 0.25, "judge", None)]),
+    ],
+)
+def test_langfuse_scores(name: str, expected: list[Any]) -> None:
+    names = ("router_id", "request_id", "reward", "source", "observed_at")
+    found = [event for _, event in events(name, "langfuse")]
+    assert [tuple(event.get(field) for field in names) for event in found] == expected
 
 
 def test_cloudevents_in_both_modes() -> None:
@@ -126,6 +146,12 @@ def test_cloudevents_in_both_modes() -> None:
     assert plain(b'{"cost_usd": 0.5}', "cloudevents", **headers) == [
         ("costs", {"router_id": "default", "request_id": "r-9", "cost_usd": 0.5, "revision": 0})
     ]
+    both = events(
+        "cloudevent.json",
+        "cloudevents",
+        **headers | {"content-type": "application/CloudEvents+json; charset=UTF-8"},
+    )
+    assert [one["request_id"] for _, one in both] == ["r-1"]
     encoded = base64.b64encode(b'{"cost_usd": 0.5, "request_id": "r"}').decode()
     packed = {"specversion": "1.0", "type": "x", "source": "/x", "id": "1", "data_base64": encoded}
     assert plain(json.dumps(packed).encode(), "cloudevents")[0][1]["cost_usd"] == 0.5
@@ -250,7 +276,8 @@ def test_times_of_every_unit_are_read(time: Any) -> None:
 
 def test_convert_shows_events_and_refusals() -> None:
     ran = CliRunner().invoke(
-        main, ["convert", "--from", "langfuse", str(GOLDEN / "langfuse.json"), "--router", "acme"]
+        main,
+        ["convert", "--from", "langfuse", str(GOLDEN / "langfuse-v3.json"), "--router", "acme"],
     )
     assert ran.exit_code == 0, ran.output
     assert [json.loads(line)["topic"] for line in ran.output.splitlines()] == ["rewards"] * 3
@@ -269,7 +296,7 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
         RunningService(settings, tmp_path, {}),
         settings.topic("alerts"),
     )  # any topic that is there
-    good, bad = (GOLDEN / "langfuse.json").read_bytes(), b'{"value": "high", "traceId": "r"}'
+    good, bad = (GOLDEN / "langfuse-v3.json").read_bytes(), b'{"value": "high", "traceId": "r"}'
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         for value in (good, bad, good):
             await producer.send_and_wait(topic, value, key=b"k")
