@@ -39,7 +39,7 @@ def _done(job: Document) -> Any:
     from streams.settings import load_settings
     from streams.simulate.case_file import CaseFile
     from streams.simulate.cases import Cases
-    from streams.simulate.figures import figures
+    from streams.simulate.figures import drawn
     from streams.simulate.past import contexts_of, happened, prior_reader_of
     from streams.simulate.scenario import Scenario
     from streams.simulate.study import NoRequest, run, survey
@@ -68,7 +68,7 @@ def _done(job: Document) -> Any:
                 read_prior=read_prior,
             )
         played = _told(kept, "playing", found.requests)
-        return figures(run(played, found, scenario, read_prior=read_prior))
+        return drawn(run(played, found, scenario, read_prior=read_prior))
 
 
 def _told(things: Iterable[T], what: str, of: int | None) -> Iterator[T]:

@@ -14,10 +14,8 @@ from streams.simulate.answer import answer
 from streams.simulate.describe import short
 from streams.simulate.figures import models_of, phase_labels
 from streams.simulate.study import Study
-from streams.simulate.track import Bucket, Track
+from streams.simulate.track import Bucket
 
-POINTS, LEAST_REQUESTS = 40, 20
-"""Points of a line at most, and requests in each of them at least."""
 MOST_ALERTS = 100
 """Alerts of a policy that the table lists; a chart has a tick for each of them."""
 OVERSPENT = 1.05
@@ -94,7 +92,12 @@ def _charts(study: Study, colours: dict[str, str]) -> Iterator[str]:
 
     def lines(value: Callable[[Bucket], float | None]) -> list[Line]:
         return [
-            Line(name, colours[name], _points(run.track, value)) for name, run in study.runs.items()
+            Line(
+                name,
+                colours[name],
+                [(at, value(sums) if sums.requests else None) for at, sums in run.track.points()],
+            )
+            for name, run in study.runs.items()
         ]
 
     yield draw("Spend ÷ budget", lines(lambda b: b.cost_over_budget), level=1.0, ticks=ticks)
@@ -111,31 +114,8 @@ def _share(model: str, bucket: Bucket) -> float:
     return bucket.calls.get(model, 0) / bucket.requests
 
 
-def _points(
-    track: Track, value: Callable[[Bucket], float | None]
-) -> list[tuple[float, float | None]]:
-    """Return a point per stretch of requests, so that single ones do not hide the line."""
-    group = _group(track)
-    points: list[tuple[float, float | None]] = []
-    for at in range(0, len(track.buckets), group):
-        bucket = Bucket()
-        for part in track.buckets[at : at + group]:
-            bucket.merge(part)
-        middle = (at + min(group, len(track.buckets) - at) / 2) * track.width
-        points.append((middle, value(bucket) if bucket.requests else None))
-    return points
-
-
-def _group(track: Track) -> int:
-    """Return how many buckets a point stands for: a fortieth of the history, and twenty requests at
-    least.
-    """
-    return max(1, -(-len(track.buckets) // POINTS), -(-LEAST_REQUESTS // track.width))
-
-
 def _binned(study: Study) -> int:
-    track = next(iter(study.runs.values())).track
-    return min(_group(track) * track.width, study.survey.requests)
+    return min(next(iter(study.runs.values())).track.stretch, study.survey.requests)
 
 
 def _phases(study: Study) -> Sheet:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 BUCKETS = 400
+POINTS, LEAST_REQUESTS = 40, 20
+"""Points of a drawn line at most, and requests in each of them at least."""
 
 
 @dataclass(slots=True)
@@ -142,6 +145,26 @@ class Track:
                 bucket.merge(self.buckets[at + 1])
             merged.append(bucket)
         self.buckets, self.width = merged, self.width * 2
+
+    @property
+    def stretch(self) -> int:
+        """How many requests a point of a drawn line stands for: a fortieth of the history, and
+        twenty at least.
+        """
+        return self.width * self._group
+
+    @property
+    def _group(self) -> int:
+        return max(1, -(-len(self.buckets) // POINTS), -(-LEAST_REQUESTS // self.width))
+
+    def points(self) -> Iterator[tuple[float, Bucket]]:
+        """Yield the middle and the sums of each stretch: single requests would hide a line."""
+        for at in range(0, len(self.buckets), self._group):
+            parts = self.buckets[at : at + self._group]
+            sums = Bucket()
+            for part in parts:
+                sums.merge(part)
+            yield (at + len(parts) / 2) * self.width, sums
 
     @property
     def total(self) -> Bucket:

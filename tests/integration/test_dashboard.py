@@ -415,12 +415,26 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     browser.find_element(By.ID, "name").send_keys("Dearer <b>", Keys.ENTER)
     until(lambda: browser.find_elements(By.CSS_SELECTOR, "section.result"), "the result")
     assert text(browser, "section.result h3") == "Dearer <b>"
-    rows = cells(browser, "section.result tbody tr")
+    rows = cells(browser, "section.result .scroll tbody tr")
     assert {row[0] for row in rows} == {"declared", "recorded"}
     whole = [row for row in rows if row[1] == "all of it"]
     asked = int(whole[0][2].replace(",", ""))
     assert len(whole) == 2 and asked % COUNT == 0
     assert all(0.5 < float(row[3]) < 1.0 for row in rows)
+    charts = "section.result figure.chart"
+    titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
+    assert titles[:2] == ["Spend ÷ budget", "Reward"]
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{charts} canvas"), "a chart")
+    drawn = text(browser, f"{charts}:nth-of-type(2) figcaption")
+    assert drawn.startswith("At the end: declared 0.") and "recorded 0." in drawn
+    assert "1 at request" in text(browser, "section.result p.note")
+    browser.find_element(By.CSS_SELECTOR, "section.result summary").click()
+    more = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
+    assert {f"Share of {model}" for model in MODELS} <= set(more)
+    compared = browser.find_elements(By.CSS_SELECTOR, "svg.frontier .model")
+    assert len(compared) == len(whole)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    assert browser.find_element(By.TAG_NAME, "main").screenshot(str(SHOTS / "what-if.png"))
     assert violations(browser) == []
 
 

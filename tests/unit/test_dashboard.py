@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from starlette.requests import Request
 from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
 from schemas.event import Event
 from schemas.routers import ModelDeclared, RouterDeclared
+from streams import dashboard
 from streams.console.declarations import Declared
 from streams.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
 from streams.dashboard.changing import edited
@@ -32,6 +35,7 @@ from streams.gateway.keys import Keys, new_key
 from streams.gateway.problems import Problem
 from streams.settings import BadSettings, load_settings
 from streams.simulate.cases import Case
+from streams.simulate.scenario import Scenario
 
 NOW = 1_800_000_000.0
 SETTINGS = load_settings()
@@ -342,6 +346,18 @@ def test_kinds_of_requests_are_told_apart_and_named_by_words_that_several_prompt
 @pytest.mark.parametrize("rows", [1, 2, 30])
 def test_requests_that_are_all_alike_are_one_kind(rows: int) -> None:
     assert set(clusters(np.ones((rows, 3)), 5, seed=0)) == {0}
+
+
+def test_the_page_offers_every_kind_of_event_that_a_scenario_may_have() -> None:
+    page = (Path(dashboard.__file__).parent / "assets" / "whatif.js").read_text()
+    offered = re.findall(r"^  (\w+): \{ label: ", page, re.MULTILINE)
+    kinds = {one["kind"]["const"] for one in _scenario_events()}
+    assert set(offered) == kinds and len(offered) == len(kinds)
+
+
+def _scenario_events() -> list[dict[str, Any]]:
+    schema = Scenario.model_json_schema()["$defs"]
+    return [one["properties"] for one in schema.values() if "kind" in one.get("properties", {})]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 export const palette = (at) => `--c${at % 8}`;
 
 /**
- * A chart. `set(times, columns, marks)` shows series by name: {name: [value or null, …]}, and marks
+ * A chart over time, or with `over` over what that names. `set(times, columns, marks)` shows series by name: {name: [value or null, …]}, and marks
  * [{at, number}]. `line` draws a level, such as 1 for spend ÷ budget.
  */
-export function chart(title, { line = null, high = null, show = (value) => value.toPrecision(3), pick } = {}) {
+export function chart(title, { line = null, high = null, show = (value) => value.toPrecision(3), pick, over = null, sync = "time" } = {}) {
   const place = el("div", { "aria-hidden": "true" });
   const spoken = el("figcaption.note");
   const box = el("figure.chart", {}, el("h3", {}, title), place, spoken);
@@ -24,10 +24,10 @@ export function chart(title, { line = null, high = null, show = (value) => value
     const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
     plot = new uPlot({
       width: Math.max(240, box.clientWidth), height: 190,
-      cursor: { sync: { key: "time" }, drag: { x: true, y: false } },
-      scales: { y: { range: (_, low, top) => range(low, top) } },
-      axes: [{ ...axis }, { ...axis, size: 56, values: (_, values) => values.map((value) => String(Number(value.toPrecision(6)))) }],
-      series: [{ value: "{HH}:{mm}:{ss}" }, ...labels.map((label, at) => ({
+      cursor: { sync: { key: sync }, drag: { x: true, y: false } },
+      scales: { x: { time: !over }, y: { range: (_, low, top) => range(low, top) } },
+      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis }, { ...axis, size: 56, values: (_, values) => values.map((value) => String(Number(value.toPrecision(6)))) }],
+      series: [over ? { label: over, value: (_, value) => value === null ? "–" : Math.round(value).toLocaleString("en") } : { value: "{HH}:{mm}:{ss}" }, ...labels.map((label, at) => ({
         label, stroke: colour(pick?.(label) ?? palette(at)), width: 1.8, spanGaps: true, points: { show: false },
         value: (_, value) => value === null ? "–" : show(value) }))],
       hooks: { draw: [drawMarks] },
@@ -74,7 +74,7 @@ export function chart(title, { line = null, high = null, show = (value) => value
     plot.setData([times, ...Object.values(columns)]);
     const ends = labels.map((label) => [label, columns[label].findLast((value) => value !== null && value !== undefined)]);
     const told = ends.filter(([, value]) => value !== undefined).map(([label, value]) => `${label} ${show(value)}`);
-    spoken.textContent = told.length ? `Now: ${told.join(", ")}.` : "Nothing to show yet.";
+    spoken.textContent = told.length ? `${over ? "At the end" : "Now"}: ${told.join(", ")}.` : "Nothing to show yet.";
   }
 
   const sized = new ResizeObserver(() => plot?.setSize({ width: Math.max(240, box.clientWidth), height: 190 }));

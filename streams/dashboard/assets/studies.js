@@ -77,14 +77,15 @@ export const kindsOf = (id) => section("Where the money goes",
 /** What another budget would buy: reward over cost, and the fixed mixes of models for comparison. */
 export const frontierOf = (id) => section("What would another budget buy?",
   "This router's own requests, decided again from the beginning under other budgets; where a model was not called, its outcome is what the history lets expect.", id, "frontier",
-  ({ points, models, recorded, requests, budget_usd }) => [picture(points, models, recorded),
+  ({ points, models, recorded, requests, budget_usd }) => [picture(points, models.map((one) => ({ ...one, name: one.model })), recorded),
     table(`${count(requests)} requests; budget today ${usd(budget_usd)} a request`,
       ["Budget", "Cost per request", "Reward", "÷ budget", "Guessed"].map((label, at) => ({ label, number: at > 0 })),
       [...points.map((one) => [`${usd(one.budget_usd)} (× ${one.step})`, one]), ["as recorded", recorded], ...models.map((one) => [`always ${one.model}`, one])]
         .map(([label, one]) => [label, usd(one.cost_usd_per_request), fixed(one.reward), fixed(one.cost_over_budget, 2), percent(one.modelled)]))]);
 
-function picture(points, models, recorded) {
-  const all = [...points, ...models, recorded].filter((one) => one.cost_usd_per_request > 0 && one.reward !== null);
+/** Reward over cost: a line through `points`, a square with its name for each of `others`, a ring. */
+export function picture(points, others, recorded) {
+  const all = [...points, ...others, recorded].filter((one) => one?.cost_usd_per_request > 0 && one.reward !== null);
   if (!all.length) return el("p", {}, "Without bills and labels there is nothing to draw.");
   const costs = all.map((one) => Math.log10(one.cost_usd_per_request)), rewards = all.map((one) => one.reward);
   const [left, right] = widened(costs, 0.08), [low, top] = widened(rewards, 0.12);
@@ -101,7 +102,7 @@ function picture(points, models, recorded) {
     draw("text", { x: 340, y: 292, class: "tick middle" }, "dollars per request"), draw("text", { x: 60, y: 12, class: "tick" }, "reward"),
     draw("path", { d: path, class: "line" }),
     ...points.filter(known).flatMap((one) => [draw("circle", { cx: x(one), cy: y(one), r: 4, class: "budget" }), words(`× ${one.step}`, one, "tick")]),
-    ...models.filter(known).flatMap((one) => [draw("rect", { x: x(one) - 4, y: y(one) - 4, width: 8, height: 8, class: "model" }), words(one.model.slice(-24), one, "tick")]),
+    ...others.filter(known).flatMap((one) => [draw("rect", { x: x(one) - 4, y: y(one) - 4, width: 8, height: 8, class: `model k${(one.colour ?? 1) % 8}` }), words(one.name.slice(-24), one, "tick")]),
     known(recorded) ? draw("circle", { cx: x(recorded), cy: y(recorded), r: 7, class: "recorded" }) : null);
 }
 
