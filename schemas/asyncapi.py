@@ -2,13 +2,14 @@
 to read.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from pydantic.json_schema import models_json_schema
 
 from schemas import EVENTS
 from schemas.dlq import HEADERS as DEAD_LETTER_HEADERS
 from schemas.headers import BASED_ON, FORWARDED, TRACEPARENT, TRACESTATE
+from schemas.json_values import Document, Json
 from schemas.topic_roles import TOPICS
 
 VERSION: Final = "1.0.0"
@@ -20,7 +21,7 @@ _ROUTER: Final = {
 }
 
 
-def document() -> dict[str, Any]:
+def document() -> Document:
     """Return the AsyncAPI document as plain values."""
     payloads, definitions = _payloads()
     return {
@@ -44,14 +45,14 @@ def document() -> dict[str, Any]:
     }
 
 
-def _payloads() -> tuple[dict[str, Any], dict[str, Any]]:
+def _payloads() -> tuple[Document, Document]:
     wanted = [(event, "validation") for event in EVENTS.values()]
     references, made = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     by_topic = {topic: references[event, "validation"] for topic, event in EVENTS.items()}
     return by_topic, {name: _plain(schema) for name, schema in made["$defs"].items()}
 
 
-def _plain(schema: Any) -> Any:
+def _plain(schema: Json) -> Json:
     """Leave out what OpenAPI's schemas have and AsyncAPI's do not: a discriminator with a
     mapping.
     """
@@ -153,7 +154,7 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fields(schema: dict[str, Any]) -> list[str]:
+def _fields(schema: Document) -> list[str]:
     required = set(schema.get("required", ()))
     rows = ["| field | type | |", "| --- | --- | --- |"]
     for name, field in schema["properties"].items():
@@ -164,7 +165,7 @@ def _fields(schema: dict[str, Any]) -> list[str]:
     return rows
 
 
-def _kind(field: dict[str, Any]) -> str:
+def _kind(field: Document) -> str:
     if "anyOf" in field:
         return " or ".join(dict.fromkeys(_kind(part) for part in field["anyOf"]))
     if "$ref" in field:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.fields import RouterId
+from schemas.json_values import Document, Json
 from schemas.reasons import Reason
 
 E = TypeVar("E", bound="Event")
@@ -48,12 +49,12 @@ def optional(description: str | None = None) -> Any:
     return Field(default=None, exclude_if=_is_none, description=description)
 
 
-def documented(topic: str, *, valid: list[Any], invalid: Mapping[Reason, Any]) -> ConfigDict:
+def documented(topic: str, *, valid: list[Json], invalid: Mapping[Reason, Json]) -> ConfigDict:
     """Attach examples to a schema: values that decode, and for a reason a value that is refused
     with it.
     """
     refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
-    extra: Any = {
+    extra: Document = {
         "x-topic": topic,
         "x-key": "router_id",
         "x-version": 1,

@@ -5,7 +5,7 @@ import os
 import re
 import ssl
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from pydantic import (
     AliasChoices,
@@ -17,6 +17,10 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+if TYPE_CHECKING:
+    from faust.types.auth import CredentialsT
+    from pydantic_core import ErrorDetails
 
 PREFIX = "PB_"
 DAY = 86_400.0
@@ -198,7 +202,7 @@ class Settings(BaseSettings):
 
     @field_validator("source_ranks", mode="before")
     @classmethod
-    def _comma_separated(cls, value: Any) -> Any:
+    def _comma_separated(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @field_validator("redis_url")
@@ -275,7 +279,7 @@ class Settings(BaseSettings):
             auth["sasl_plain_password"] = self.sasl_password.get_secret_value()
         return auth
 
-    def faust_credentials(self) -> Any:
+    def faust_credentials(self) -> "CredentialsT | None":
         """Return Faust's `broker_credentials`, or None on a plain connection."""
         import faust
 
@@ -295,7 +299,7 @@ class FromFiles(PydanticBaseSettingsSource):
     mounted.
     """
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[object, str, bool]:
         path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
         if path is None:
             return None, field_name, False
@@ -334,7 +338,7 @@ def load_settings(**overrides: Any) -> Settings:
     return settings
 
 
-def _line(problem: Any) -> str:
+def _line(problem: "ErrorDetails") -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if not problem["loc"]:
         return str(message)

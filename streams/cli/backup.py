@@ -8,11 +8,12 @@ import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
+from agents.messages import Placed, Record
 from schemas.headers import BASED_ON
 from schemas.json_values import Document
 from streams.cli.snapshot_file import LARGEST, read_file
@@ -161,7 +162,7 @@ async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[i
     return count - there, there
 
 
-def _declaration(file: Path) -> tuple[str, Any]:
+def _declaration(file: Path) -> tuple[str, Document]:
     from streams.state.exporting import declaration_from
 
     data, exported = read_file(file)
@@ -172,7 +173,7 @@ def _declaration(file: Path) -> tuple[str, Any]:
     return router_id, document
 
 
-def _settle(name: str, record: Any, pending: Document) -> int:
+def _settle(name: str, record: Record, pending: dict[str, Placed]) -> int:
     """Take a router off the list that this record answers, and return 1 where it was declared
     already.
     """

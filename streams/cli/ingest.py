@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from streams.console.failures import Failure
-from streams.console.session import Session, pass_session, router_option, run
+from streams.console.session import F, Session, pass_session, router_option, run
 from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
 
 
-def options(function: Callable[..., Any]) -> Callable[..., Any]:
+def options(function: F) -> F:
     """Give a command the options that say how payloads are read."""
     for option in (
         router_option,

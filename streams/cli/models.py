@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +15,7 @@ from streams.console.declarations import TOPICS, Edit, read_router, write_router
 from streams.console.failures import Failure, NoRouter
 from streams.console.output import console, print_json, table
 from streams.console.session import (
+    F,
     Session,
     json_option,
     pass_session,
@@ -66,7 +66,7 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     return value
 
 
-def changes(function: Callable[..., Any]) -> Callable[..., Any]:
+def changes(function: F) -> F:
     """Give a command the options of a change."""
     for option in (json_option, timeout_option, router_option):
         function = option(function)

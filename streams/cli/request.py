@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import IO, Any
+from typing import IO
 from uuid import uuid4
 
 import click
 import orjson
 
+from agents.messages import Record
 from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 from streams.console.bus import open_bus
 from streams.console.decision import explain_decision
@@ -88,7 +89,7 @@ def request(
         ):
             placed = await bus.send("requests", event)
 
-            def answered(name: str, record: Any) -> RouteDecided | Refused | None:
+            def answered(name: str, record: Record) -> RouteDecided | Refused | None:
                 if name == "dlq":
                     return refusal_of(record, placed, "the request")
                 decision = decode(RouteDecided, record.value)

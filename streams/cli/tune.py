@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,6 +22,10 @@ from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option
 
+if TYPE_CHECKING:
+    from streams.history.records import History
+
+T = TypeVar("T")
 LEAST_REWARDS = 50
 """Below that many rewards chance alone decides which setting looks best."""
 
@@ -100,7 +104,9 @@ class _Cases:
     its priors.
     """
 
-    def __init__(self, session: Session, history: Any, router_id: str, stack: ExitStack) -> None:
+    def __init__(
+        self, session: Session, history: History, router_id: str, stack: ExitStack
+    ) -> None:
         from streams.history.account import Account
         from streams.simulate.case_file import CaseFile
         from streams.simulate.cases import Cases
@@ -126,7 +132,7 @@ class _Cases:
                 f"apart: tune takes {LEAST_REWARDS} rewards at least, and better thousands."
             )
 
-    def _counted(self, cases: Iterable[Any]) -> Iterator[Any]:
+    def _counted(self, cases: Iterable[T]) -> Iterator[T]:
         """Count the rewards that pass by."""
         for case in cases:
             self.rewards += getattr(case, "reward", None) is not None

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.live import Live
 
+from agents.messages import Record
 from schemas import EVENTS, DeadLetter, MalformedEvent, decode
 from streams.console import screen
 from streams.console.board import Board
@@ -92,7 +93,7 @@ async def recent(bus: Bus, router_id: str) -> Board:
     return board
 
 
-def _take(board: Board, arrivals: list[tuple[str, Any]], *, at: float | None = None) -> None:
+def _take(board: Board, arrivals: list[tuple[str, Record]], *, at: float | None = None) -> None:
     now = time.monotonic() if at is None else at
     for name, record in arrivals:
         if record.key is not None and record.key != board.router_id.encode():

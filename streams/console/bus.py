@@ -8,8 +8,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from agents.messages import Placed, Record
 from schemas import Event, encode
 from streams.console.failures import NoAnswer, NoBroker, NotAllowed, NoTopics
 
@@ -39,7 +40,7 @@ class Bus:
 
     async def send(
         self, name: str, event: Event, *, headers: Iterable[tuple[str, bytes]] = ()
-    ) -> Any:
+    ) -> Placed:
         """Write one event with its router's key and return where it stands (`partition`,
         `offset`).
         """
@@ -52,12 +53,13 @@ class Bus:
         value: bytes | None,
         *,
         headers: Iterable[tuple[str, bytes]] = (),
-    ) -> Any:
+    ) -> Placed:
         """Write one record with a router's key, and return where it stands."""
         topic = self.settings.topic(name)
-        return await self._producer.send_and_wait(
+        placed: Placed = await self._producer.send_and_wait(
             topic, value, key=router_id.encode(), headers=list(headers)
         )
+        return placed
 
     async def send_again(
         self,
@@ -66,11 +68,12 @@ class Bus:
         value: bytes | None,
         *,
         headers: Iterable[tuple[str, bytes]],
-    ) -> Any:
+    ) -> Placed:
         """Write a record as it was, and return where it stands."""
-        return await self._producer.send_and_wait(
+        placed: Placed = await self._producer.send_and_wait(
             self.settings.topic(name), value, key=key, headers=list(headers)
         )
+        return placed
 
     async def send_all(self, events: Iterable[tuple[str, Event]]) -> None:
         """Write events with their topics' short names, in order, and wait until all are stored."""
@@ -111,7 +114,7 @@ class Bus:
 
     async def backwards(
         self, name: str, router_id: str | None, *, limit: int | None = None, only: int | None = None
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncIterator[Record]:
         """Yield a topic's records, the newest first within each partition, at most `limit` of a
         partition; or of one partition.
         """
@@ -131,7 +134,7 @@ class Bus:
                         yield record
                     end, window = start, window * 4
 
-    async def at(self, name: str, partition: int, offset: int) -> Any | None:
+    async def at(self, name: str, partition: int, offset: int) -> Record | None:
         """Return the record at a place, or None."""
         from aiokafka import TopicPartition
 
@@ -146,7 +149,7 @@ class Bus:
             )
         return found[0] if found and found[0].offset == offset else None
 
-    async def latest(self, name: str, router_id: str) -> Any | None:
+    async def latest(self, name: str, router_id: str) -> Record | None:
         """Return the newest record with the router's key, or None."""
         async for record in self.backwards(name, router_id):
             if record.key == router_id.encode():
@@ -161,7 +164,7 @@ class Follower:
         self._bus = bus
         self._consumer = consumer
 
-    async def arrivals(self, *, within: float = 0.2) -> list[tuple[str, Any]]:
+    async def arrivals(self, *, within: float = 0.2) -> list[tuple[str, Record]]:
         """Return what arrived, with the topics' short names; empty after `within` seconds without
         any.
         """
@@ -173,7 +176,11 @@ class Follower:
         ]
 
     async def until(
-        self, found: Callable[[str, Any], T | None], *, seconds: float, waited_for: str = "answered"
+        self,
+        found: Callable[[str, Record], T | None],
+        *,
+        seconds: float,
+        waited_for: str = "answered",
     ) -> T:
         """Wait for the first record in which `found` finds something, and return that.
 
@@ -257,7 +264,7 @@ async def _consumer(settings: Settings) -> AsyncIterator[AIOKafkaConsumer]:
 
 async def _between(
     consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int
-) -> list[Any]:
+) -> list[Record]:
     """Read a partition's records from `start` up to, not including, `end`; compaction may have left
     fewer.
     """

@@ -9,10 +9,10 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
+from agents.messages import Placed, Record
 from schemas import (
     BASED_ON,
     REPEATED,
@@ -98,7 +98,7 @@ async def _read_router(bus: Bus, router_id: str) -> Declared | None:
     raise NotReadable(router_id, in_force)
 
 
-def repeats(record: Any, offset: int) -> bool:
+def repeats(record: Record, offset: int) -> bool:
     """Tell whether a worker has written the declaration at this offset again."""
     headers = dict(record.headers)
     return REPEATED in headers and headers.get(BASED_ON) == str(offset).encode()
@@ -158,7 +158,7 @@ async def put_in_force(
     async with bus.follow("lambda", "dlq", router_id=router_id) as records:
         placed = await bus.send_bytes("routers", router_id, value, headers=headers)
 
-        def acknowledged(name: str, record: Any) -> LambdaUpdated | Refused | None:
+        def acknowledged(name: str, record: Record) -> LambdaUpdated | Refused | None:
             if name == "dlq":
                 return refusal_of(record, placed, "the declaration")
             if record.key != router_id.encode() or record.value is None:
@@ -183,7 +183,7 @@ async def put_in_force(
     return answer
 
 
-def refusal_of(record: Any, placed: Any, what: str) -> Refused | None:
+def refusal_of(record: Record, placed: Placed, what: str) -> Refused | None:
     """Return the refusal of the event that was written at `placed`, if the record is its dead
     letter.
     """
@@ -200,11 +200,11 @@ def refusal_of(record: Any, placed: Any, what: str) -> Refused | None:
     return Refused(what, letter.reason, letter.message)
 
 
-def _readable(record: Any) -> Declared | None:
+def _readable(record: Record) -> Declared | None:
     try:
         decode_router(key=record.key, value=record.value)
     except MalformedEvent:
         return None
-    document = orjson.loads(record.value)
+    document = orjson.loads(record.value or b"")
     document.pop("snapshot", None)  # has done its work, and is large
     return Declared(document, record.offset)

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
 from aiokafka import codec
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from agents.messages import Record
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
 from schemas.json_values import Document
 from streams.console.bus import open_bus
@@ -302,7 +303,7 @@ def _count(routers: Document, untaken: list[str]) -> str:
     )
 
 
-def _key(record: Any) -> str:
+def _key(record: Record) -> str:
     return (record.key or b"").decode(errors="replace")
 
 

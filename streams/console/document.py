@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -34,7 +33,7 @@ def faults(document: Document) -> list[str]:
 
 def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
     """Yield what no reader would look at: where it stands, its name, and what it is a part of."""
-    parts: list[tuple[str, Any, type[BaseModel]]] = [
+    parts: list[tuple[str, object, type[BaseModel]]] = [
         ("", document, RouterDeclared),
         ("caps.", document.get("caps"), Caps),
         ("projection.", document.get("projection"), Reference),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from agents.messages import Record
 from schemas import (
     EVENTS,
     CostReported,
@@ -15,7 +16,7 @@ from schemas import (
     RouteDecided,
     decode,
 )
-from schemas.event import Event
+from schemas.event import E
 from schemas.headers import TRACEPARENT, trace_of
 from streams.console.bus import Bus
 
@@ -62,21 +63,21 @@ async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None =
     )
 
 
-def _trace(record: Any) -> str | None:
+def _trace(record: Record) -> str | None:
     parent = dict(trace_of(record.headers)).get(TRACEPARENT)
     return None if parent is None else parent.split(b"-")[1].decode()
 
 
 async def _records(
     bus: Bus, name: str, router_id: str, request_id: str, *, limit: int | None
-) -> list[tuple[Any, Any]]:
+) -> list[tuple[Any, Record]]:
     """Return a request's events of one topic with their records, the newest first."""
     needle, found = request_id.encode(), []
     async for record in bus.backwards(name, router_id, limit=limit):
         # Most records are of other requests; only those that may be ours are parsed.
         if record.value is None or (request_id.isascii() and needle not in record.value):
             continue
-        event = _readable(EVENTS[name], record.value)
+        event: Any = _readable(EVENTS[name], record.value)
         if event is not None and (event.router_id, event.request_id) == (router_id, request_id):
             found.append((event, record))
     return found
@@ -93,13 +94,13 @@ async def _dead_letters(
             letter = DeadLetter.from_headers(record.headers)
         except MalformedEvent:
             continue
-        kinds: dict[str, type[Event]] = {
+        kinds: dict[str, type[RequestSubmitted | CostReported | RewardObserved]] = {
             "requests": RequestSubmitted,
             "costs": CostReported,
             "rewards": RewardObserved,
         }
         kind = kinds.get(bus.name_of(letter.topic))
-        event: Any = kind and _readable(kind, record.value)
+        event = kind and _readable(kind, record.value)
         # What cannot be parsed is shown as well: it names the id somewhere, and its key is the
         # router's.
         if (event is None and record.key == router_id.encode()) or (
@@ -109,7 +110,7 @@ async def _dead_letters(
     return found
 
 
-def _readable(kind: type[Any], value: bytes) -> Any | None:
+def _readable(kind: type[E], value: bytes) -> E | None:
     try:
         return decode(kind, value)
     except MalformedEvent:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
+from agents.messages import Placed, Record
 from schemas import DeadLetter, MalformedEvent, Reason
 from schemas.dlq import INGEST
 from streams.console.bus import Bus
@@ -159,7 +159,7 @@ async def get(bus: Bus, name: str) -> Found:
     )
 
 
-def _read(bus: Bus, record: Any) -> Found | None:
+def _read(bus: Bus, record: Record) -> Found | None:
     try:
         letter = DeadLetter.from_headers(record.headers)
     except MalformedEvent:
@@ -176,7 +176,7 @@ def _read(bus: Bus, record: Any) -> Found | None:
     )
 
 
-async def retry(bus: Bus, one: Found) -> Any:
+async def retry(bus: Bus, one: Found) -> Placed:
     """Send a refused event to its topic again, byte for byte; return where it stands now."""
     return await bus.send_again(
         one.topic, one.key, one.value, headers=[(RETRIED, one.name.encode())]

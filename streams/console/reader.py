@@ -7,11 +7,12 @@ import logging
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from agents.messages import Record
 from streams.console.bus import partitions_of_topics
 from streams.console.failures import Failure
 from streams.log.consumer import UnreadableBatch, log_consumer
@@ -39,7 +40,7 @@ class Take(Protocol):
         now: when it was read, in seconds since the epoch.
     """
 
-    def __call__(self, name: str, record: Any, *, now: float) -> None: ...
+    def __call__(self, name: str, record: Record, *, now: float) -> None: ...
 
 
 class TopicReader:
@@ -137,7 +138,7 @@ class TopicReader:
         ):
             self._take(names, await self._records(consumer))
 
-    async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Any]]:
+    async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Record]]:
         try:
             found = await consumer.getmany(timeout_ms=200, max_records=AT_ONCE)
             await asyncio.sleep(0)  # what is fetched already is handed over without a pause
@@ -148,7 +149,7 @@ class TopicReader:
         return dict(found)
 
     def _take(
-        self, names: dict[TopicPartition, str], found: dict[TopicPartition, list[Any]]
+        self, names: dict[TopicPartition, str], found: dict[TopicPartition, list[Record]]
     ) -> None:
         """Take records in, in the order of their times, so that a label meets its decision."""
         records = [(names[place], record) for place, many in found.items() for record in many]

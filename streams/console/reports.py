@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from agents.messages import Placed
+from agents.messages import Placed, Record
 from schemas import CostReported, LambdaUpdated, RewardObserved, decode
 from schemas.lambdas import MOST_UNBOOKED
 from streams.console.bus import open_bus
@@ -73,7 +73,7 @@ async def report(
         async with bus.follow("lambda", "dlq", router_id=event.router_id) as records:
             placed = await bus.send(name, event)
 
-            def noticed(topic: str, record: Any) -> Report | None:
+            def noticed(topic: str, record: Record) -> Report | None:
                 if topic == "dlq":
                     refused = refusal_of(record, placed, "the event")
                     return (

@@ -8,12 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import orjson
 import yaml
 
-from schemas.json_values import Document
+from schemas.json_values import Document, Json
 from streams.console.document import faults
 from streams.console.failures import Failure
 
@@ -76,7 +75,7 @@ def changes(before: Document, after: Document) -> list[Document]:
     ]
 
 
-def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str, object]]:
     for name, value in document.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, f"{at}{name}.")
@@ -84,12 +83,12 @@ def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str,
             yield f"{at}{name}", value
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str) -> Json:
     """Return what a value means that is written as in a file; nothing for an empty one."""
     return yaml.load(text, Loader=_Loader) if text else None
 
 
-def put(document: Document, path: list[str], value: Any) -> None:
+def put(document: Document, path: list[str], value: object) -> None:
     """Change a field, where its path leads; None takes it away, and what is left empty with it."""
     *inner, name = path
     if not inner:
@@ -106,7 +105,7 @@ def put(document: Document, path: list[str], value: Any) -> None:
         del document[inner[0]]
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Write a value in a line."""
     if value is None:
         return ABSENT

@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from streams.settings import Settings
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
 DEFAULT_ROUTER = "default"
 OUTPUT = "pbstream.output"

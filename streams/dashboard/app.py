@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import FastAPI, Query, Request
@@ -252,7 +252,7 @@ def _streamed(board: Dashboard, view: Table | Single) -> Response:
     return StreamingResponse(counted(), media_type=SSE, headers={"X-Accel-Buffering": "no"})
 
 
-def answer(body: Any, status: int = 200) -> Response:
+def answer(body: object, status: int = 200) -> Response:
     """Return a document."""
     return Response(orjson.dumps(body), status, media_type=JSON)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import logging
-from typing import Any
 
 from aiokafka.errors import KafkaError
 
@@ -89,7 +88,7 @@ def edited(before: Declared, asked: Document) -> Document:
     return document
 
 
-def _may_change(path: list[Any]) -> bool:
+def _may_change(path: list[object]) -> bool:
     match path:
         case ["budget_usd_per_request"] | ["models", str()]:
             return True

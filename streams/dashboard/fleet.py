@@ -7,11 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from agents.messages import Record
 from schemas import EVENTS, MalformedEvent, decode, decode_router
+from schemas.costs import CostReported
+from schemas.event import Event
 from schemas.json_values import Document
+from schemas.rewards import RewardObserved
+from schemas.routes import RouteDecided
 from streams.dashboard.joined import Joined
 from streams.dashboard.router import RouterView
 
+Take = Callable[[RouterView, Any, float, float], None]
+"""Take an event of one topic in: its router, it, when it happened, and now."""
 TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals")
 """What is followed. Prompts stand in none of them."""
 LATER = ("rewards", "costs")
@@ -62,9 +69,9 @@ class Fleet:
         self.events = 0
         self.unreadable = 0
         self._rank = rank
-        self._joined = Joined()
+        self._joined: Joined[tuple[Take, Event, float]] = Joined()
         self._rows: dict[str, tuple[int, Row]] = {}
-        self._take: dict[str, Callable[[RouterView, Any, float, float], None]] = {
+        self._take: dict[str, Take] = {
             "lambda": lambda router, event, at, now: router.take_state(event, at=at),
             "routes": self._decide,
             "rewards": self._label,
@@ -73,7 +80,7 @@ class Fleet:
             "refusals": lambda router, event, at, now: router.take_refusal(),
         }
 
-    def observe(self, name: str, record: Any, *, now: float) -> None:
+    def observe(self, name: str, record: Record, *, now: float) -> None:
         """Take a record in; one that cannot be read is counted, and changes nothing else.
 
         Args:
@@ -89,7 +96,7 @@ class Fleet:
             elif name == "lambda" and record.value is None:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
-                event: Any = decode(EVENTS[name], record.value)
+                event = decode(EVENTS[name], record.value)
                 self._take[name](self.router(event.router_id), event, at, now)
         except (MalformedEvent, TooManyRouters):
             self.unreadable += 1
@@ -141,7 +148,7 @@ class Fleet:
             "suspected": sum(bool(row["suspects"]) for row in rows),
         }
 
-    def _declare(self, record: Any, at: float) -> None:
+    def _declare(self, record: Record, at: float) -> None:
         router_id, declared = decode_router(key=record.key, value=record.value)
         if declared is None and router_id not in self.routers:
             return
@@ -155,7 +162,7 @@ class Fleet:
         self.routers.pop(router_id, None)
         self._rows.pop(router_id, None)
 
-    def _decide(self, router: RouterView, event: Any, at: float, now: float) -> None:
+    def _decide(self, router: RouterView, event: RouteDecided, at: float, now: float) -> None:
         model = sys.intern(event.model)
         if event.repeat or not self._joined.add(router.router_id, event.request_id, model):
             return
@@ -163,14 +170,14 @@ class Fleet:
         for take, early, then in self._joined.waited(router.router_id, event.request_id):
             take(router, early, then, now)
 
-    def _label(self, router: RouterView, event: Any, at: float, now: float) -> None:
+    def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
         request = self._joined.get(router.router_id, event.request_id)
         if request is None:
             self._joined.wait(router.router_id, event.request_id, (self._label, event, at))
         else:
             router.take_label(event, request, rank=self._rank(event.source), at=at)
 
-    def _bill(self, router: RouterView, event: Any, at: float, now: float) -> None:
+    def _bill(self, router: RouterView, event: CostReported, at: float, now: float) -> None:
         request = self._joined.get(router.router_id, event.request_id)
         if request is None:
             self._joined.wait(router.router_id, event.request_id, (self._bill, event, at))

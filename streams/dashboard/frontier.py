@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from streams.history.happened import Declared
 from streams.history.rerun import ReadPrior
 from streams.simulate.cases import Case
 from streams.simulate.figures import numbers_of
 from streams.simulate.scenario import Budget, Policy, Scenario
-from streams.simulate.study import Survey, run
+from streams.simulate.study import Study, Survey, run
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 MOST_MODELS = 11
@@ -51,5 +50,5 @@ def frontier(
 _RECORDED = Policy(name="recorded", recorded=True)
 
 
-def _totals(done: Any) -> dict[str, dict[str, object]]:
+def _totals(done: Study) -> dict[str, dict[str, object]]:
     return {name: numbers_of(one.track.total) for name, one in done.runs.items()}

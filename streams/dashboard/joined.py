@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
+
+W = TypeVar("W")
 
 MOST = 100_000
 """Requests that are remembered, over all routers; at 1,000 events a second of some minutes."""
@@ -26,7 +28,7 @@ class Request:
     bill_revision: int = -1
 
 
-class Joined:
+class Joined(Generic[W]):
     """The last requests, by the hash of their ids: a collision of two of 64 bits is not to be
     expected.
     """
@@ -34,7 +36,7 @@ class Joined:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._requests: dict[int, Request] = {}
-        self._early: dict[int, list[Any]] = {}
+        self._early: dict[int, list[W]] = {}
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -53,12 +55,12 @@ class Joined:
         """Return a request, None where it is not known (any more)."""
         return self._requests.get(hash((router_id, request_id)))
 
-    def wait(self, router_id: str, request_id: str, what: Any) -> None:
+    def wait(self, router_id: str, request_id: str, what: W) -> None:
         """Keep what was said of a request whose decision has not been read yet."""
         self._early.setdefault(hash((router_id, request_id)), []).append(what)
         if len(self._early) > MOST_EARLY:
             del self._early[next(iter(self._early))]
 
-    def waited(self, router_id: str, request_id: str) -> list[Any]:
+    def waited(self, router_id: str, request_id: str) -> list[W]:
         """Return what was kept, and forget it."""
         return self._early.pop(hash((router_id, request_id)), [])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -269,7 +270,7 @@ class RouterView:
         }
 
 
-def _filled(values: Any) -> list[float | None]:
+def _filled(values: Iterable[float]) -> list[float | None]:
     """Return last values, each for as long as nothing newer was told."""
     found: list[float | None] = []
     for value in values:

@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -44,7 +43,7 @@ class Study:
     began: float
     status: str = "running"
     progress: Document = field(default_factory=dict)
-    result: Any = None
+    result: object = None
     error: str | None = None
     task: asyncio.Task[None] | None = None
 

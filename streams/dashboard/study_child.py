@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -30,7 +30,7 @@ def main() -> None:
         _say({"error": _sentence(error)})
 
 
-def _done(job: Document) -> Any:
+def _done(job: Document) -> object:
     from streams.dashboard.frontier import frontier
     from streams.dashboard.kinds import LAST, Words, kinds
     from streams.history.account import Account

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from agents.messages import Record
 from schemas import (
     AlertRaised,
     CostReported,
@@ -179,7 +180,7 @@ class Player:
         self._in_force = document, state.config_offset
         self._board.observe(state, at=time.monotonic())
 
-    def _take(self, bus: Bus, name: str, record: Any) -> None:
+    def _take(self, bus: Bus, name: str, record: Record) -> None:
         if record.key is not None and record.key != self._board.router_id.encode():
             return
         event: Any = (
@@ -196,7 +197,7 @@ class Player:
             case DeadLetter():
                 self._dead_letters.append(event)
                 if bus.name_of(event.topic) == "requests":
-                    self._refuse(record.value, event.reason)
+                    self._refuse(record.value or b"", event.reason)
 
     def _refuse(self, value: bytes, reason: str) -> None:
         try:

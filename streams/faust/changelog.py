@@ -2,17 +2,25 @@
 batch.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import faust
 from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
+from faust.types import TP, AppT
 
 from agents.boundary import fatal
+from agents.messages import Record
 from streams.state.partition import EPOCH, Changes
 from streams.state.tables import States
+
+if TYPE_CHECKING:
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.structs import RecordMetadata
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +40,11 @@ class StateTable(faust.Table):  # type: ignore[misc]
     `States`.
     """
 
-    def __init__(self, app: Any, states: States, **options: Any) -> None:
+    def __init__(self, app: AppT, states: States, **options: object) -> None:
         super().__init__(app, key_type=bytes, value_type=bytes, **options)
         self.states = states
 
-    def persisted_offset(self, tp: Any) -> int:
+    def persisted_offset(self, tp: TP) -> int:
         """Return the last offset contained; recovery reads what follows, all of it for a new
         partition.
         """
@@ -44,9 +52,9 @@ class StateTable(faust.Table):  # type: ignore[misc]
 
     async def on_rebalance(
         self,
-        assigned: set[Any],
-        revoked: set[Any],
-        newly_assigned: set[Any],
+        assigned: set[TP],
+        revoked: set[TP],
+        newly_assigned: set[TP],
         generation_id: int = 0,
     ) -> None:
         """Drop the partitions that went to other workers; the group has just confirmed this one."""
@@ -58,7 +66,7 @@ class StateTable(faust.Table):  # type: ignore[misc]
         log.info("assigned partitions=%s", partitions)
         await self.states.assign(partitions)
 
-    def restore(self, records: Iterable[Any]) -> None:
+    def restore(self, records: Iterable[Record]) -> None:
         """Apply recovered records; those of partitions that are gone are left out."""
         # Faust logs what is raised in its fetching and fetches on.
         with fatal():
@@ -67,9 +75,11 @@ class StateTable(faust.Table):  # type: ignore[misc]
                 if record.partition in owned:
                     epoch = int(dict(record.headers or ()).get(EPOCH, b"0"))
                     partition = self.states.partition(record.partition)
-                    partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+                    partition.recover(
+                        record.key or b"", record.value, offset=record.offset, epoch=epoch
+                    )
 
-    async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Fence the recovered partitions and tell the agents, before the first event flows."""
         await super().on_recovery_completed(active_tps, standby_tps)
         highwaters = self.app.tables.recovery.active_highwaters
@@ -87,7 +97,7 @@ class RecordBatches:
     """
 
     def __init__(
-        self, app: Any, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]
+        self, app: AppT, changelog: str, limit: int, *, may_write: Callable[[], Awaitable[None]]
     ) -> None:
         self._app = app
         self._changelog = changelog
@@ -136,7 +146,7 @@ class RecordBatches:
             await self._send_one(topic, partition, key, None, omitted)
 
     @property
-    def producer(self) -> Any:
+    def producer(self) -> AIOKafkaProducer:
         """Return aiokafka's producer below Faust's."""
         return self._app.producer._ensure_producer()
 
@@ -152,7 +162,7 @@ class RecordBatches:
         batch.append(timestamp=None, key=key, value=value, headers=list(headers))
         await self._send(batch, topic, partition)
 
-    async def _send(self, batch: BatchBuilder, topic: str, partition: int) -> Any:
+    async def _send(self, batch: BatchBuilder, topic: str, partition: int) -> RecordMetadata:
         await self._may_write()
         batch.close()  # a closed batch does not linger, and takes nobody else's records
         return await (await self.producer.send_batch(batch, topic, partition=partition))

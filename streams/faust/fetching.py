@@ -2,18 +2,28 @@
 read.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
 from agents.boundary import exit_at_once
+from agents.messages import Record
 from streams.faust.membership import accept_longer_session
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
+if TYPE_CHECKING:
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka.consumer.group_coordinator import GroupCoordinator
+    from aiokafka.consumer.subscription_state import TopicPartitionState
+
+Fetched = dict[TP, list[Record]]
 log = logging.getLogger(__name__)
 
 #: How long a broker holds a fetch that finds nothing, seconds; partitions that are resumed
@@ -38,14 +48,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         committed by then.
     """
 
-    start_at: dict[Any, int]
-    unreadable: dict[Any, UnreadableBatch]
-    caught_up: frozenset[Any]
+    start_at: dict[TP, int]
+    unreadable: dict[TP, UnreadableBatch]
+    caught_up: frozenset[TP]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.start_at, self.unreadable, self.caught_up = {}, {}, frozenset()
-        self._rests_until: dict[Any, float] = {}
+        self._rests_until: dict[TP, float] = {}
         self._gate = asyncio.Lock()  # held in the consumer's thread only
         self._seeks = 0
 
@@ -65,7 +75,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         coordinator._group_instance_id = None
         await self.call_thread(coordinator.close)
 
-    def _renew_lease(self, coordinator: Any) -> None:
+    def _renew_lease(self, coordinator: GroupCoordinator) -> None:
         lease, gaps = self.app.lease, self.app.metrics.heartbeat_gaps
         beat, reset = coordinator._do_heartbeat, coordinator.reset_generation
 
@@ -86,7 +96,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
         coordinator._do_heartbeat, coordinator.reset_generation = heartbeat, reset_generation
 
-    def _create_worker_consumer(self, transport: Any) -> Any:
+    def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         place_what_is_unreadable()
         consumer = super()._create_worker_consumer(transport)
         # Both are read when it is started. Faust reads what was aborted, unless it writes in
@@ -99,7 +109,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """Say how long a broker holds the next fetches that find nothing."""
         self._ensure_consumer()._fetcher._fetch_max_wait_ms = int(seconds * 1000)
 
-    async def getmany(self, active_partitions: Iterable[Any] | None, timeout: float) -> Any:  # noqa: ASYNC109
+    async def getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> Fetched:  # noqa: ASYNC109
         """Fetch from a copy of the active partitions; an empty one means none, not all."""
         now, seeks = time.monotonic(), self._seeks
         partitions = {tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)}
@@ -109,11 +119,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self.caught_up = frozenset()
         return {}
 
-    async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
+    async def _fetch_records(
+        self, consumer: AIOKafkaConsumer, *args: object, **kwargs: object
+    ) -> Fetched:
         async with self._gate:
             before = {tp: state.position for tp, state in _positions(consumer)}
             try:
-                records = await super()._fetch_records(consumer, *args, **kwargs)
+                records: Fetched = await super()._fetch_records(consumer, *args, **kwargs)
             except UnreadableBatch as error:
                 _rewind(consumer, before, failed=error.tp)
                 self._set_aside(error)
@@ -169,12 +181,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self.unreadable[tp] = found
         self._rests_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
 
-    async def seek_to_committed(self) -> Any:
+    async def seek_to_committed(self) -> dict[TP, int | None]:
         """Seek every partition to its committed offset, and sources without one to their start."""
         self._seeks += 1
-        return await self.call_thread(self._seek_to_committed, self._ensure_consumer())
+        return dict(await self.call_thread(self._seek_to_committed, self._ensure_consumer()))
 
-    async def _seek_to_committed(self, consumer: Any) -> Any:
+    async def _seek_to_committed(self, consumer: AIOKafkaConsumer) -> dict[TP, int | None]:
         async with self._gate:
             # All at once; aiokafka's own method asks for one partition after the other.
             assigned = consumer.assignment()
@@ -194,17 +206,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             self.start_at = started | {tp: await consumer.position(tp) for tp in fresh}
             return {tp: started.get(tp) for tp in assigned}
 
-    async def seek_wait(self, partitions: Any) -> None:
+    async def seek_wait(self, partitions: dict[TP, int]) -> None:
         """Seek changelog partitions to where their recovery starts."""
         self._seeks += 1
         await super().seek_wait(partitions)
 
-    async def _seek_wait(self, consumer: Any, partitions: Any) -> None:
+    async def _seek_wait(self, consumer: AIOKafkaConsumer, partitions: dict[TP, int]) -> None:
         async with self._gate:
             await super()._seek_wait(consumer, partitions)
 
 
-def _positions(consumer: Any) -> list[tuple[Any, Any]]:
+def _positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPartitionState]]:
     """Return the assigned partitions that have a position, each with aiokafka's state of it."""
     subscription = consumer._subscription.subscription
     assignment = None if subscription is None else subscription.assignment
@@ -214,7 +226,7 @@ def _positions(consumer: Any) -> list[tuple[Any, Any]]:
     return [(tp, state) for tp, state in states if state.has_valid_position]
 
 
-def _rewind(consumer: Any, before: dict[Any, int], *, failed: Any) -> None:
+def _rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
     """Fetch again what could not be read, and what a fetch that failed had drained already from
     other partitions.
     """

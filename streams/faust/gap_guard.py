@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 from faust.types import TP
+
+from agents.messages import Placed
 
 
 class OffsetGap(Exception):
@@ -40,7 +41,7 @@ class GapGuard:
         self._holds_records = holds_records
         self._expected: dict[TP, tuple[int, int]] = {}
 
-    async def check(self, tp: TP, records: Sequence[Any]) -> None:
+    async def check(self, tp: TP, records: Sequence[Placed]) -> None:
         """Look at records of one partition, in order; raise OffsetGap when one before or among them
         is missing.
         """

@@ -2,11 +2,18 @@
 group says.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aiokafka.errors import InvalidSessionTimeoutError
+
+if TYPE_CHECKING:
+    from aiokafka.consumer.group_coordinator import GroupCoordinator
+    from aiokafka.consumer.subscription_state import Subscription
+    from faust.types import AppT
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +22,7 @@ log = logging.getLogger(__name__)
 USUAL_SESSION = 6.0
 
 
-def membership_error(app: Any) -> BaseException | None:
+def membership_error(app: AppT) -> BaseException | None:
     """Return the error that has ended this worker's membership, None while there is none or nothing
     has started.
 
@@ -36,7 +43,7 @@ def membership_error(app: Any) -> BaseException | None:
     return coordinator._pending_exception  # type: ignore[no-any-return]
 
 
-def accept_longer_session(coordinator: Any, extend: Callable[[float], None]) -> None:
+def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float], None]) -> None:
     """Join again with the session that every broker grants, where this one refuses a shorter one.
 
     Args:
@@ -44,7 +51,7 @@ def accept_longer_session(coordinator: Any, extend: Callable[[float], None]) -> 
     """
     join = coordinator._do_rejoin_group
 
-    async def rejoin(subscription: Any) -> bool:
+    async def rejoin(subscription: Subscription) -> bool:
         try:
             return bool(await join(subscription))
         except InvalidSessionTimeoutError:

@@ -8,12 +8,16 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from streams.log.partitioner import partition_of_key
+
+if TYPE_CHECKING:
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.structs import RecordMetadata
 
 CODECS = {
     "none": 0,
@@ -47,7 +51,11 @@ class Outgoing:
     """
 
     def __init__(
-        self, producer: Callable[[], Any], *, may_write: Callable[[], Awaitable[None]], codec: str
+        self,
+        producer: Callable[[], AIOKafkaProducer],
+        *,
+        may_write: Callable[[], Awaitable[None]],
+        codec: str,
     ) -> None:
         self._producer = producer
         self._may_write = may_write
@@ -86,7 +94,7 @@ class Outgoing:
         self._filling[tp] = batch = Batch(builder, asyncio.create_task(self._deliver(tp, builder)))
         return batch
 
-    async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> Any:
+    async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> RecordMetadata:
         async with self._in_order[tp]:
             if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
                 del self._filling[tp]

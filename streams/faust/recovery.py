@@ -6,18 +6,22 @@ set which the end of recovery empties, which aiokafka takes for "all partitions"
 holes of delivered, but never seen, offsets.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.recovery import Recovery as FaustRecovery
+from faust.types import TP
+
+from agents.messages import Record
 
 
 class Recovery(FaustRecovery):  # type: ignore[misc]
     """Recover tables, then seek the sources, then let events flow: in this order."""
 
-    def restore(self, tp: Any, records: Sequence[Any]) -> None:
+    def restore(self, tp: TP, records: Sequence[Record]) -> None:
         """Apply fetched records of a changelog as a whole; Faust makes an event of each, and queues
         it, at ten times the price.
         """

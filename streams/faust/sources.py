@@ -12,9 +12,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Any
 
 from faust.types import TP
+
+from agents.messages import Record
 
 #: Records in a batch at the start, and where batches take long.
 FEW = 64
@@ -42,7 +43,7 @@ class Source:
     def __init__(
         self,
         *,
-        guard: Callable[[TP, list[Any]], Awaitable[None]],
+        guard: Callable[[TP, list[Record]], Awaitable[None]],
         most: int,
         room: int,
         full: Callable[[TP], None],
@@ -53,8 +54,8 @@ class Source:
         self._size = self._least
         self._room = room
         self._full, self._drained = full, drained
-        self._waiting: deque[tuple[TP, deque[Any]]] = deque()
-        self._queues: dict[TP, deque[Any]] = {}
+        self._waiting: deque[tuple[TP, deque[Record]]] = deque()
+        self._queues: dict[TP, deque[Record]] = {}
         self._bytes: dict[TP, int] = {}
         self._stopped: set[TP] = set()
         self._arrived = asyncio.Event()
@@ -65,7 +66,7 @@ class Source:
         self.idle.set()
         self.done: dict[TP, int] = {}
 
-    def put(self, tp: TP, records: Sequence[Any]) -> None:
+    def put(self, tp: TP, records: Sequence[Record]) -> None:
         """Let fetched records of a partition wait, in order after those that do."""
         queue = self._queues.get(tp)
         if queue is None:
@@ -105,7 +106,7 @@ class Source:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    async def batches(self) -> AsyncIterator[list[Any]]:
+    async def batches(self) -> AsyncIterator[list[Record]]:
         """Yield what waits, at once; a batch is done when the next one is asked for.
 
         Raises:
@@ -121,9 +122,9 @@ class Source:
             yield batch
             self._finish(len(batch), time.monotonic() - started)
 
-    def _take(self) -> list[tuple[TP, list[Any]]]:
+    def _take(self) -> list[tuple[TP, list[Record]]]:
         """Take up to a batch's size, from the partitions in turn."""
-        taken: list[tuple[TP, list[Any]]] = []
+        taken: list[tuple[TP, list[Record]]] = []
         left = self._size
         self._taken_at = self._since
         self.idle.clear()
@@ -157,7 +158,7 @@ class Source:
             self._size = min(self._size * 2, self._most)
 
 
-def _weight(record: Any) -> int:
+def _weight(record: Record) -> int:
     """Return about how many bytes a record takes while it waits."""
     return 200 + len(record.key or b"") + len(record.value or b"")
 
@@ -176,7 +177,7 @@ class Sources:
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)
 
-    def deliver(self, tp: TP, records: Sequence[Any]) -> None:
+    def deliver(self, tp: TP, records: Sequence[Record]) -> None:
         """Hand fetched records to their topic."""
         self._sources[tp.topic].put(tp, records)
 

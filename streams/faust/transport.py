@@ -2,16 +2,22 @@
 produced is stored once.
 """
 
+from __future__ import annotations
+
 import asyncio
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from agents.messages import Record
 from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
 from streams.log.consumer import UnreadableBatch
+
+if TYPE_CHECKING:
+    from mode.types import ServiceT
 
 #: How long a fetch may wait for records, seconds: a seek waits for its end, and so does a partition
 #: that was not asked for.
@@ -32,11 +38,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     made.
     """
 
-    _caught_up: frozenset[Any] = frozenset()
+    _caught_up: frozenset[TP] = frozenset()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._delivered_to: dict[Any, int] = {}
+        self._delivered_to: dict[TP, int] = {}
 
     @property
     def silence(self) -> float:
@@ -56,7 +62,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         oldest = self.app.sources.oldest()
         return 0.0 if oldest is None else time.monotonic() - oldest
 
-    def end_of(self, tp: Any) -> int | None:
+    def end_of(self, tp: TP) -> int | None:
         """Return the offset after a source's last event as of the last fetch, None while that is
         not known.
 
@@ -71,7 +77,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
-    async def _drain_messages(self, fetcher: Any) -> None:
+    async def _drain_messages(self, fetcher: ServiceT) -> None:
         while not (self.should_stop or fetcher.should_stop):
             try:
                 await self._fetch_once()
@@ -101,7 +107,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         # not before all of it is delivered: `end_of` would be behind what was fetched
         self._caught_up = caught_up
 
-    def _deliver(self, tp: TP, records: list[Any]) -> None:
+    def _deliver(self, tp: TP, records: list[Record]) -> None:
         recovery = self.app.tables.recovery
         if recovery._is_changelog_tp(tp):
             recovery.restore(tp, records)
@@ -119,7 +125,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         super().stop_flow()
         self.app.sources.clear()
 
-    async def on_partitions_revoked(self, revoked: set[Any]) -> None:
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Finish and commit what has begun before Faust forgets what was committed, then forget the
         partitions.
         """
@@ -138,10 +144,10 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
                 break
             await self.commit_and_end_transactions()
 
-    def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
+    def _filter_tps_with_pending_acks(self, topics: Iterable[str] | None = None) -> Iterator[TP]:
         return iter(self.app.sources.done())
 
-    def _filter_committable_offsets(self, tps: Any) -> dict[TP, int]:
+    def _filter_committable_offsets(self, tps: Iterable[TP]) -> dict[TP, int]:
         done = self.app.sources.done()
         return {tp: offset for tp, offset in done.items() if self._should_commit(tp, offset)}
 

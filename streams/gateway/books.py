@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from agents.messages import Record
 from streams.console.reader import TopicReader
 from streams.settings import Settings
 
@@ -18,7 +17,7 @@ class Books:
     def __getitem__(self, router_id: str) -> bytes | None:
         return self._last.get(router_id.encode())
 
-    def _take(self, name: str, record: Any, *, now: float) -> None:
+    def _take(self, name: str, record: Record, *, now: float) -> None:
         if record.key is not None and record.value is not None:
             self._last[record.key] = record.value
         elif record.key is not None:

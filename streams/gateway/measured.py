@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,7 +41,7 @@ class Measured:
             self._metrics.seconds.labels(what=what).observe(time.perf_counter() - started)
 
 
-def _name(scope: Any) -> str:
+def _name(scope: Scope) -> str:
     route = scope.get("route")
     name = getattr(route, "name", "other")
     return str(name)

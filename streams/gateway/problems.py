@@ -4,14 +4,12 @@ contract and a few of HTTP's.
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 from starlette.responses import Response
 
 from paretobandit_client import Refused
 from schemas import MalformedEvent, Reason
-from schemas.json_values import Document
+from schemas.json_values import Document, Json
 
 MEDIA_TYPE = "application/problem+json"
 OWN = {
@@ -55,7 +53,7 @@ class Problem(Exception):
         detail: str = "",
         *,
         headers: dict[str, str] | None = None,
-        **members: Any,
+        **members: object,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -64,7 +62,7 @@ class Problem(Exception):
         self.members = members
 
     @classmethod
-    def of(cls, error: Refused | MalformedEvent, **members: Any) -> Problem:
+    def of(cls, error: Refused | MalformedEvent, **members: Json) -> Problem:
         """Return the problem that a refusal is."""
         return cls(str(error.reason), error.message, **members)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
+from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -28,9 +28,9 @@ class GuardedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Expect a head within its time."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", transport))
         self._owe()
         if len(self.connections) > self.max_connections:
             next(iter(self._owing))._cut()

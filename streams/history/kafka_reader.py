@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from agents.messages import Record as KafkaRecord
 from streams.history.records import NO_HEADERS, Record
 from streams.log.consumer import log_consumer
 from streams.log.stretch import read_stretch
@@ -48,7 +49,7 @@ async def batches(
             yield [record_of(record) for record in records]
 
 
-def record_of(found: Any) -> Record:
+def record_of(found: KafkaRecord) -> Record:
     """Return a consumer's record as a history holds it."""
     headers = (
         {name: value.decode(errors="replace") for name, value in found.headers}

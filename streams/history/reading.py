@@ -16,6 +16,7 @@ from msgspec.json import Decoder
 from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
+from schemas.json_values import Json
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.rewards import RewardObserved
@@ -26,7 +27,7 @@ from streams.history.records import NO_JSON, Record
 class Metadata(Struct, frozen=True, gc=False):
     """What is read of a request's metadata; `outcomes` is unchecked."""
 
-    outcomes: Any = None
+    outcomes: Json = None
 
 
 class Request(Struct, frozen=True, gc=False):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -21,7 +20,7 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     what the data hold.
     """
     attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
-    data: Any = document
+    data: Json = document
     # In structured mode a Kafka record may carry the same headers (Kafka binding 3.3.3).
     kind = headers.get("content-type", "").lower()
     if not attributes or kind.startswith("application/cloudevents"):
@@ -39,7 +38,7 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     return [Found(topic, fields)]
 
 
-def _data(document: Document) -> Any:
+def _data(document: Document) -> Json:
     if "data_base64" not in document:
         return document.get("data")
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import orjson
 
 from schemas import CostReported, MalformedEvent, Reason, RewardObserved, decode
 from schemas.event import Event
+from schemas.json_values import Json
 from streams.integrations import cloudevents, langfuse, litellm_log, otel
 from streams.integrations.found import Defaults, Found, Unconvertible
 
@@ -17,7 +17,7 @@ SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
-Finder = Callable[[Any, Mapping[str, str]], list[Found]]
+Finder = Callable[[Json, Mapping[str, str]], list[Found]]
 
 
 def finder_of(form: str, defaults: Defaults) -> Finder:
@@ -64,7 +64,7 @@ def _dumps(fields: dict[str, object]) -> bytes:
         raise Unconvertible("a field is no JSON") from None
 
 
-def _documents(raw: bytes | None) -> list[Any]:
+def _documents(raw: bytes | None) -> list[Json]:
     try:
         found = orjson.loads(raw or b"")
         documents = found if isinstance(found, list) else [found]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from schemas import Reason
+from schemas.json_values import Json
 
 Topic = Literal["costs", "rewards"]
 
@@ -37,14 +38,14 @@ class Defaults:
     source: str = "judge"
 
 
-def number(value: Any, name: str) -> float:
+def number(value: Json, name: str) -> float:
     """Return a number. Raises Unconvertible for anything else; true and false are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unconvertible(f"{name}: is no number")
     return float(value)
 
 
-def rfc3339(value: Any, name: str) -> str:
+def rfc3339(value: Json, name: str) -> str:
     """Return a time as events have it, from RFC 3339 text or from seconds, milliseconds or
     nanoseconds since the epoch.
 

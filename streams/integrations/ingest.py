@@ -7,10 +7,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from agents.messages import Record
 from schemas import MalformedEvent, encode
 from schemas.dlq import INGEST, DeadLetter
 from streams.integrations.convert import Finder, convert
@@ -67,7 +67,7 @@ class Ingest:
                     await producer.flush()
                     await consumer.commit()
 
-    async def _take(self, record: Any, producer: AIOKafkaProducer) -> None:
+    async def _take(self, record: Record, producer: AIOKafkaProducer) -> None:
         self.done.records += 1
         headers = {
             name: value.decode(errors="replace")
@@ -92,7 +92,7 @@ class Ingest:
             )
 
 
-def _letter(record: Any, error: Exception) -> list[tuple[str, bytes]]:
+def _letter(record: Record, error: Exception) -> list[tuple[str, bytes]]:
     letter = DeadLetter.of(
         error, topic=record.topic, partition=record.partition, offset=record.offset, stage=INGEST
     )

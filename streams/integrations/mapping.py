@@ -24,6 +24,7 @@ from jsonpath_ng.exceptions import JSONPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from schemas import Reason
+from schemas.json_values import Json
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 THUMBS = {
@@ -90,14 +91,14 @@ class Rule(BaseModel):
             raise ValueError("scale is [low, high]")
         return self
 
-    def of(self, document: Any, name: str) -> Any:
+    def of(self, document: Json, name: str) -> Json:
         """Return the field of a payload. Raises Unconvertible."""
         if self.path is None:
             return self.value
         found = next((match.value for match in _compiled(self.path).find(document)), None)
         return self.default if found is None else self._meant(found, name)
 
-    def _meant(self, found: Any, name: str) -> Any:
+    def _meant(self, found: Json, name: str) -> Json:
         if self.values is not None:
             if str(found) not in self.values and self.default is None:
                 raise Unconvertible(f"{name}: has a value that the mapping does not name")
@@ -110,7 +111,7 @@ class Rule(BaseModel):
         return rfc3339(found, name) if self.time else found
 
 
-def _thumb(found: Any, name: str) -> float:
+def _thumb(found: Json, name: str) -> float:
     key = str(found).strip().lower()
     if key not in THUMBS:
         raise Unconvertible(f"{name}: is neither up nor down")
@@ -126,7 +127,7 @@ class FieldMapping(BaseModel):
     each: JsonPath | None = None
     fields: dict[str, JsonPath | Rule] = Field(min_length=1)
 
-    def found_in(self, document: Any, defaults: Defaults) -> list[Found]:
+    def found_in(self, document: Json, defaults: Defaults) -> list[Found]:
         """Return the events of a payload. Raises Unconvertible."""
         parts = (
             [document]
@@ -137,7 +138,7 @@ class FieldMapping(BaseModel):
             raise Unconvertible("each: matches nothing", Reason.MISSING_FIELD)
         return [Found(self.topic, self._fields(part, defaults)) for part in parts]
 
-    def _fields(self, part: Any, defaults: Defaults) -> dict[str, object]:
+    def _fields(self, part: Json, defaults: Defaults) -> dict[str, object]:
         given: dict[str, object] = {"router_id": defaults.router_id}
         if self.topic == "rewards":
             given["source"] = defaults.source

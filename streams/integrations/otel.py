@@ -10,10 +10,9 @@ make no bills: an agent's repeats the tokens of the calls inside it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from schemas import Reason
-from schemas.json_values import Document
+from schemas.json_values import Document, Json
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 EVALUATED = "gen_ai.evaluation.result"
@@ -91,7 +90,7 @@ def _failed(evaluation: Document) -> bool:
     return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
 
 
-def _reward(attributes: Document, at: Any, defaults: Defaults) -> Found:
+def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found:
     score = attributes.get("gen_ai.evaluation.score.value")
     if score is None:
         raise Unconvertible("gen_ai.evaluation.score.value: is missing", Reason.MISSING_FIELD)

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.consumer import fetcher
+from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.memory_records import MemoryRecords
 
 from streams.settings import Settings
 
@@ -37,14 +39,14 @@ class UnreadableBatch(Exception):
 class _Batches:
     """The batches of one fetch; the last one that was taken is remembered."""
 
-    def __init__(self, records: Any) -> None:
+    def __init__(self, records: MemoryRecords) -> None:
         self._records = records
-        self.last: Any = None
+        self.last: DefaultRecordBatch | None = None
 
     def has_next(self) -> bool:
         return bool(self._records.has_next())
 
-    def next_batch(self) -> Any:
+    def next_batch(self) -> DefaultRecordBatch:
         self.last = self._records.next_batch()
         return self.last
 
@@ -55,13 +57,18 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
     """
 
     def __init__(
-        self, tp: TopicPartition, records: Any, aborted: Any, fetch_offset: int, *options: Any
+        self,
+        tp: TopicPartition,
+        records: MemoryRecords,
+        aborted: object,
+        fetch_offset: int,
+        *options: object,
     ) -> None:
         self._batches, self._began = _Batches(records), fetch_offset
         self._records_iterator: Any
         super().__init__(tp, self._batches, aborted, fetch_offset, *options)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> ConsumerRecord:
         try:
             return next(self._records_iterator)
         except StopIteration:

@@ -4,10 +4,10 @@ stands where an event was left.
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from agents.messages import Record
 from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
@@ -23,7 +23,7 @@ class LogProbe:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._consumer: Any = None
+        self._consumer: AIOKafkaConsumer | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def holds_records(self, tp: tuple[str, int], start: int, end: int) -> bool:
@@ -51,7 +51,7 @@ class LogProbe:
             TimeoutError, KafkaError: the brokers do not answer.
         """
         found: dict[int, bytes | None] = {}
-        record: Any = None
+        record: Record | None = None
         async with self._one_at_a_time:
             consumer, tp = await self._assigned(tp)
             first, end = (
@@ -74,14 +74,14 @@ class LogProbe:
         if self._consumer is not None:
             await self._consumer.stop()
 
-    async def _assigned(self, tp: tuple[str, int]) -> tuple[Any, TopicPartition]:
+    async def _assigned(self, tp: tuple[str, int]) -> tuple[AIOKafkaConsumer, TopicPartition]:
         if self._consumer is None:
             self._consumer = await self._connect()
         own = TopicPartition(*tp)  # the client takes no other tuple, Faust's included
         self._consumer.assign([own])
         return self._consumer, own
 
-    async def _connect(self) -> object:
+    async def _connect(self) -> AIOKafkaConsumer:
         consumer = log_consumer(self._settings)
         await consumer.start()
         return consumer

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
@@ -100,7 +99,7 @@ class _Groups(RequestStruct):  # type: ignore[misc]
 class _AsItIs:
     """Send one struct where the client would choose between versions."""
 
-    def __init__(self, struct: Any) -> None:
+    def __init__(self, struct: RequestStruct) -> None:
         self._struct = struct
 
     def prepare(self, versions: object) -> object:
@@ -185,7 +184,7 @@ def _allows(operations: int | None, right: Right) -> bool:
     return operations is None or operations == UNKNOWN or bool(operations >> right.operation & 1)
 
 
-async def _topics(admin: Any, names: list[str]) -> dict[tuple[str, str], int]:
+async def _topics(admin: AIOKafkaAdminClient, names: list[str]) -> dict[tuple[str, str], int]:
     """Return what is allowed on each topic, as bits; 0 where it may not even be seen."""
     answer = await admin._send_request(_AsItIs(_Metadata(names, False, False, True)))
     found: dict[tuple[str, str], int] = {}
@@ -197,7 +196,7 @@ async def _topics(admin: Any, names: list[str]) -> dict[tuple[str, str], int]:
     return found
 
 
-async def _group(admin: Any, name: str) -> int:
+async def _group(admin: AIOKafkaAdminClient, name: str) -> int:
     """Return what is allowed on a group, as bits; a new cluster needs a moment until it can
     tell.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
@@ -26,7 +25,7 @@ async def read_stretch(
     end: int,
     *,
     clock: Callable[[], float] = time.monotonic,
-    **options: Any,
+    **options: object,
 ) -> AsyncIterator[list[ConsumerRecord]]:
     """Yield a partition's records with begin ≤ offset < end, as they are fetched; compaction,
     retention and markers leave fewer, perhaps none.

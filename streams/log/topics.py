@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -220,7 +219,7 @@ async def _configs(
 
 @asynccontextmanager
 async def _admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin: Any = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="paretobandit-topics")
+    admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="paretobandit-topics")
     try:
         await admin.start()
         yield admin

@@ -11,10 +11,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import faust
 import mode
+from faust.types import TP
 
 from agents import keys
 from agents.boundary import Outbox, Produce, exit_at_once, fatal
@@ -311,10 +312,10 @@ class App(faust.App):  # type: ignore[misc]
         log.critical("crash: %r, leaving", reason, exc_info=reason)
         exit_at_once()
 
-    def _new_transport(self) -> Any:
+    def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
 
-    def _new_producer_transport(self) -> Any:
+    def _new_producer_transport(self) -> Transport:
         return Transport(self.conf.broker_producer, self)
 
     def _create_directories(self) -> None:
@@ -345,13 +346,13 @@ class App(faust.App):  # type: ignore[misc]
         elif silence < CALM and not self._chatter.heard_within(CALM):
             self.kafka.answered()
 
-    def _full(self, tp: Any) -> None:
+    def _full(self, tp: TP) -> None:
         self.consumer.on_buffer_full(tp)
 
-    def _drained(self, tp: Any) -> None:
+    def _drained(self, tp: TP) -> None:
         self.consumer.on_buffer_drop(tp)
 
-    def _start_at(self, tp: Any) -> int | None:
+    def _start_at(self, tp: TP) -> int | None:
         found = self.consumer._thread.start_at.get(tp)
         return None if found is None else int(found)
 

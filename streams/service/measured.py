@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agents.context_store import Encode, Prompt
-from agents.messages import trace_of_message
+from agents.messages import Record, trace_of_message
 from agents.ports import Source
 from agents.refusals import EncoderUnavailable
 from router_state.config import Vector
@@ -30,7 +30,7 @@ class MeasuredSource:
         self._metrics = metrics
         self._spans = spans
 
-    async def batches(self) -> AsyncIterator[list[Any]]:
+    async def batches(self) -> AsyncIterator[list[Record]]:
         """Yield batches as the source gives them."""
         taken = self._source.batches()
         async for messages in (
@@ -43,7 +43,7 @@ class MeasuredSource:
             self._metrics.finished(self._topic, waited, trace_id=trace_id)
 
 
-def trace_id_of(message: Any) -> str | None:
+def trace_id_of(message: Record) -> str | None:
     """Return the id of the trace that a message belongs to, if it names one."""
     parent = dict(trace_of_message(message)).get("traceparent")
     return None if parent is None else parent.decode().split("-")[1]

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import orjson
 from opentelemetry import trace
@@ -23,7 +23,7 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agents.boundary import Outbox
-from agents.messages import headers_of
+from agents.messages import Record, headers_of
 from agents.ports import Ports, States
 from schemas.headers import trace_of
 from schemas.json_values import Document
@@ -43,7 +43,7 @@ class Batch:
     """
 
     topic: str
-    messages: list[Any]
+    messages: list[Record]
     began: int
     phases: list[tuple[str | None, int]] = field(default_factory=list)
 
@@ -89,7 +89,9 @@ class Spans:
         batch.phases.append((phase, time.time_ns()))
         return before
 
-    async def batches(self, topic: str, taken: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def batches(
+        self, topic: str, taken: AsyncIterator[list[Record]]
+    ) -> AsyncIterator[list[Record]]:
         """Pass a source's batches on; a batch is over when the next one is asked for."""
         async for messages in taken:
             began = time.time_ns()
@@ -120,7 +122,7 @@ class Spans:
             self._end_event(message, batch, Link(span.get_span_context()), ended)
         span.end(ended)
 
-    def _end_event(self, message: Any, batch: Batch, link: Link, ended: int) -> None:
+    def _end_event(self, message: Record, batch: Batch, link: Link, ended: int) -> None:
         carrier, request_id = self._trace_of(message, batch.topic)
         if not carrier:
             return
@@ -143,7 +145,7 @@ class Spans:
             f"{batch.topic} process", context=parent, start_time=batch.began, **options
         ).end(ended)
 
-    def _trace_of(self, message: Any, topic: str) -> tuple[dict[str, str], str | None]:
+    def _trace_of(self, message: Record, topic: str) -> tuple[dict[str, str], str | None]:
         """Return the trace that an event belongs to, empty for none, and its request's id where it
         can be read.
         """
@@ -187,7 +189,7 @@ class TracedStates:
         return self._states.size
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Any]:
+    async def writing(self) -> AsyncIterator[object]:
         """Be the only writer."""
         async with self._states.writing() as states:
             self._spans.begin("decide")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agents.wire import projection_ref
 from router_state.config import Price, ProjectionRef, Vector
+from schemas.json_values import Json
 from streams.history.account import Account
 from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Happened
@@ -164,7 +165,7 @@ class Cases:
             case.reward = event.reward.reward
 
 
-def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
+def _outcomes(found: Json) -> dict[str, tuple[float, float]]:
     """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
     left out.
     """
@@ -173,8 +174,8 @@ def _outcomes(found: Any) -> dict[str, tuple[float, float]]:
     outcomes = {}
     for model, outcome in found.items():
         if type(outcome) is dict:
-            reward: Any = outcome.get("reward")
-            cost: Any = outcome.get("cost_usd")
+            reward: Json = outcome.get("reward")
+            cost: Json = outcome.get("cost_usd")
             if type(reward) in NUMBER and type(cost) in NUMBER and 0 <= reward <= 1 and cost >= 0:
                 outcomes[model] = float(reward), float(cost)
     return outcomes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 from schemas.json_values import Document
 from streams.simulate.answer import answer
+from streams.simulate.simulation import PolicyRun
 from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
@@ -134,7 +134,7 @@ def _csv(study: Study, part: str) -> str:
     return out.getvalue()
 
 
-def _estimates(run: Any) -> Document:
+def _estimates(run: PolicyRun) -> Document:
     found = {}
     for what, off in (("reward", run.reward), ("cost_usd", run.cost)):
         if off.weight.n:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, Self
 import orjson
 from aiokafka import AIOKafkaProducer, TopicPartition
 
+from agents.messages import Raw
+from agents.messages import Record as KafkaRecord
 from schemas.dlq import SOURCE_TOPIC
 from schemas.event import encode
 from schemas.routers import RouterDeclared
 from streams.history.kafka_reader import batches, bounds_of, consumer_of
-from streams.history.records import Record
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
 from streams.simulate.ledger import Sent
@@ -119,7 +120,7 @@ class Target:
             for answer in self._answer(record)
         ]
 
-    def _answer(self, record: Any) -> Iterator[Answer]:
+    def _answer(self, record: KafkaRecord) -> Iterator[Answer]:
         if record.key != self._key or record.value is None:
             return
         if record.topic == self.settings.topic("lambda"):
@@ -141,7 +142,7 @@ class Target:
         return TopicPartition(self.settings.topic(topic), self._number)
 
 
-def _request_id(record: Record | Any) -> str | None:
+def _request_id(record: Raw) -> str | None:
     """Return the request_id of an event, None if it can't be read."""
     try:
         request_id = orjson.loads(record.value or b"")["request_id"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
@@ -51,7 +50,7 @@ async def require_own_group(settings: Settings) -> None:
         )
 
 
-async def _read_by(admin: Any, group: str) -> set[str]:
+async def _read_by(admin: AIOKafkaAdminClient, group: str) -> set[str]:
     """Return the topics of which a group has committed offsets; none where they may not be
     seen.
     """

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents import keys
 from agents.context_store import Ref
@@ -31,7 +30,7 @@ class ChangelogContexts:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._consumer: Any = None
+        self._consumer: AIOKafkaConsumer | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def find(self, partition: int, wanted: Mapping[Ref, float]) -> dict[Ref, bytes]:
@@ -99,7 +98,7 @@ class ChangelogContexts:
         """Read on from an offset, until one context is found or it was written later; return the
         offset after what was read.
         """
-        consumer = self._consumer
+        consumer: AIOKafkaConsumer = self._consumer
         consumer.seek(tp, begin)
         position = begin
         while position < end and (until is None or until not in found):

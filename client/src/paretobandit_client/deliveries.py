@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from paretobandit_client.errors import RouterError, Undelivered
 from paretobandit_client.events import Ask, Event
@@ -13,7 +13,7 @@ from paretobandit_client.waiting import Ref
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-Before = asyncio.Task[Any] | None
+Before = asyncio.Task[object] | None
 """The delivery of the request that an event is about, where that is still under way."""
 MOST = 50_000
 
@@ -27,11 +27,11 @@ class Deliveries:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._requests: dict[Ref, asyncio.Task[Any]] = {}
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._requests: dict[Ref, asyncio.Task[object]] = {}
 
     def begin(
-        self, event: Event, deliver: Callable[[Before], Coroutine[Any, Any, T]]
+        self, event: Event, deliver: Callable[[Before], Coroutine[object, None, T]]
     ) -> asyncio.Task[T]:
         """Deliver an event in a task of its own; await it through a shield. Raises Undelivered."""
         if len(self._tasks) >= self._most:
@@ -59,19 +59,19 @@ class Deliveries:
         await asyncio.gather(*left, return_exceptions=True)
         return len(left)
 
-    def _forget(self, ref: Ref, task: asyncio.Task[Any]) -> None:
+    def _forget(self, ref: Ref, task: asyncio.Task[object]) -> None:
         if self._requests.get(ref) is task:
             del self._requests[ref]
 
 
-def spawn(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def spawn(work: Coroutine[object, None, T]) -> asyncio.Task[T]:
     """Start a task whose failure is seen, also where nobody awaits it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_seen)
     return task
 
 
-def _seen(task: asyncio.Task[Any]) -> None:
+def _seen(task: asyncio.Task[object]) -> None:
     if task.cancelled() or (error := task.exception()) is None:
         return
     if not isinstance(error, RouterError | TimeoutError):

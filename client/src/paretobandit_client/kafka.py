@@ -69,10 +69,10 @@ class KafkaLink:
         delivery_timeout: float = 120.0,
         on_refused: Callable[[Refusal], None] = lambda refusal: None,
         on_route: Callable[[Route, bytes], None] | None = None,
-        kafka: Mapping[str, Any] | None = None,
+        kafka: Mapping[str, object] | None = None,
     ) -> None:
         self.waiting = Waiting()
-        self._options: dict[str, Any] = {**(kafka or {}), "bootstrap_servers": bootstrap}
+        self._options: dict[str, object] = {**(kafka or {}), "bootstrap_servers": bootstrap}
         self._bootstrap = bootstrap
         self._prefix = prefix
         self._keys = (

@@ -169,7 +169,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 
-    def _deliver(self, request_id: str, bill: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
+    def _deliver(self, request_id: str, bill: Mapping[str, Any]) -> Coroutine[object, None, None]:
         async def deliver() -> None:
             try:
                 await (await self._router()).cost(request_id, **bill)

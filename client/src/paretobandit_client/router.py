@@ -80,7 +80,7 @@ class Router:
         delivery_timeout: float = 120.0,
         close_timeout: float = 10.0,
         on_refused: Callable[[Refusal], None] | None = None,
-        kafka: Mapping[str, Any] | None = None,
+        kafka: Mapping[str, object] | None = None,
     ) -> None:
         self.router_id = checks.router_id(router_id)
         self.fallback = None if fallback is None else checks.model(fallback)

@@ -147,7 +147,7 @@ class SyncRouter:
         """Report many rewards, see `Router.reward_many`."""
         self.run(self._opened.reward_many(rewards, **options))
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine on the router's loop and return its result; from any thread but the
         loop's own.
         """
