@@ -110,6 +110,5 @@ class Refused(Refusal):
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
-        self.reason = cast(
-            "Reason", reason
-        )  # a newer worker may have had reasons that this one does not know
+        # A newer worker may have had reasons that this one does not know.
+        self.reason = cast("Reason", reason)

@@ -104,9 +104,8 @@ def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
         case LikePrior(like=like, n_eff=n_eff):
             prior = Prior(like=like, n_eff=n_eff)
         case ReferencedPrior():
-            prior = (
-                None if referenced is None or referenced.A is None else referenced
-            )  # its file may know costs only
+            # Its file may know costs only.
+            prior = None if referenced is None or referenced.A is None else referenced
     return ModelConfig(
         price,
         prior,

@@ -160,9 +160,8 @@ APART: dict[str, Any] = {
 }
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "live": core("live"),
-    "paper": core(
-        "paper", {"lambda_c": 0.0}
-    ),  # as the paper's paced experiments run it: without a constant price penalty
+    # As the paper's paced experiments run it: without a constant price penalty.
+    "paper": core("paper", {"lambda_c": 0.0}),
     "ε-greedy": core("paper", {**APART, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
     "thompson": core("paper", {**APART, "alpha": 0.0, "drift_alarms": False}, Thompson),
     "random": Chance,

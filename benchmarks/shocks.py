@@ -62,9 +62,8 @@ def scenario(
             twice = np.arange(n) >= start
             twice &= rng.random(n) < 0.05
         case ["burst"]:
-            late[start : start + BURST] += BURST - np.arange(
-                BURST
-            )  # no bill before the burst is over
+            # No bill comes before the burst is over.
+            late[start : start + BURST] += BURST - np.arange(BURST)
         case ["budget", change]:
             declared[start] = declaration(
                 drawn.benchmark, budget * (0.5 if change == "halved" else 2.0)

@@ -35,7 +35,7 @@ from router_state.events import (
     Waited,
 )
 from router_state.journal import HEAD
-from router_state.record import Bill, Label, RequestRecord
+from router_state.record import Label, RequestRecord, Settlement
 from router_state.snapshot import piece_names
 from router_state.state import RouterState
 
@@ -188,7 +188,7 @@ class Engine:
             self.state,
             request_id,
             record,
-            bill=Bill(cost_usd, revision),
+            bill=Settlement(cost_usd, revision),
             called=called,
             price=price,
             x=self._context(record, x),

@@ -40,7 +40,7 @@ class Candidates(Struct, frozen=True, gc=False):
         return self.terms[3 * k] + self.terms[3 * k + 1] - self.penalty[k]
 
 
-class Bill(Struct, frozen=True, gc=False):
+class Settlement(Struct, frozen=True, gc=False):
     """What the call cost."""
 
     cost_usd: float
@@ -94,7 +94,7 @@ class RequestRecord(Struct, gc=False):
     price: Price
     x: Vector | None
     candidates: Candidates | None
-    bill: Bill | None = None
+    bill: Settlement | None = None
     label: Label | None = None
     expired: bool = False
     applied: Basis | None = None

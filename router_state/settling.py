@@ -8,7 +8,7 @@ from router_state.books import checked_cost
 from router_state.config import Price, Vector
 from router_state.cost_model import Rescaled, list_price_of
 from router_state.errors import CostOutOfRange, UnpricedModel
-from router_state.record import Bill, RequestRecord
+from router_state.record import RequestRecord, Settlement
 from router_state.state import RouterState
 
 
@@ -49,7 +49,7 @@ def settle(
     request_id: str,
     record: RequestRecord,
     *,
-    bill: Bill,
+    bill: Settlement,
     called: str,
     price: Price | None,
     x: Vector | None,

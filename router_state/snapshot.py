@@ -36,7 +36,7 @@ from router_state.familiar import Familiar
 from router_state.framing import Json, body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
-from router_state.record import Basis, Bill, Candidates, Label, RequestRecord
+from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
 from router_state.state import RouterState
 from router_state.window import PIECES, Window
 
@@ -377,7 +377,7 @@ def unpack_record(data: bytes) -> RequestRecord:
             candidates=None
             if candidates is None
             else Candidates(tuple(candidates[0]), *candidates[1:]),
-            bill=None if bill is None else Bill(*bill),
+            bill=None if bill is None else Settlement(*bill),
             label=None if label is None else Label(*label),
             expired=expired,
             applied=None if applied is None else Basis(*applied),

@@ -28,7 +28,7 @@ PAST = 20_000
 AGAIN_AFTER = 1.0
 LOOK_EVERY = 2.0
 ANSWER_WITHIN = 10.0
-AT_ONCE = 500
+FETCHED_AT_ONCE = 500
 """Records between two looks at what else there is to do: who asks waits for so long."""
 
 
@@ -140,7 +140,7 @@ class TopicReader:
 
     async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Record]]:
         try:
-            found = await consumer.getmany(timeout_ms=200, max_records=AT_ONCE)
+            found = await consumer.getmany(timeout_ms=200, max_records=FETCHED_AT_ONCE)
             await asyncio.sleep(0)  # what is fetched already is handed over without a pause
         except UnreadableBatch as batch:
             log.warning("left out: %s", batch)

@@ -16,7 +16,7 @@ from streams.console.found import TOPICS, Found, find
 from streams.gateway.problems import Problem
 from streams.settings import Settings
 
-AT_ONCE = 2
+SEARCHES = 2
 """Searches at a time: each reads as much as it needs, the others wait."""
 LAST = 25
 TERMS = {
@@ -31,7 +31,7 @@ class Decisions:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._searches = asyncio.Semaphore(AT_ONCE)
+        self._searches = asyncio.Semaphore(SEARCHES)
 
     async def explain(self, router_id: str, request_id: str) -> dict[str, object]:
         """Return everything that is known of a request. Raises Problem."""

@@ -30,17 +30,17 @@ class Excerpts:
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._room = max_tokens - _SPECIAL
-        self._head = int(HEAD * self._room)
+        self._max_tokens = max_tokens - _SPECIAL
+        self._head = int(HEAD * self._max_tokens)
 
     def of(self, prompt: str) -> str:
         """Return the prompt, or of a long one the first and the last words that fit into the
         window.
         """
-        if len(prompt) <= self._room:  # a token has at least one character
+        if len(prompt) <= self._max_tokens:  # a token has at least one character
             return prompt
         first = self._first(prompt)
-        if len(first.ids) <= self._room:
+        if len(first.ids) <= self._max_tokens:
             return prompt
         return f"{prompt[: _end_of(first, self._head)]} {self._last(prompt)}"
 
@@ -58,38 +58,38 @@ class Excerpts:
             # A cut changes only the last word: those before it are final.
             words = encoding.word_ids
             if characters >= len(prompt) or (
-                len(words) > self._room and words[self._room] < words[-1]
+                len(words) > self._max_tokens and words[self._max_tokens] < words[-1]
             ):
                 return encoding
             characters *= 4
 
     def _last(self, prompt: str) -> str:
-        room, characters = self._room - self._head, _CHARACTERS
+        tokens, characters = self._max_tokens - self._head, _CHARACTERS
         while True:
             piece = prompt[-characters:]
             encoding = self._encode(piece)
             words = encoding.word_ids
-            if characters >= len(prompt) or (len(words) > room and words[-room - 1] > words[0]):
-                return piece[_start_of(encoding, room) :]
+            if characters >= len(prompt) or (len(words) > tokens and words[-tokens - 1] > words[0]):
+                return piece[_start_of(encoding, tokens) :]
             characters *= 4
 
     def _encode(self, text: str) -> Any:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
 
-def _end_of(encoding: Any, room: int) -> int:
-    """Return where the last word ends that is whole within the first `room` tokens."""
+def _end_of(encoding: Any, tokens: int) -> int:
+    """Return where the last word ends that is whole within the first `tokens` tokens."""
     words = encoding.word_ids
-    token = words.index(words[room])
+    token = words.index(words[tokens])
     return int(encoding.offsets[token - 1][1]) if token else 0
 
 
-def _start_of(encoding: Any, room: int) -> int:
-    """Return where the first word begins that is whole within the last `room` tokens."""
+def _start_of(encoding: Any, tokens: int) -> int:
+    """Return where the first word begins that is whole within the last `tokens` tokens."""
     words = encoding.word_ids
-    if len(words) <= room:
+    if len(words) <= tokens:
         return 0
-    token, cut = len(words) - room, words[len(words) - room - 1]
+    token, cut = len(words) - tokens, words[len(words) - tokens - 1]
     while token < len(words) and words[token] == cut:
         token += 1
     return int(encoding.offsets[token][0]) if token < len(words) else int(encoding.offsets[-1][1])

@@ -22,7 +22,7 @@ FEW = 64
 #: How much of a batch's time is work that a longer batch would share: below it batches grow, above
 #: it they shrink.
 GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.05, 0.2
-#: What of its room a partition that was full must have free before it is fetched again.
+#: What of its bytes a partition that was full must have free before it is fetched again.
 DRAINED = 0.5
 
 
@@ -36,7 +36,7 @@ class Source:
     Args:
         guard: raises where records that exist were never delivered.
         most: records in a batch where many wait and batches are soon done.
-        room: bytes that may wait of each partition before fetching it stops.
+        max_bytes: bytes that may wait of each partition before fetching it stops.
         full, drained: stop and resume fetching a partition.
     """
 
@@ -45,14 +45,14 @@ class Source:
         *,
         guard: Callable[[TP, list[Record]], Awaitable[None]],
         most: int,
-        room: int,
+        max_bytes: int,
         full: Callable[[TP], None],
         drained: Callable[[TP], None],
     ) -> None:
         self._guard = guard
         self._least, self._most = min(FEW, most), most
         self._size = self._least
-        self._room = room
+        self._max_bytes = max_bytes
         self._full, self._drained = full, drained
         self._waiting: deque[tuple[TP, deque[Record]]] = deque()
         self._queues: dict[TP, deque[Record]] = {}
@@ -74,7 +74,7 @@ class Source:
             self._waiting.append((tp, queue))
         queue.extend(records)
         self._bytes[tp] = self._bytes.get(tp, 0) + sum(map(_weight, records))
-        if self._bytes[tp] > self._room and tp not in self._stopped:
+        if self._bytes[tp] > self._max_bytes and tp not in self._stopped:
             self._stopped.add(tp)
             self._full(tp)
         if not self._arrived.is_set():
@@ -139,7 +139,7 @@ class Source:
                 self._bytes[tp] -= sum(map(_weight, records))
             else:
                 del self._queues[tp], self._bytes[tp]
-            if tp in self._stopped and self._bytes.get(tp, 0) < self._room * DRAINED:
+            if tp in self._stopped and self._bytes.get(tp, 0) < self._max_bytes * DRAINED:
                 self._stopped.discard(tp)
                 self._drained(tp)
         if self._waiting:

@@ -167,9 +167,8 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
                     (name, getattr(candidate, name), column[k])
                     for name, column in zip(NUMBERS, columns, strict=True)
                 ]
-                numbers += [
-                    number for number in at_k if number[1] is not UNSET
-                ]  # older ones have fewer
+                # Older decisions have fewer numbers.
+                numbers += [number for number in at_k if number[1] is not UNSET]
                 if candidate.excluded != seen.excluded[k] and "excluded" not in fields:
                     fields.append("excluded")
     identical = True

@@ -175,7 +175,7 @@ class App(faust.App):  # type: ignore[misc]
             Source(
                 guard=self.guard.check,
                 most=settings.batch_size,
-                room=settings.source_buffer_bytes,
+                max_bytes=settings.source_buffer_bytes,
                 full=self._full,
                 drained=self._drained,
             ),

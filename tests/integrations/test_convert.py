@@ -292,10 +292,8 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
     name = f"ingest-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=2)
     await create_topics(settings)
-    service, topic = (
-        RunningService(settings, tmp_path, {}),
-        settings.topic("alerts"),
-    )  # any topic that is there
+    service = RunningService(settings, tmp_path, {})
+    topic = settings.topic("alerts")  # any one that is there
     good, bad = (GOLDEN / "langfuse-v3.json").read_bytes(), b'{"value": "high", "traceId": "r"}'
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         for value in (good, bad, good):

@@ -41,9 +41,8 @@ ids = st.integers(0, 30).map(str)
 entries = st.integers(-20, 20).map(lambda n: n / 10.0)
 prices = st.sampled_from([CHEAP, MIDDLE, DEAR, Price(0.0, 0.0)])
 portfolios = st.dictionaries(st.sampled_from(NAMES), prices, min_size=1)
-budgets = st.sampled_from(
-    [None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0]
-)  # below all models, among them, above all
+# Below all models, among them, above all.
+budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 CROWD = {f"model-{k}": Price(0.1 * k, 0.2 * k) for k in range(64)}
 MOST_SECONDS = 5.0

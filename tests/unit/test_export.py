@@ -148,9 +148,8 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
     assert state.arms.names == ("dear", "new")
     assert [arm.price for arm in state.arms] == [CHEAP, DEAR]
     known = engine.state.arms["dear"].belief.theta
-    assert state.arms[0].belief.theta == pytest.approx(
-        known, abs=0.05
-    )  # what it shares moves as another joins
+    # What it shares moves as another joins.
+    assert state.arms[0].belief.theta == pytest.approx(known, abs=0.05)
     with pytest.raises(InvalidConfig):
         Engine.start(replace(configuration("live", 5), snapshot=data))
 
@@ -163,10 +162,8 @@ def test_a_router_in_any_state_is_the_same_after_writing_and_reading(name: str) 
     assert portable.pack(found.state, found.about) == data
     other = Engine.start(replace(engine.state.config, snapshot=data))
     left, right = freeze(engine), freeze(other)
-    whole = name not in (
-        "suspect",
-        "retired",
-    )  # an import counts decisions anew, and leaves out who is not declared
+    # An import counts decisions anew, and leaves out who is not declared.
+    whole = name not in ("suspect", "retired")
     assert (
         not whole
         or [piece for piece in left if piece.startswith("array") and left[piece] != right[piece]]

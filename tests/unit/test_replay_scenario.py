@@ -332,9 +332,8 @@ def test_mismatched_priors_harm_the_more_the_longer_they_count(
         )
     brief, long = weights
     assert long.n_eff > brief.n_eff
-    assert (
-        long.early_mismatched + 0.03 < brief.early_mismatched
-    )  # it holds the small model for the best for longer
+    # It holds the small model for the best for longer.
+    assert long.early_mismatched + 0.03 < brief.early_mismatched
     assert long.reward_mismatched + 0.05 < long.reward
     assert 0.8 < without < 0.95
 

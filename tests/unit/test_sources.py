@@ -73,13 +73,13 @@ async def test_a_new_assignment_starts_where_it_was_told() -> None:
 class Fed:
     """A source with an agent that takes a batch when it is told to."""
 
-    def __init__(self, *, most: int = 16, room: int = 1_000_000) -> None:
+    def __init__(self, *, most: int = 16, max_bytes: int = 1_000_000) -> None:
         self.full: list[TP] = []
         self.drained: list[TP] = []
         self.source = Source(
             guard=self._pass,
             most=most,
-            room=room,
+            max_bytes=max_bytes,
             full=self.full.append,
             drained=self.drained.append,
         )
@@ -127,7 +127,7 @@ async def test_no_partition_keeps_the_others_waiting() -> None:
 
 
 async def test_a_full_partition_is_not_fetched_until_half_of_it_is_taken() -> None:
-    fed = Fed(most=4, room=5_000)
+    fed = Fed(most=4, max_bytes=5_000)
     fed.source.put(ONE, records(*range(8), size=1_000))
     assert fed.full == [ONE]
     await fed.take()

@@ -222,9 +222,8 @@ async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_rea
     await heir.assign([0])
     with pytest.raises(ConnectionError):
         await log.read_into(heir)
-    log.records[0].append(
-        (b"b", b"2", log.records[0][-1][2])
-    )  # the owner before it was still at work
+    # The owner before it was still at work.
+    log.records[0].append((b"b", b"2", log.records[0][-1][2]))
     heir._publish = log.publish
     await log.read_into(heir)
     assert heir.partition(0).records == {b"a": b"1", b"b": b"2"}

@@ -101,9 +101,8 @@ def test_no_prompt_is_an_outlier_not_even_one_word_or_one_word_again_and_again(
     encoder: Encoder,
 ) -> None:
     contexts = encoder.encode([*LANGUAGES, "word " * 50_000, "\u200b", "漢字" * 10_000])
-    assert (
-        np.linalg.norm(contexts[:, :-1], axis=1).max() < 12.0
-    )  # twenty-five numbers of variance 1 have length 5
+    # Twenty-five numbers of variance 1 have length 5.
+    assert np.linalg.norm(contexts[:, :-1], axis=1).max() < 12.0
 
 
 def test_an_embedding_is_the_mean_over_all_tokens(

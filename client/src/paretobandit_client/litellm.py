@@ -52,9 +52,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.router_id = router_id
-        self.instance = (
-            uuid.uuid4().hex
-        )  # LiteLLM takes loggers for the same whose public attributes are alike
+        # LiteLLM takes loggers for the same whose public attributes are alike.
+        self.instance = uuid.uuid4().hex
         self._arguments = (router_id, options)
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
