@@ -36,7 +36,7 @@ lint:
 
 test: setup
 	@$(MAKE) --no-print-directory lint
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)

@@ -23,6 +23,9 @@ from streams.broker.wire import free_ports
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
+TESTS = Path(__file__).parent
+COMPUTING = ("agents", "unit")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what it puts into the background, and what the tests start would inherit it:
     # Ctrl-C would stop nothing.
@@ -30,8 +33,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the round of chaos, which takes longest: all other files then run beside it."""
-    items.sort(key=lambda item: "chaos" not in item.path.parts)
+    """Begin with the round of chaos, which takes longest. Then files that compute come between
+    those that wait for brokers, workers and browsers: so no core is idle for long.
+    """
+    parts = {item.path: item.path.relative_to(TESTS).parts[0] for item in items}
+    waiting = [path for path, part in parts.items() if part not in COMPUTING]
+    computing = [path for path, part in parts.items() if part in COMPUTING]
+    place = {
+        path: position / len(files)
+        for files in (waiting, computing)
+        for position, path in enumerate(files)
+    }
+    items.sort(key=lambda item: -1.0 if parts[item.path] == "chaos" else place[item.path])
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +36,16 @@ PROMPTS = [
 
 
 @pytest.fixture(scope="module")
-def int8() -> Encoder:
-    return load_encoder(backend="onnx", threads=2)
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Export into a cache that is empty at first: what an earlier run left there tells nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield exported_folder()
 
 
 @pytest.fixture(scope="module")
-def exported() -> Path:
-    return exported_folder()
+def int8(exported: Path) -> Encoder:
+    return load_encoder(backend="onnx", path=exported, threads=2)
 
 
 def run_apart(code: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -54,10 +58,10 @@ def run_apart(code: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_int8_embeddings_are_close_to_the_reference() -> None:
-    prompts = [*PROMPTS, *load_benchmark("test", limit=64).prompts]
+def test_int8_embeddings_are_close_to_the_reference(exported: Path) -> None:
+    prompts = [*PROMPTS, *load_benchmark("test", limit=24).prompts]
     ours, reference = (
-        load_sentences(backend="onnx", threads=2).embed(prompts),
+        load_sentences(backend="onnx", path=exported, threads=2).embed(prompts),
         load_sentences(backend="reference").embed(prompts),
     )
     assert np.sum(ours * reference, axis=1).min() > 0.975
@@ -129,13 +133,15 @@ def test_a_word_is_read_whole_wherever_the_reading_of_a_long_prompt_is_cut(int8:
     assert {context.tobytes() for context in contexts} == {contexts[0].tobytes()}
 
 
-def test_the_worker_never_imports_torch_and_stays_small() -> None:
+def test_the_worker_never_imports_torch_and_stays_small(exported: Path) -> None:
     done = run_apart(
-        """
+        f"""
         import json, sys, psutil
         from streams.encoder.load import load_encoder
-        load_encoder(backend="onnx", threads=2).encode(["one prompt", "a long one " * 300])
-        heavy = {"torch", "sentence_transformers", "transformers", "onnx", "sklearn"}
+        from pathlib import Path
+        encoder = load_encoder(backend="onnx", path=Path({str(exported)!r}), threads=2)
+        encoder.encode(["one prompt", "a long one " * 300])
+        heavy = {{"torch", "sentence_transformers", "transformers", "onnx", "sklearn"}}
         found = sorted(heavy & set(sys.modules))
         print(json.dumps([found, psutil.Process().memory_info().rss / 2**20]))
         """
@@ -146,15 +152,11 @@ def test_the_worker_never_imports_torch_and_stays_small() -> None:
     assert megabytes < 220
 
 
-def test_an_export_is_made_once_and_found_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = exported_folder()
-    written = (folder / "model.onnx").stat().st_mtime_ns
-    assert exported_folder(str(find_weights())) == folder
-    assert (folder / "model.onnx").stat().st_mtime_ns == written
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+def test_an_export_is_made_once_and_found_again(exported: Path) -> None:
+    written = (exported / "model.onnx").stat().st_mtime_ns
+    assert exported_folder(str(find_weights())) == exported
+    assert (exported / "model.onnx").stat().st_mtime_ns == written
+    assert [path.name for path in exported.parent.iterdir()] == [exported.name]
 
 
 def test_an_exported_folder_needs_no_weights(exported: Path) -> None:

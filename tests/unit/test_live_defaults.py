@@ -44,14 +44,17 @@ def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[
     return spent, engine
 
 
-@pytest.mark.parametrize(("K", "d"), [(2, 26), (20, 26), (3, 385), (20, 100)])
+@pytest.mark.parametrize(
+    ("K", "d", "n", "seeds"),
+    [(2, 26, 2400, 3), (20, 26, 2400, 3), (3, 385, 1200, 1), (20, 100, 2400, 1)],
+)
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(
-    K: int, d: int, share: float
+    K: int, d: int, n: int, seeds: int, share: float
 ) -> None:
     cheapest, dearest = 5e-5, 5e-3
     budget = cheapest + share * (dearest - cheapest)
-    spent = [np.mean(play(K, d, budget, 2400, seed=seed)[0][1200:]) for seed in range(3)]
+    spent = [np.mean(play(K, d, budget, n, seed=seed)[0][n // 2 :]) for seed in range(seeds)]
     assert np.mean(spent) == pytest.approx(budget, rel=0.05)
 
 
