@@ -6,8 +6,8 @@ import logging
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NoReturn, Protocol, TypeVar
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn, Protocol, Self, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,35 @@ def fatal() -> Iterator[None]:
     except Exception:
         log.critical("batch failed, leaving", exc_info=True)
         exit_at_once()
+
+
+class Attempt:
+    """Note what goes wrong in the block, and go on behind it: for what somebody has to hear of,
+    whatever it is. Cancellation passes.
+
+    Attributes:
+        error: what went wrong, None before and where nothing did.
+    """
+
+    error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
+@contextmanager
+def undoing(undo: Callable[[], object]) -> Iterator[None]:
+    """Undo what was begun where anything escapes the block, cancellation too."""
+    with ExitStack() as failed:
+        failed.callback(undo)
+        yield
+        failed.pop_all()
 
 
 async def retrying(

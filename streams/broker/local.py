@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from agents.boundary import undoing
 from streams.broker.jars import KafkaUnavailable, Say, installation, say_on_stderr
 from streams.broker.node import Node
 from streams.broker.wire import free_ports, live_brokers, new_cluster_id
@@ -103,11 +104,8 @@ class LocalKafka:
             )
             for n in range(1, self._count + 1)
         }
-        try:
+        with undoing(self.stop):
             self._launch()
-        except BaseException:
-            self.stop()
-            raise
 
     def _launch(self) -> None:
         nodes = list(self.nodes.values())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from agents.boundary import undoing
 from agents.messages import Placed, Record
 from schemas.headers import BASED_ON
 from schemas.json_values import Document
@@ -58,11 +59,8 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     part = folder / f".{stamp}.part"
     part.mkdir(parents=True)
-    try:
+    with undoing(lambda: shutil.rmtree(part, ignore_errors=True)):
         routers, size = run(_write_all(session, part))
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     made = part.rename(folder / stamp)
     for old in _backups(folder)[: -keep if keep else None] if keep else ():
         shutil.rmtree(old)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from agents.boundary import Attempt
 from streams.console.failures import NoBroker, in_a_sentence
 from streams.console.session import Session, quiet, take_everywhere
 
@@ -79,13 +80,13 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         if not STAYING & {*ctx._protected_args, *ctx.args[:1]}:
             quiet()
-        try:
+        with Attempt() as done:
             return super().invoke(ctx)
-        except Exception as error:
-            sentence = _unreached(ctx, error) or in_a_sentence(error)
-            if sentence is None:
-                raise
-            raise sentence from error
+        assert done.error is not None
+        sentence = _unreached(ctx, done.error) or in_a_sentence(done.error)
+        if sentence is None:
+            raise done.error
+        raise sentence from done.error
 
 
 def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:

@@ -16,6 +16,7 @@ from aiokafka import codec
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from agents.boundary import Attempt
 from agents.messages import Record
 from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
 from schemas.json_values import Document
@@ -101,16 +102,15 @@ def _encoder(settings: Settings) -> Finding:
             "none: contexts only, prompts are refused",
             "unset PB_ENCODER_BACKEND to take prompts",
         )
-    try:
+    with Attempt() as looking:
         backend, dimensions = backend_of(settings), dimensions_of(settings)
-    except Exception as error:
-        return Finding(
-            "encoder",
-            "wrong",
-            f"{type(error).__name__}: {error}",
-            "look at PB_ENCODER_PATH and PB_PROJECTION_PATH",
-        )
-    return Finding("encoder", "fine", f"{backend}: prompts become {dimensions} numbers")
+        return Finding("encoder", "fine", f"{backend}: prompts become {dimensions} numbers")
+    return Finding(
+        "encoder",
+        "wrong",
+        f"{type(looking.error).__name__}: {looking.error}",
+        "look at PB_ENCODER_PATH and PB_PROJECTION_PATH",
+    )
 
 
 async def _redis(settings: Settings) -> Finding:
@@ -122,21 +122,20 @@ async def _redis(settings: Settings) -> Finding:
 
     client = connect(settings.redis_url.get_secret_value())
     where = f"{client.connection_pool.connection_kwargs.get('host', 'its socket')}"
-    try:
+    with Attempt() as asking:
         await require_redis(settings)
         await asyncio.wait_for(client.mget([f"{settings.prefix}context:doctor"]), WITHIN)
-    except MissingRights as error:
-        return Finding("Redis", "wrong", str(error), "grant it, or mend PB_REDIS_URL")
-    except Exception as error:
-        return Finding(
-            "Redis",
-            "wrong",
-            f"{where} does not answer ({type(error).__name__})",
-            "start it, or mend PB_REDIS_URL",
-        )
-    finally:
-        await client.aclose()
-    return Finding("Redis", "fine", f"{where} answers")
+    await client.aclose()
+    if asking.error is None:
+        return Finding("Redis", "fine", f"{where} answers")
+    if isinstance(asking.error, MissingRights):
+        return Finding("Redis", "wrong", str(asking.error), "grant it, or mend PB_REDIS_URL")
+    return Finding(
+        "Redis",
+        "wrong",
+        f"{where} does not answer ({type(asking.error).__name__})",
+        "start it, or mend PB_REDIS_URL",
+    )
 
 
 async def _rights(settings: Settings) -> Finding:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import orjson
 
+from agents.boundary import Attempt
 from schemas.json_values import Document
 
 T = TypeVar("T")
@@ -24,10 +25,10 @@ def main() -> None:
     """Do the job; whatever is wrong is said in the last line."""
     os.nice(NICE)
     job = orjson.loads(sys.stdin.buffer.read())
-    try:
+    with Attempt() as study:
         _say({"result": _done(job)})
-    except Exception as error:  # the page shows it: the process has nobody else to tell
-        _say({"error": _sentence(error)})
+    if study.error is not None:  # the page shows it: the process has nobody else to tell
+        _say({"error": _sentence(study.error)})
 
 
 def _done(job: Document) -> object:

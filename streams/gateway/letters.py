@@ -5,7 +5,7 @@ their bytes. Who sends them, a webhook, mostly keeps nothing.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
@@ -65,10 +65,9 @@ class Letters:
                     enable_idempotence=True,
                     max_request_size=2 * self._settings.gateway_body_bytes + 2**16,
                 )
-                try:
+                async with AsyncExitStack() as failed:
+                    failed.push_async_callback(producer.stop)
                     await producer.start()
-                except BaseException:
-                    await producer.stop()
-                    raise
+                    failed.pop_all()
                 self._producer = producer
             return self._producer

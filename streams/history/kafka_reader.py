@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from agents.boundary import undoing
 from agents.messages import Record as KafkaRecord
 from streams.history.records import NO_HEADERS, Record
 from streams.log.consumer import log_consumer
@@ -86,11 +87,8 @@ class KafkaReader:
 
     def look(self, work: Coroutine[object, None, T]) -> T:
         """Return what a reader looks up when it is made; where that fails it is closed."""
-        try:
+        with undoing(self.close):
             return self.run(work)
-        except BaseException:
-            self.close()
-            raise
 
     def records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Record]:
         """Read a partition of a topic, by its full name, from `begin` up to, not including,

@@ -73,7 +73,7 @@ class Member:
 
 def work(settings: Settings, log_level: str, crew: Connection) -> None:
     """Run a worker until SIGTERM, or until its crew is gone."""
-    from agents.boundary import exit_at_once
+    from agents.boundary import Attempt, exit_at_once
     from streams.service.app import serve
     from streams.service.logs import log_to_stderr
     from streams.service.worker import build_worker
@@ -89,11 +89,11 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
         await serve(app)
         loop.remove_reader(crew.fileno())
 
-    try:
+    with Attempt() as done:
         asyncio.run(run())
-    except Exception as error:
-        if (said := in_a_sentence(error)) is None:
-            raise
+    if done.error is not None:
+        if (said := in_a_sentence(done.error)) is None:
+            raise done.error
         said.show()
         sys.exit(said.exit_code)
     exit_at_once(0)  # as a worker that runs alone does

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from agents.boundary import Attempt
 from agents.context_store import Prompt
 from agents.refusals import EncoderUnavailable
 from router_state.config import Matrix, ProjectionRef, Vector
@@ -84,17 +85,15 @@ class PromptEncoder:
         encoder = self._encoder(named)
         if isinstance(encoder, EncoderUnavailable):
             return [encoder] * len(prompts)
-        try:
+        # One of them may be more than the encoder can bear: the others shall not wait for that.
+        with Attempt() as together:
             return list(_encoded(encoder, prompts))
-        except (
-            Exception
-        ):  # one of them is more than it can bear: the others shall not wait for that
-            log.warning(
-                "%d prompts can't be encoded together: each is encoded alone",
-                len(prompts),
-                exc_info=True,
-            )
-            return [_alone(encoder, prompt) for prompt in prompts]
+        log.warning(
+            "%d prompts can't be encoded together: each is encoded alone",
+            len(prompts),
+            exc_info=together.error,
+        )
+        return [_alone(encoder, prompt) for prompt in prompts]
 
     def _encoder(self, named: ProjectionRef | None) -> Encoder | EncoderUnavailable:
         encoders = self._loaded()
@@ -120,10 +119,10 @@ class PromptEncoder:
         ):
             return self._encoders
         started = time.monotonic()
-        try:
+        # Whatever is missing or wrong: a context, which needs no encoder, can still be routed.
+        with Attempt() as loading:
             encoder = self._load(self._settings)
-        # whatever is missing or wrong: a context, which needs no encoder, can still be routed
-        except Exception as error:
+        if (error := loading.error) is not None:
             self._failed_at = self._clock()
             self.trouble = f"the encoder can't be loaded ({type(error).__name__}: {error})"
             log.error(
@@ -148,8 +147,7 @@ def _encoded(encoder: Encoder, prompts: list[str]) -> Matrix:
 
 
 def _alone(encoder: Encoder, prompt: str) -> Vector | EncoderUnavailable:
-    try:
+    with Attempt() as alone:
         row: Vector = _encoded(encoder, [prompt])[0]
-    except Exception as error:
-        return EncoderUnavailable(f"the encoder fails on this prompt ({type(error).__name__})")
-    return row
+        return row
+    return EncoderUnavailable(f"the encoder fails on this prompt ({type(alone.error).__name__})")

@@ -63,7 +63,7 @@ def figures(study: Study) -> Document:
     }
 
 
-def drawn(study: Study) -> dict[str, Any]:
+def drawn(study: Study) -> Document:
     """Return a study as a page draws it: the report's points instead of the whole series."""
     found = figures(study)
     for name, run in study.runs.items():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -43,11 +44,12 @@ class ChangelogContexts:
             KafkaError, TimeoutError: the brokers do not answer.
         """
         async with self._one_at_a_time:
-            try:
-                return await self._find(TopicPartition(self._settings.changelog, partition), wanted)
-            except BaseException:
-                await self.close()
-                raise
+            async with AsyncExitStack() as failed:
+                failed.push_async_callback(self.close)
+                tp = TopicPartition(self._settings.changelog, partition)
+                found = await self._find(tp, wanted)
+                failed.pop_all()
+            return found
 
     async def close(self) -> None:
         """Close the consumer."""

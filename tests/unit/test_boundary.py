@@ -1,5 +1,6 @@
 """The boundary of agents: in order, awaited, or not at all."""
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.boundary import GaveUp, Outbox, retrying
+from agents.boundary import Attempt, GaveUp, Outbox, retrying, undoing
 from agents.dead_letters import DeadLetters
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed
@@ -185,3 +186,24 @@ def test_an_exception_in_a_batch_ends_the_process_at_once() -> None:
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "ZeroDivisionError" in ended.stderr
+
+
+def test_an_attempt_notes_what_goes_wrong_and_lets_cancellation_pass() -> None:
+    with Attempt() as wrong:
+        raise LookupError("gone")
+    assert str(wrong.error) == "gone"
+    with Attempt() as right:
+        pass
+    assert right.error is None
+    with pytest.raises(asyncio.CancelledError), Attempt():
+        raise asyncio.CancelledError
+
+
+def test_what_was_begun_is_undone_where_anything_escapes_and_only_there() -> None:
+    undone: list[str] = []
+    with undoing(lambda: undone.append("kept")):
+        pass
+    for error in (LookupError, asyncio.CancelledError):
+        with pytest.raises(error), undoing(lambda: undone.append("undone")):
+            raise error
+    assert undone == ["undone", "undone"]
