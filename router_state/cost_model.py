@@ -64,6 +64,9 @@ MOST_FACTOR = 7.0
 MOST_EXPONENT = 20.0
 """Largest logarithm of an expected ratio: no call costs five hundred million times its list
 price."""
+MOST_DOUBT = 1.0
+"""Largest logarithm of what doubt about a level adds to an expectation: a deviation of a factor of
+four, more than models differ by."""
 LEAST_RATIO = 1e-6
 """Of a declared mean cost to the list price: that of nothing has a logarithm all the same."""
 DECAY_FLOOR = 0.1
@@ -218,7 +221,17 @@ class CostModel:
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio for a prompt with wᵀx = exponent."""
-        return self.smear * math.exp(bounded(exponent))
+        return self.smear * math.exp(bounded(exponent + self.doubt))
+
+    @property
+    def doubt(self) -> float:
+        """Half the variance of the level's logarithm: by so much the logarithm of a mean is above
+        the mean of a logarithm. Without it what few bills or none make of a model is too cheap as
+        often as too dear, and far more expensive where it is too cheap."""
+        if self.free:
+            return 0.0
+        doubt: float = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
+        return doubt if doubt < MOST_DOUBT else MOST_DOUBT
 
     def follow(self, ratio: float) -> None:
         """Let the mean follow one bill; it is of about the last `MEMORY`."""

@@ -59,7 +59,10 @@ def project(arms: Arms, x: Vector) -> Projection:
             model.smear
             * math.exp(exponent if -MOST_EXPONENT < exponent < MOST_EXPONENT else bounded(exponent))
             * model.list_price
-            for model, (_, exponent) in zip(arms.costs, means, strict=True)
+            for model, exponent in [
+                (model, exponent + model.doubt)
+                for model, (_, exponent) in zip(arms.costs, means, strict=True)
+            ]
         ]
     else:
         costs = arms.mean_costs()

@@ -98,6 +98,8 @@ class Window:
         scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
+        if arms.stack.prompt_costs:  # as scoring does, which before the first bill takes means
+            costs += [model.doubt for model in arms.costs]
         np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
         np.exp(costs, out=costs)
         costs *= [model.smear * model.list_price for model in arms.costs]

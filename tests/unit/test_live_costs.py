@@ -14,10 +14,12 @@ from router_state.arms import Arms
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.cost_model import GAMMA, CostModel, surprise
 from router_state.drift import Watch
+from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.journal import Journal
 from router_state.pool import COSTS, Pool
+from router_state.scoring import project
 from router_state.stack import TAILS, WIDE
 from tests.unit.live_world import D, declaration, world
 
@@ -34,6 +36,56 @@ def test_expected_costs_follow_the_prompt() -> None:
     assert few.candidates is not None and many.candidates is not None
     low, high = few.candidates.expected_cost_usd[1], many.candidates.expected_cost_usd[1]
     assert high / low == pytest.approx(np.exp(0.8), rel=0.25)
+
+
+def billed(bills: dict[str, int], ratio: float = 0.2) -> Arms:
+    """Return arms a, b and c after so many bills, each of this many times its list price."""
+    arms = Arms(D, Journal())
+    for name in "abc":
+        arms.add(name, price=PRICE, A=np.eye(D), b=np.zeros(D), now_t=0, pulls=0)
+    rng = np.random.default_rng(0)
+    for name in [name for name, count in bills.items() for _ in range(count)]:
+        x = np.append(0.5 * rng.standard_normal(D - 1), 1.0)
+        arms.learn_bill(
+            arms[name],
+            ratio * math.exp(0.3 * rng.standard_normal()),
+            x,
+            budgets=1,
+            now=0,
+            watched=True,
+        )
+    return arms
+
+
+def test_what_two_terse_models_cost_says_little_of_a_third() -> None:
+    arms = billed({"a": 15, "b": 15})
+    a, _, c = (arms[name].costs.predict(float(arms[name].costs.w[-1])) for name in "abc")
+    assert a == pytest.approx(0.2, rel=0.25)
+    assert c > 1.5 * a
+
+
+def test_few_bills_are_expected_to_be_more_than_their_median_and_many_are_not() -> None:
+    few, many = (billed({"a": count}).find("a") for count in (1, 400))
+    assert few is not None and many is not None
+    assert few.costs.doubt > 0.05
+    assert 0.0 < many.costs.doubt < 0.005
+    arms = billed({})
+    arms.reprice(arms["a"], Price(0.0, 0.0))
+    assert arms["a"].costs.doubt == 0.0
+
+
+def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
+    w = world()
+    for requests in (1, 20, 200):
+        w.play(requests)
+        state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
+        pacer = state.pacer
+        assert isinstance(pacer, DualPacer)
+        pacer.window.push(x)
+        _, costs = pacer.window.candidates(state.arms)
+        scored = project(state.arms, x)[2]
+        last = costs[pacer.window.next - 1] / pacer.window.price
+        assert last == pytest.approx(scored, rel=1e-5)
 
 
 def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little() -> None:
