@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import FastAPI, Path, Query, Request, Security
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
@@ -69,9 +68,7 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
 
 
 def _add_decisions(app: FastAPI, door: Door) -> None:
-    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
-
-    @app.post("/v1/routers/{router_id}/decisions", **guarded, **documented.decisions())
+    @app.post("/v1/routers/{router_id}/decisions", **documented.decisions())
     async def decide(
         request: Request,
         router_id: RouterId,
@@ -101,7 +98,6 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
 
     @app.get(
         "/v1/routers/{router_id}/decisions/{request_id:path}",
-        **guarded,
         **documented.answers("Decision", "Every term of it"),
     )
     async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
@@ -120,7 +116,6 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
 
     @app.get(
         "/v1/routers/{router_id}",
-        **guarded,
         **documented.answers("Router", "Its last state: λ_t, counters, money"),
     )
     async def router(request: Request, router_id: RouterId) -> Response:
@@ -133,16 +128,14 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
 
 
 def _add_reports(app: FastAPI, door: Door) -> None:
-    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
-
-    @app.post("/v1/routers/{router_id}/costs", **guarded, **documented.reports("Cost"))
+    @app.post("/v1/routers/{router_id}/costs", **documented.reports("Cost"))
     async def costs(request: Request, router_id: RouterId) -> Response:
         """Report what requests cost; a batch is taken as a whole or not at all."""
         bodies, _ = await door.events(request, router_id)
         await door.deliver(events.costs(router_id, bodies))
         return _accepted(len(bodies))
 
-    @app.post("/v1/routers/{router_id}/rewards", **guarded, **documented.reports("Reward"))
+    @app.post("/v1/routers/{router_id}/rewards", **documented.reports("Reward"))
     async def rewards(request: Request, router_id: RouterId) -> Response:
         """Report how good answers were; a batch is taken as a whole or not at all."""
         bodies, _ = await door.events(request, router_id)
@@ -151,9 +144,7 @@ def _add_reports(app: FastAPI, door: Door) -> None:
 
 
 def _add_ingest(app: FastAPI, door: Door) -> None:
-    guarded: Document = {"dependencies": [Security(HTTPBearer(auto_error=False))]}
-
-    @app.post("/v1/routers/{router_id}/ingest/{form}", **guarded, **documented.reports("Foreign"))
+    @app.post("/v1/routers/{router_id}/ingest/{form}", **documented.reports("Foreign"))
     async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
         """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a
         whole or not at all. One that cannot be mapped is kept on `pb.dlq`.
@@ -188,8 +179,11 @@ def _description(app: FastAPI) -> Document:
     if not app.openapi_schema:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
         found.setdefault("components", {}).setdefault("schemas", {}).update(documented.components())
+        found["components"]["securitySchemes"] = documented.SECURITY
         for operation in (one for path in found["paths"].values() for one in path.values()):
             operation["responses"].pop("422", None)  # every problem is described at once
+            # Said here: a dependency of FastAPI would look at each request's header once more.
+            operation["security"] = [{name: [] for name in documented.SECURITY}]
         app.openapi_schema = found
     return app.openapi_schema
 

@@ -9,6 +9,7 @@ from schemas.event import Event
 from schemas.json_values import Document
 from streams.gateway.problems import MEDIA_TYPE
 
+SECURITY: Document = {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
 PROBLEM: Document = {
     "type": "object",
     "description": (

@@ -1,5 +1,5 @@
 """HTTP connections that cost an attacker more than the gateway: heads are bounded in time and size,
-half-sent ones give way.
+half-sent ones give way, then idle ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ HEAD_SECONDS = 10.0
 HEAD_BYTES = 65_536
 MAX_CONNECTIONS = 10_000
 """Beyond this many, the connection that owes its request's head for longest is closed, whoever
-opens the next one.
+opens the next one; where nobody else owes one, the connection that has been idle for longest.
+"""
+KEEP_ALIVE = 75
+"""Seconds for which an idle connection is kept: longer than clients and load balancers keep theirs,
+usually 15 to 60, because a request on one that is being closed fails.
 """
 
 
@@ -33,7 +37,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(cast("asyncio.Transport", transport))
         self._owe()
         if len(self.connections) > self.max_connections:
-            next(iter(self._owing))._cut()
+            owing, idle = self._waiting("owing"), self._waiting("idle")
+            next(iter(idle if idle and len(owing) == 1 else owing))._cut()
 
     def data_received(self, data: bytes) -> None:
         """Read on; a connection whose head is too large by now is closed."""
@@ -45,6 +50,12 @@ class GuardedProtocol(HttpToolsProtocol):
             if self._head_bytes > HEAD_BYTES:
                 self._cut()
 
+    def on_response_complete(self) -> None:
+        """Note that the connection is idle."""
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:
+            self._waiting("idle")[self] = None
+
     def on_headers_complete(self) -> None:
         """Note that a head is there."""
         self._paid()
@@ -55,24 +66,25 @@ class GuardedProtocol(HttpToolsProtocol):
         self._paid()
         super().connection_lost(exc)
 
-    @property
-    def _owing(self) -> OrderedDict[GuardedProtocol, None]:
-        """The server's connections that owe a head, the longest one first."""
+    def _waiting(self, what: str) -> OrderedDict[GuardedProtocol, None]:
+        """Return the server's connections that owe a head, or are idle, the longest one first."""
         found: OrderedDict[GuardedProtocol, None] = self.server_state.__dict__.setdefault(
-            "owing", OrderedDict()
+            what, OrderedDict()
         )
         return found
 
     def _owe(self) -> None:
         self._head_bytes = 0
         self._timer = self.loop.call_later(self.head_seconds, self._cut)
-        self._owing[self] = None
+        self._waiting("idle").pop(self, None)
+        self._waiting("owing")[self] = None
 
     def _paid(self) -> None:
+        self._waiting("idle").pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._owing.pop(self, None)
+            self._waiting("owing").pop(self, None)
 
     def _cut(self) -> None:
         self._paid()

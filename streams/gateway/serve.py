@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from streams.gateway.app import build_gateway
 from streams.gateway.keys import BadKeys, Keys
-from streams.gateway.protocol import GuardedProtocol
+from streams.gateway.protocol import KEEP_ALIVE, GuardedProtocol
 from streams.settings import BadSettings, Settings
 
 CLOSING = 15
@@ -104,6 +104,7 @@ def guarded(app: FastAPI, *, host: str, port: int, closing: int) -> uvicorn.Conf
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=closing,
     )
 

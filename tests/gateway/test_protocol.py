@@ -112,3 +112,26 @@ async def test_when_all_places_are_taken_half_sent_heads_give_way(port: int) -> 
     finally:
         for _, writer in silent:
             writer.transport.abort()
+
+
+async def test_when_idle_connections_take_all_places_they_give_way_and_stay_otherwise(
+    port: int,
+) -> None:
+    idle = []
+    try:
+        for _ in range(Impatient.max_connections + 10):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            idle.append((reader, writer))
+            writer.write(ANSWER)
+            async with asyncio.timeout(10.0):
+                assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(10.0):
+            assert await idle[0][0].read() == b""  # the one that was idle for longest
+        reader, writer = idle[-1]
+        await asyncio.sleep(2 * SECONDS)  # longer than a head may take
+        writer.write(ANSWER)
+        async with asyncio.timeout(10.0):
+            assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+    finally:
+        for _, writer in idle:
+            writer.transport.abort()
