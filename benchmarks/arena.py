@@ -31,7 +31,9 @@ class Episode:
         rewards, costs: shape (n, K); costs in dollars as billed.
         declared: what is in force from a request on: {0: …, later: …}.
         bill_delay, reward_delay: shape (n,), how many more requests are decided first; infinity:
-        never. phases: what is measured, by name. twice: shape (n,), whose bills are sent twice.
+            never.
+        phases: what is measured, by name.
+        twice: shape (n,), whose bills are sent twice.
         input_tokens: shape (n,), what is known of a prompt's length before the call.
     """
 

@@ -62,7 +62,7 @@ def draw(
     Args:
         offset: of the seed, the paper's per experiment.
         phases: three of 608 held-out prompts, the third the first one's in another order; else all
-        of them once.
+            of them once.
     """
     val = prompts("val", folder, encoder)
     test = prompts("test", folder, encoder) if held_out else val

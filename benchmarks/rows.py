@@ -55,7 +55,8 @@ def gather(
 
     Args:
         one: takes a job, {name: value} with a `seed`, and returns (cost ÷ budget, reward, …) by
-        phase. extra: what follows in those tuples.
+            phase.
+        extra: what follows in those tuples.
     """
     with _pool() as pool:
         return _rows(jobs, list(pool.map(one, jobs, chunksize=4)), extra)

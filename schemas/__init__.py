@@ -29,8 +29,7 @@ EVENTS: Final[dict[str, type[Event]]] = {
     "alerts": AlertRaised,
     "refusals": EventRefused,
 }
-"""Schema of each topic's value, by the topic's name without prefix.
-"""
+"""Schema of each topic's value, by the topic's name without prefix."""
 
 __all__ = [
     "BASED_ON",

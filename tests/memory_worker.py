@@ -75,10 +75,12 @@ class MemoryWorker:
         changelog: (partition, key, value, epoch, time) of every record written.
         said: (topic, key, value, headers) of everything sent.
         gate, at_gate: while there is a gate, answers wait until it is set; `at_gate` is set when
-        one does. requests: the value of every request that was taken, by partition and offset.
-        ends: the offset after the last event of each topic, None if it is not known. counted:
-        outcomes. mute: whether it is to fail as soon as it has something to say, after its changes
-        are durable.
+            one does.
+        requests: the value of every request that was taken, by partition and offset.
+        ends: the offset after the last event of each topic, None if it is not known.
+        counted: outcomes.
+        mute: whether it is to fail as soon as it has something to say, after its changes are
+            durable.
     """
 
     def __init__(self, settings: Settings, partitions: Sequence[int]) -> None:

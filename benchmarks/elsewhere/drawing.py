@@ -91,8 +91,7 @@ def bills(
 
     Args:
         kind: lognormal; bimodal: some answers are many times as long; by task: tight within a task,
-        apart between tasks;
-            with zeros: some calls are not billed.
+            apart between tasks; with zeros: some calls are not billed.
         by_prompt: deviation of the logarithm of what the prompt tells.
     """
     n, K = len(X), len(listed)

@@ -104,7 +104,7 @@ def run_all(jobs: Sequence[Job], *, workers: int, kept: Path | None = None) -> l
 
     Args:
         kept: a file of earlier results, a JSON object a line: what is there is not played again,
-        what is new is added.
+            what is new is added.
     """
     columns = (
         TextColumn("{task.description}"),

@@ -26,9 +26,11 @@ class World:
         rewards, costs: shape (n, K); costs in dollars.
         bill_delay, reward_delay: shape (n,), in requests; infinity: never.
         expected: shape (n, K), rewards without their noise, where they are known; policies are
-        measured by them. input_tokens: shape (n,), what is known of a prompt's length before the
-        call. phases: what is measured, by name. stationary: nothing drifts, so every alarm is
-        false. facts: what it was drawn with.
+            measured by them.
+        input_tokens: shape (n,), what is known of a prompt's length before the call.
+        phases: what is measured, by name.
+        stationary: nothing drifts, so every alarm is false.
+        facts: what it was drawn with.
     """
 
     kind: str

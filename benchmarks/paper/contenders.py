@@ -55,8 +55,10 @@ def contender_of(
     Args:
         policy: "reference", "paper" or "live".
         priors: None starts cold: the live profile with its forced pulls, the others as the paper
-        does with α 0.05. seed: of the draw between equal scores. knobs: over the paper's (λ_c 0 as
-        in every paced experiment), for "live" only `n_eff`, over its own.
+            does with α 0.05.
+        seed: of the draw between equal scores.
+        knobs: over the paper's (λ_c 0 as in every paced experiment), for "live" only `n_eff`, over
+            its own.
     """
     if policy == "live":
         pulls = LIVE.onboarding_pulls if priors is None else 0

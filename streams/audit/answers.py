@@ -26,8 +26,7 @@ from streams.history.records import Record
 
 TOLERANCE = 1e-9
 Ref = tuple[str, str]
-"""router_id and request_id.
-"""
+"""router_id and request_id."""
 
 
 @dataclass(slots=True)

@@ -91,7 +91,8 @@ class Evidence:
         shard: its state, as the next owner would recover it.
         letters: dead letters of its source events, by short topic and offset.
         waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
-        offsets. reached: last offset of each source topic that the state contains.
+            offsets.
+        reached: last offset of each source topic that the state contains.
     """
 
     number: int

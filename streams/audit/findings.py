@@ -56,7 +56,8 @@ class Findings:
 
     Attributes:
         checked: how many records of each topic, decisions, bills, rewards and routers were looked
-        at. violations, notes: how many of each kind; `examples` holds the first of each.
+            at.
+        violations, notes: how many of each kind; `examples` holds the first of each.
     """
 
     checked: Counter[str] = field(default_factory=Counter)

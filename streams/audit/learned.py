@@ -28,8 +28,7 @@ from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
-"""What a merge leaves out and other checks have looked at.
-"""
+"""What a merge leaves out and other checks have looked at."""
 
 
 class ContextGone(RouterStateError):

@@ -41,7 +41,8 @@ class LocalKafka:
         port: the first node's port; by default a free one between 20000 and 32000.
         full_jit: let the JVM optimise fully: for load tests, at the price of more CPU at first.
         properties: settings beside those of `server.properties`, or in their place; `${port}` and
-        its other names may be used. scram_users: passwords by user, for SCRAM-SHA-512.
+            its other names may be used.
+        scram_users: passwords by user, for SCRAM-SHA-512.
     """
 
     def __init__(

@@ -111,7 +111,8 @@ async def write_router(
 
     Args:
         edit: takes the document in force and returns the new one; called again when somebody else
-        was faster. create: start from an empty router where there is none.
+            was faster.
+        create: start from an empty router where there is none.
 
     Raises:
         NoRouter: there is none, and `create` is False.

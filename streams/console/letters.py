@@ -18,8 +18,7 @@ from streams.console.failures import Failure
 
 OMITTED = "pb.value_omitted"
 RETRIED = "pb.retried"
-"""On an event that was sent again: which dead letter it was, as partition:offset.
-"""
+"""On an event that was sent again: which dead letter it was, as partition:offset."""
 HOPELESS = frozenset(
     {
         Reason.MALFORMED_JSON,
@@ -35,8 +34,7 @@ HOPELESS = frozenset(
         Reason.REWARD_OUT_OF_RANGE,
     }
 )
-"""What is wrong with the event itself: it would be refused again.
-"""
+"""What is wrong with the event itself: it would be refused again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ class TopicReader:
         later: those of them that are read once the past of all others has been.
 
     Attributes:
-        trouble: what is wrong, a sentence; None while all is well. since: when it began.
+        trouble: what is wrong, a sentence; None while all is well.
+        since: when it began.
         complete: whether the past has been read.
     """
 

@@ -26,9 +26,8 @@ class Report:
     Attributes:
         placed: where it stands (`topic`, `partition`, `offset`).
         outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
-        yet; `taken_in` by a worker that
-            has just taken over, or that takes in too much to tell more; `refused`; `no_answer`: it
-            stays queued.
+            yet; `taken_in` by a worker that has just taken over, or that takes in too much to tell
+            more; `refused`; `no_answer`: it stays queued.
         state: the first state of the router that contains it.
         failure: why it was refused, or that nobody answered.
     """

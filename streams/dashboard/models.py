@@ -47,8 +47,9 @@ class ModelTally:
     """One model of a router.
 
     Attributes:
-        chosen: decisions for it. rated: decisions that had it among their candidates, over which
-        `quality_sum` and `cost_sum` add up what was expected of it.
+        chosen: decisions for it.
+        rated: decisions that had it among their candidates, over which `quality_sum` and `cost_sum`
+            add up what was expected of it.
         quality_now, cost_now: the same as a mean that forgets.
     """
 

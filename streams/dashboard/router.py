@@ -43,7 +43,8 @@ class RouterView:
     """All that the dashboard keeps of a router; a few kilobytes, whatever its traffic.
 
     Attributes:
-        state: the worker's last account. first: its money when it was first seen.
+        state: the worker's last account.
+        first: its money when it was first seen.
         rewarded, reward_sum: labels, one for each request that has any.
     """
 

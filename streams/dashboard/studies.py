@@ -69,7 +69,8 @@ class Studies:
 
         Args:
             asked: `kind`, `since` (seconds since the epoch, or nothing for all), `scenario`.
-            decided: how many decisions are expected. budget: the router's, or what it spends.
+            decided: how many decisions are expected.
+            budget: the router's, or what it spends.
         """
         if any(one.status == "running" for one in self._studies.values()):
             raise Problem("rate_limited", "another study is running; wait for it or cancel it")

@@ -73,7 +73,8 @@ def load_benchmark(
         split: "test" (1,824 prompts) or "val" (1,785).
         encoder: what encodes the prompts, with the projection of `projection_for`.
         folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
-        three of the wheel. limit: only the first so many prompts.
+            three of the wheel.
+        limit: only the first so many prompts.
 
     Raises:
         MissingData: the wheel or a file of `folder` is missing.

@@ -55,9 +55,10 @@ class Play:
         outcomes: answered requests, in the order of their answers.
         refused: reasons by request_id.
         dead_letters: every dead letter of the router's partitions, feedback and declarations
-        included. state: the router's last state; all feedback is in it. alerts: what the service
-        reported. seconds: from the first request to the last answer, and until all feedback was
-        applied.
+            included.
+        state: the router's last state; all feedback is in it.
+        alerts: what the service reported.
+        seconds: from the first request to the last answer, and until all feedback was applied.
     """
 
     outcomes: list[Outcome]
@@ -78,8 +79,9 @@ class Player:
         settings: where the service is.
         traffic: what clients do.
         patience: seconds without any answer after which it gives up; longer than a failover, where
-        workers are killed. look: called with the live numbers whenever something has happened, and
-        at least every 0.1 s.
+            workers are killed.
+        look: called with the live numbers whenever something has happened, and at least every 0.1
+            s.
     """
 
     def __init__(

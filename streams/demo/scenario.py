@@ -27,8 +27,10 @@ class Scenario:
         costs: shape (n, K), US dollars.
         available: shape (n, K): is the model in the portfolio at that request?
         declarations: (position, declaration): sent just before the request at that position; the
-        first at 0. contexts: shape (n, d): sent instead of the prompts, which spares the encoder;
-        None: prompts are sent. events: (position, label) of what happens on the way, for plots.
+            first at 0.
+        contexts: shape (n, d): sent instead of the prompts, which spares the encoder; None: prompts
+            are sent.
+        events: (position, label) of what happens on the way, for plots.
     """
 
     models: tuple[str, ...]

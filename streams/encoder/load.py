@@ -90,13 +90,14 @@ def load_encoder(
 
     Args:
         backend: "static", a table of token vectors; "onnx", int8 on ONNX Runtime; "reference",
-        sentence-transformers. path: a folder that `distill` (static) or `export_encoder` (onnx)
-        wrote; None: the table that is shipped, or the
-            cached export, made if it is missing.
+            sentence-transformers.
+        path: a folder that `distill` (static) or `export_encoder` (onnx) wrote; None: the table
+            that is shipped, or the cached export, made if it is missing.
         weights: a hub name or a local folder of a sentence-transformers model; None:
-        all-MiniLM-L6-v2. Not for "static". projection: a folder with a saved `Projection`; None:
-        the general one of the table, for the others the identity. threads: CPU threads; None: all.
-        "static" takes one.
+            all-MiniLM-L6-v2. Not for "static".
+        projection: a folder with a saved `Projection`; None: the general one of the table, for the
+            others the identity.
+        threads: CPU threads; None: all. "static" takes one.
 
     Raises:
         EncoderError: what the encoder needs is missing, or does not fit the projection; the message

@@ -19,7 +19,7 @@ def principal_components(
     Args:
         rows: shape (n, e), n > 1.
         weights: shape (n,), how often each row counts; None: once each, and variances are those of
-        a sample (n - 1).
+            a sample (n - 1).
     """
     share = (
         np.full(len(rows), 1.0 / (len(rows) - 1)) if weights is None else weights / weights.sum()

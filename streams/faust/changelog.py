@@ -93,7 +93,7 @@ class RecordBatches:
         app: the Faust app, started.
         limit: bytes of a changelog batch, the topic's `max.message.bytes`.
         may_write: returns while this worker is a member of its group, waits where that is not
-        known, and raises when it is none.
+            known, and raises when it is none.
     """
 
     def __init__(

@@ -43,9 +43,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     Attributes:
         start_at: where each source partition of the current assignment starts: committed, or the
-        log's start. unreadable: what keeps a source partition from going on; it is tried again,
-        while all others go on. caught_up: partitions of which the last fetch left nothing that was
-        committed by then.
+            log's start.
+        unreadable: what keeps a source partition from going on; it is tried again, while all others
+            go on.
+        caught_up: partitions of which the last fetch left nothing that was committed by then.
     """
 
     start_at: dict[TP, int]

@@ -25,8 +25,7 @@ class GapGuard:
         generation: the current assignment's number.
         start_at: the offset from which the current assignment reads a partition, None if unknown.
         holds_records: whether the log still has a record of it in [start, end); what compaction,
-        retention or
-            a transaction's markers leave out is no gap.
+            retention or a transaction's markers leave out is no gap.
     """
 
     def __init__(

@@ -47,7 +47,8 @@ class Outgoing:
     Args:
         producer: gives aiokafka's producer, started.
         may_write: returns while this worker is a member of its group, waits where that is not
-        known, and raises when it is none. codec: a name of `CODECS`.
+            known, and raises when it is none.
+        codec: a name of `CODECS`.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ def export(
 
     Args:
         since, until: seconds since the epoch; records written outside are left out, but not
-        declarations before `until`.
+            declarations before `until`.
 
     Raises:
         BadFolder: the folder holds a history already.

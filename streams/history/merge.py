@@ -43,8 +43,9 @@ class Merge:
 
     Args:
         refused: offsets of refused events by (short topic name, partition), see
-        `records.refused_offsets`. router_id: only this router; None: all. account: takes what is
-        left out.
+            `records.refused_offsets`.
+        router_id: only this router; None: all.
+        account: takes what is left out.
     """
 
     def __init__(

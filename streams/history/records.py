@@ -19,8 +19,7 @@ from streams.log.partitioner import partition_of
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises of bytes that are not the JSON that was expected.
-"""
+"""What decoding raises of bytes that are not the JSON that was expected."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 
 

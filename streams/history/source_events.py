@@ -101,7 +101,7 @@ class Requests:
 
     Args:
         is_decided: tells of a router and a request_id whether its decision was before: then it came
-        again.
+            again.
     """
 
     def __init__(

@@ -36,8 +36,9 @@ class Verdict:
 
     Attributes:
         compared: decisions made again; equal: of these the same; identical: and every number in
-        them to the bit. differences: the first of each router that has one. unprovable: routers
-        that can't be verified, or only up to some decision, with the reason.
+            them to the bit.
+        differences: the first of each router that has one.
+        unprovable: routers that can't be verified, or only up to some decision, with the reason.
     """
 
     compared: int = 0

@@ -132,7 +132,7 @@ def plan(
     Args:
         models: the portfolio as it is declared.
         only: a pattern of names: these models of the list, new ones too. None: the models of the
-        portfolio.
+            portfolio.
     """
     names = (
         list(models)

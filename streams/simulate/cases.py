@@ -28,7 +28,8 @@ class Case(Struct, gc=False):
     Attributes:
         index: its place among the decided requests, from 0.
         outcomes: {model: (reward, cost_usd)} where the data says what other models would have
-        earned, else empty. model, propensity: as decided in history, and how likely that was.
+            earned, else empty.
+        model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
     """
 

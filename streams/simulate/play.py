@@ -54,8 +54,9 @@ class Player:
 
     Args:
         source: the service's settings; target: those of the topics to play into, on the same Kafka
-        or another. speed: times the recorded pace; 0: as fast as workers decide. progress: called
-        now and then.
+            or another.
+        speed: times the recorded pace; 0: as fast as workers decide.
+        progress: called now and then.
 
     Raises:
         SamePrefix: the target is the source.

@@ -122,7 +122,8 @@ def study(
     Args:
         happened: the history, read once.
         compare: estimate from logged propensities what policies would have earned; None: where
-        outcomes are missing. account: takes what is left out, and is part of the study.
+            outcomes are missing.
+        account: takes what is left out, and is part of the study.
 
     Raises:
         BadScenario: it does not fit the history.

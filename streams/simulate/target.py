@@ -37,7 +37,7 @@ class Target:
 
     Attributes:
         config_offset: the last declaration that a worker has put in force since this was opened;
-        −1: none yet.
+            −1: none yet.
     """
 
     def __init__(self, settings: Settings, router_id: str) -> None:

@@ -19,8 +19,7 @@ from agents.shard import ForeignState
 from streams.settings import USUAL_PREFIX, Settings, group_of
 
 COORDINATOR_TRIES = 20
-"""Looks at the coordinator of a group, which a new cluster needs some seconds to name.
-"""
+"""Looks at the coordinator of a group, which a new cluster needs some seconds to name."""
 SOURCES = ("routers", "requests", "costs", "rewards")
 
 

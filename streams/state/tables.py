@@ -46,8 +46,8 @@ class States:
 
     Args:
         publish: write changes of a partition under an epoch as one record batch; returns its first
-        record's offset. log_only: first bytes of keys that are written to the log and not kept in
-        memory.
+            record's offset.
+        log_only: first bytes of keys that are written to the log and not kept in memory.
     """
 
     def __init__(self, publish: Publish, log_only: bytes = b"") -> None:

@@ -30,10 +30,11 @@ class EncoderWorth:
     Attributes:
         ms_per_prompt: what encoding took, on all CPU threads.
         reward_error: root mean square error of the predicted rewards, the mean over the models;
-        None: no rewards. cost_error: the same of the logarithm of bills, as a factor; None: no
-        bills. routed: reward of routing, the mean over budgets from the cheapest model's cost to
-        the dearest one's; `mix` is the best
-            fixed mix of models at them. None: not every model has rewards and bills.
+            None: no rewards.
+        cost_error: the same of the logarithm of bills, as a factor; None: no bills.
+        routed: reward of routing, the mean over budgets from the cheapest model's cost to the
+            dearest one's; `mix` is the best fixed mix of models at them. None: not every model has
+            rewards and bills.
         problem: why the encoder could not be asked; all else is None then.
     """
 

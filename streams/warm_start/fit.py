@@ -51,8 +51,7 @@ def fit(
 
     Args:
         judgements: lines `{"prompt": …, "rewards": {model: r}, "costs": {model: usd}}`, one of the
-        two at least, or
-            `{"prompt": …, "arms": {model: {"reward": r, "cost": usd}}}`.
+            two at least, or `{"prompt": …, "arms": {model: {"reward": r, "cost": usd}}}`.
         sentences: the sentence encoder that the workers run.
         components: k; the contexts have d = k + 1 entries.
         ridge: λ_0 > 0 on the design matrices' diagonal.

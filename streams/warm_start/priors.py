@@ -131,7 +131,7 @@ def prior_for_wire(priors: Priors, model: str, *, n_eff: float | None = None) ->
 
     Args:
         n_eff: how many observations the prior shall count for, > 0; None leaves it to the router's
-        `t_adapt`.
+            `t_adapt`.
 
     Raises:
         UnusableArrays: there is no prior for the model.

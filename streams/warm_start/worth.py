@@ -32,9 +32,11 @@ class ModelWorth:
 
     Attributes:
         reward_error, reward_spread: root mean square error of the prediction, and of the model's
-        mean alone; None: no rewards. cost_error, cost_spread: the same of the logarithm of bills
-        above zero, as factors; None: no bills. best_on: share of the prompts on which nobody is
-        expected to earn more. examples: the prompts on which it is expected to lead by most.
+            mean alone; None: no rewards.
+        cost_error, cost_spread: the same of the logarithm of bills above zero, as factors; None: no
+            bills.
+        best_on: share of the prompts on which nobody is expected to earn more.
+        examples: the prompts on which it is expected to lead by most.
     """
 
     model: str

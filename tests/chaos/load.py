@@ -25,7 +25,7 @@ class Load:
     Attributes:
         asked: request ids by router; paid, judged: those that were sent a bill, a reward.
         poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take
-        an event.
+            an event.
     """
 
     def __init__(

@@ -38,7 +38,8 @@ class Round:
 
     Attributes:
         wait: how long a request to a partition that was hit waited for its decision at most,
-        seconds; `elsewhere`: to others. calm: the same in the seconds before the fault, anywhere.
+            seconds; `elsewhere`: to others.
+        calm: the same in the seconds before the fault, anywhere.
         recovery: from the end of the fault until every partition had decided again, seconds.
     """
 

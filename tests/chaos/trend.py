@@ -15,7 +15,8 @@ class Trend:
     Attributes:
         first, last: medians of these thirds.
         per_hour: slope of the whole, Theil–Sen: the median of the slopes between all pairs, in
-        units per hour. peak: the highest value.
+            units per hour.
+        peak: the highest value.
     """
 
     first: float

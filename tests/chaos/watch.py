@@ -22,8 +22,9 @@ class WatchedService(RunningService):
     Attributes:
         decided: {(router_id, seq): request_id}; arrivals: when decisions came, by partition.
         waited: (when it was asked, when it was answered, None while it is not) of every request, by
-        partition. duplicates: decisions that were given again without having been asked for. shown:
-        the last `pb.lambda` of each router.
+            partition.
+        duplicates: decisions that were given again without having been asked for.
+        shown: the last `pb.lambda` of each router.
     """
 
     def __init__(self, *args: Any) -> None:

@@ -69,7 +69,7 @@ class Pair:
     Attributes:
         decided: decisions so far; also the request id and the time of the next one.
         chosen, reasons: how often each model and each reason came up; tied: how often a draw had to
-        decide.
+            decide.
     """
 
     library: Any

@@ -46,8 +46,7 @@ budgets = st.sampled_from([None, 1e-9, 1e-4, 1e-3, 1e-2, 10.0])
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 CROWD = {f"model-{k}": Price(0.1 * k, 0.2 * k) for k in range(64)}
 MOST_SECONDS = 5.0
-"""Of one step, on a machine that does other things too.
-"""
+"""Of one step, on a machine that does other things too."""
 
 
 class Books(RuleBasedStateMachine):

@@ -31,7 +31,8 @@ class Game:
 
     Attributes:
         written: the pieces that a log would hold; the engine is started again from them now and
-        then. broken: promises that were not kept, in words.
+            then.
+        broken: promises that were not kept, in words.
     """
 
     world: World

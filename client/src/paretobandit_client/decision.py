@@ -44,7 +44,8 @@ class Decision:
 
     Attributes:
         fallback: no decision came in time, and `model` is the declared fallback; the service is
-        told so. route: the decision with all its terms; None for a fallback.
+            told so.
+        route: the decision with all its terms; None for a fallback.
     """
 
     request_id: str

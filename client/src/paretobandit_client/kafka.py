@@ -45,8 +45,7 @@ FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, CLOSING = 0.05, 2.0, 30.0, 10.0
 once), for a client to close.
 """
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
-"""What will be so the next time as well.
-"""
+"""What will be so the next time as well."""
 
 
 class KafkaLink:

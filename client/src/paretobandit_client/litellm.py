@@ -38,8 +38,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     Args:
         prompt_of: what of a call's messages decides; by default the text of the last user message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
-        prompt: then none leaves the process. options: of `Router`, `fallback` and `timeout` above
-        all.
+            prompt: then none leaves the process.
+        options: of `Router`, `fallback` and `timeout` above all.
     """
 
     def __init__(

@@ -48,15 +48,19 @@ class Router:
     Args:
         router_id: which router.
         bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
-        url: the address of a `pbstream gateway` instead, to go over HTTP (extra `http`). key: its
-        API key.
+        url: the address of a `pbstream gateway` instead, to go over HTTP (extra `http`).
+        key: its API key.
         fallback: the model to call when no decision comes in time. None: `route` raises NoDecision
-        then. timeout: seconds to wait for a decision. prefix: of the service's topics; by default
-        PB_PREFIX, else `pb.`. connect_timeout: seconds that entering waits for Kafka; with a
-        fallback the application then starts all the same. delivery_timeout: seconds until a bill or
-        a reward that Kafka does not take is given up. close_timeout: seconds that closing waits for
-        events on their way; what is left then is lost, and counted in the log. on_refused: called
-        with every refusal that no call waits for: of bills and rewards, and of requests given up.
+            then.
+        timeout: seconds to wait for a decision.
+        prefix: of the service's topics; by default PB_PREFIX, else `pb.`.
+        connect_timeout: seconds that entering waits for Kafka; with a fallback the application then
+            starts all the same.
+        delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
+        close_timeout: seconds that closing waits for events on their way; what is left then is
+            lost, and counted in the log.
+        on_refused: called with every refusal that no call waits for: of bills and rewards, and of
+            requests given up.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
 
     Example:
@@ -148,8 +152,9 @@ class Router:
         Args:
             context: features of the prompt in its place, shape (d,), the last one 1.0.
             request_id: an id of your own: the same one gets the same decision again. Absent: a new
-            one. session: the conversation to which the request belongs. fallback, timeout: other
-            ones than the router's.
+                one.
+            session: the conversation to which the request belongs.
+            fallback, timeout: other ones than the router's.
 
         Raises:
             Refused: the service refused the request, and why.
@@ -246,8 +251,10 @@ class Router:
 
         Args:
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
-            revise lower ones. model: the model that was called, if known. revision: a higher one of
-            the same source replaces the reward. observed_at: when it was judged, with a time zone.
+                revise lower ones.
+            model: the model that was called, if known.
+            revision: a higher one of the same source replaces the reward.
+            observed_at: when it was judged, with a time zone.
 
         Raises:
             ValueError: out of range.
