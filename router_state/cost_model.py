@@ -351,9 +351,7 @@ class CostModel:
     def flush(self) -> None:
         """Take the pending rows off the inverse."""
         if self.pending:
-            V = self.tails[: self.pending]
-            np.dot(V.T, V, self._work.half)
-            np.subtract(self.inverse, self._work.half, self.inverse)
+            self._work.take_off(self.inverse, self.tails[: self.pending])
             self.pending = 0
             self._journal.pieces.add(self.name)
 

@@ -110,10 +110,7 @@ def score(
     per_dollar·ê.
     """
     means, variances, costs = seen
-    _, per_log_price, per_dollar = weights
-    penalties = arms.penalties(per_log_price)
-    if per_dollar:
-        penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
+    penalties = penalties_of(arms, costs, weights)
     if arms.suspect:
         shift(arms, means)
     terms: list[float] = []
@@ -149,10 +146,7 @@ def score_drawn(
     """As `score`, where arms learn together: the bonus is what the draw in force adds to each mean,
     see `doubt`."""
     means, _, costs = seen
-    _, per_log_price, per_dollar = weights
-    penalties = arms.penalties(per_log_price)
-    if per_dollar:
-        penalties = [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
+    penalties = penalties_of(arms, costs, weights)
     if arms.suspect:
         shift(arms, means)
     terms: list[float] = []
@@ -170,6 +164,15 @@ def score_drawn(
             elif best - value < TIE:
                 tied = True
     return Candidates(arms.names, terms, penalties, excluded), -1 if tied else chosen
+
+
+def penalties_of(arms: Arms, costs: list[float], weights: Weights) -> list[float]:
+    """Return what each arm's price takes off its score: per_log_price·c̃ + per_dollar·ê."""
+    _, per_log_price, per_dollar = weights
+    penalties = arms.penalties(per_log_price)
+    if not per_dollar:
+        return penalties
+    return [p + per_dollar * cost for p, cost in zip(penalties, costs, strict=True)]
 
 
 def shift(arms: Arms, means: list[list[float]]) -> None:

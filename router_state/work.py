@@ -46,3 +46,8 @@ class Work:
         self.rows, self.x, self.tail = self.grid.reshape(-1), self.x_row[:d], self.grid[:, d:]
         self.arm, self.cost = Correction(d + 2, d), Correction(d + 1, d)
         self.half = self.arm.outer[:d]
+
+    def take_off(self, inverse: Matrix, tails: Matrix) -> None:
+        """Take rows that were only noted off an inverse: inverse −= VᵀV, in place."""
+        np.dot(tails.T, tails, self.half)
+        np.subtract(inverse, self.half, inverse)

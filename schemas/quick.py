@@ -49,6 +49,20 @@ class Quick(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
         _printable(self.request_id)
 
 
+class Usage:
+    """What a bill says of tokens."""
+
+    __slots__ = ()
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Return input and output tokens, where both are known."""
+        into, out = self.input_tokens, self.output_tokens
+        return None if into is None or out is None else (into, out)
+
+
 class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """See `RequestSubmitted`."""
 
@@ -78,7 +92,7 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
             raise ValueError("long metadata")
 
 
-class Bill(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class Bill(Quick, Usage, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """See `CostReported`."""
 
     schema = CostReported
@@ -94,12 +108,6 @@ class Bill(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=Tru
         _printable(self.request_id, self.model)
         if self.cost_usd is None and self.tokens is None:
             raise ValueError("neither dollars nor tokens")
-
-    @property
-    def tokens(self) -> tuple[int, int] | None:
-        """Return input and output tokens, where both are known."""
-        into, out = self.input_tokens, self.output_tokens
-        return None if into is None or out is None else (into, out)
 
 
 class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -114,39 +114,24 @@ async def _send(bootstrap: str, struct: Any) -> Any:
         await admin.close()
 
 
-async def grant(bootstrap: str, principal: str, rights: Iterable[Right]) -> None:
-    """Grant rights, as `kafka-acls --add` does."""
-    rows = [
-        (
-            RESOURCES[right.resource],
-            right.name,
-            LITERAL,
-            principal,
-            "*",
-            int(right.operation),
-            ALLOW,
-        )
+def _rows(principal: str, rights: Iterable[Right]) -> list[tuple[object, ...]]:
+    """Return rights as the broker's protocol has them."""
+    fixed = (LITERAL, principal, "*")
+    return [
+        (RESOURCES[right.resource], right.name, *fixed, int(right.operation), ALLOW)
         for right in rights
     ]
-    answer = await _send(bootstrap, CreateAclsRequest_v1(rows))
+
+
+async def grant(bootstrap: str, principal: str, rights: Iterable[Right]) -> None:
+    """Grant rights, as `kafka-acls --add` does."""
+    answer = await _send(bootstrap, CreateAclsRequest_v1(_rows(principal, rights)))
     assert all(code == 0 for code, _ in answer.creation_responses), answer
 
 
 async def revoke(bootstrap: str, principal: str, rights: Iterable[Right]) -> None:
     """Take rights away, as `kafka-acls --remove` does."""
-    rows = [
-        (
-            RESOURCES[right.resource],
-            right.name,
-            LITERAL,
-            principal,
-            "*",
-            int(right.operation),
-            ALLOW,
-        )
-        for right in rights
-    ]
-    answer = await _send(bootstrap, DeleteAclsRequest_v1(rows))
+    answer = await _send(bootstrap, DeleteAclsRequest_v1(_rows(principal, rights)))
     assert all(len(matching) == 1 for _, _, matching in answer.filter_responses), answer
 
 

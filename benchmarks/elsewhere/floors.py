@@ -71,28 +71,27 @@ def at_least(
     world: str, what: str, value: float, floor: float, goal: float | None = None
 ) -> Verdict:
     """Judge a value that must not be lower."""
-    return Verdict(
-        world,
-        what,
-        value,
-        f"≥ {floor:.4g}",
-        "" if goal is None else f"≥ {goal:.4g}",
-        bool(value >= floor),
-    )
+    return _judged(world, what, value, "≥", floor, goal, bool(value >= floor))
 
 
 def at_most(
     world: str, what: str, value: float, floor: float, goal: float | None = None
 ) -> Verdict:
     """Judge a value that must not be higher."""
-    return Verdict(
-        world,
-        what,
-        value,
-        f"≤ {floor:.4g}",
-        "" if goal is None else f"≤ {goal:.4g}",
-        bool(value <= floor),
-    )
+    return _judged(world, what, value, "≤", floor, goal, bool(value <= floor))
+
+
+def _judged(
+    world: str,
+    what: str,
+    value: float,
+    sign: str,
+    floor: float,
+    goal: float | None,
+    reached: bool,
+) -> Verdict:
+    hoped = "" if goal is None else f"{sign} {goal:.4g}"
+    return Verdict(world, what, value, f"{sign} {floor:.4g}", hoped, reached)
 
 
 def within(world: str, what: str, value: float, low: float, high: float) -> Verdict:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.replay_history import Options, history_of, part_of
+from streams.cli.replay_history import Options, from_option, history_of, part_of
 from streams.cli.replay_into import play_into
 from streams.cli.replay_study import show_study
 from streams.cli.replay_verify import show_verdict
@@ -49,12 +49,11 @@ def _prefix(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     return value
 
 
-EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--from", "folder", type=EXISTING_FOLDER, help="An export instead of Kafka.")
+@from_option
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
 )

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 """A command's options by name, as click hands them over."""
+from_option = click.option(
+    "--from",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="An export instead of Kafka.",
+)
 WHOLE: Options = {"since": float("-inf"), "until": float("inf"), "offsets": None}
 
 

@@ -13,6 +13,7 @@ import click
 from streams.cli.replay_history import (
     WHOLE,
     contexts_of,
+    from_option,
     happened,
     history_of,
     no_request,
@@ -31,12 +32,7 @@ LEAST_REWARDS = 50
 
 
 @click.command()
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="An export instead of Kafka.",
-)
+@from_option
 @click.option(
     "--profile",
     type=click.Choice(["declared", "live", "paper"]),

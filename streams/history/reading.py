@@ -17,6 +17,7 @@ from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.json_values import Json
+from schemas.quick import Usage
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
 from schemas.rewards import RewardObserved
@@ -82,7 +83,7 @@ class Decision(Struct, frozen=True, gc=False):
         return self.decided_at.timestamp()
 
 
-class RecordedBill(Struct, frozen=True, gc=False):
+class RecordedBill(Struct, Usage, frozen=True, gc=False):
     """A bill in dollars, or in tokens."""
 
     router_id: str
@@ -96,12 +97,6 @@ class RecordedBill(Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         if self.cost_usd is None and self.tokens is None:
             raise ValueError("neither dollars nor tokens")
-
-    @property
-    def tokens(self) -> tuple[int, int] | None:
-        """Return input and output tokens, where both are known."""
-        into, out = self.input_tokens, self.output_tokens
-        return None if into is None or out is None else (into, out)
 
 
 class Reward(Struct, frozen=True, gc=False):

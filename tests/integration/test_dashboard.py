@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from schemas import ModelDeclared, RouterDeclared
@@ -39,6 +39,7 @@ from streams.gateway.keys import Keys as Keyring
 from streams.gateway.keys import new_key
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
+from tests.integration.browsing import chromium
 
 ROUTER = "chat.v1"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -46,8 +47,6 @@ MODELS = ("small", MARKUP, "large")
 COUNT, DIMENSIONS = 240, 4
 KEY, LINE = new_key("ada", routers="*")
 SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
-SWITCHES = """--headless --no-sandbox --disable-gpu --no-first-run --disable-dev-shm-usage
-    --disable-background-networking --disable-component-update --disable-sync"""
 PATIENCE = 60.0
 
 
@@ -146,15 +145,9 @@ def address(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    for switch in (*SWITCHES.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(switch)
-    options.binary_location = "/usr/bin/chromium"
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=ChromeService("/usr/bin/chromedriver"))
-    driver.set_window_size(1280, 900)
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
+        driver.set_window_size(1280, 900)
+        yield driver
 
 
 @pytest.fixture(autouse=True)

@@ -11,18 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import Chrome
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
 from streams.demo.report import Report
 from streams.demo.shocks import SHOCKS
+from tests.integration.browsing import chromium
 from tests.unit.test_cli_demo import played, scenario
 
 MODELS = ("small", "middle", "large")
-SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic
-    --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --disable-dev-shm-usage"""
 SCENARIO = """
 name: "Quality <falls> & recovers"
 policies: [live, paper, middle]
@@ -78,14 +76,8 @@ def report(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    for switch in (*SWITCHES.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(switch)
-    options.binary_location = "/usr/bin/chromium"
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options=options, service=ChromeService("/usr/bin/chromedriver"))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("chromium"), "browser", "performance") as driver:
+        yield driver
 
 
 def test_a_browser_draws_every_line_and_asks_for_nothing_else(
