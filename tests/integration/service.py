@@ -94,9 +94,6 @@ class Worker:
             for name, value in os.environ.items()
             if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))
         }
-        # Where nothing may be written beside the sources, each start would compile the service
-        # anew: an installed one never does.
-        kept.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
         own = {
             "PB_BOOTSTRAP": settings.bootstrap,
             "PB_PREFIX": settings.prefix,

@@ -1,10 +1,11 @@
-"""A rolling upgrade from an older commit of this repository, and the way back, on a real broker,
-with events all the time.
+"""A rolling upgrade from older commits of this repository, and the way back, on a real broker, with
+events all the time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import tarfile
 from collections import defaultdict
@@ -18,6 +19,7 @@ import pytest
 from agents.shard import Shard
 from router_state import invariants
 from tests.integration.service import (
+    MODELS,
     ROOT,
     RunningService,
     Worker,
@@ -28,18 +30,40 @@ from tests.integration.service import (
     running_service,
 )
 
-OLDER = ROOT / "tests" / "fixtures" / "worker-3c2b25d.tar.xz"
-"""Made with `tools/bundle_worker 3c2b25d`: a clone need not have the commit."""
-HOMES = {f"home-{number}": ("paper", "live")[number % 2] for number in range(6)}
-STEP = 12
+OLDER = ("3c2b25d", "a3a255e")
+"""Commits whose programs are fixtures, made with `tools/bundle_worker`: a clone need not have them.
+The first was released, the last is the one before the present one."""
+MANY = {f"{name}-too": dict(model) for name, model in MODELS.items()}
+HOMES: dict[str, dict[str, Any]] = {
+    "paper": {"profile": "paper"},
+    "live": {},
+    "unpaced": {"budget_usd_per_request": None},
+    "capped": {"caps": {"hour": {"usd": 0.002, "mode": "soft"}}},
+    "newcomers": {
+        "models": {name: model | {"onboarding_pulls": 8} for name, model in MODELS.items()}
+    },
+    "free": {"models": MODELS | {"llama": {"input_price_per_m": 0.0, "output_price_per_m": 0.0}}},
+    "alone": {"models": {"llama": MODELS["llama"]}},
+    "changing": {},
+}
+"""What differs from the usual declaration, by router: each is in another state when another version
+takes it over."""
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"models": {"mistral": MODELS["mistral"], **MANY}},
+    {"models": MODELS, "budget_usd_per_request": 1e-3},
+    {"models": MODELS | {"gemini": MODELS["llama"]}},
+)
+"""What `changing` declares in turn: models go and come back, the budget and a price change."""
+STEP = 8
 """Requests of each router in each phase."""
 
 
-@pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """Unpack the program of the older commit."""
+@pytest.fixture(params=OLDER)
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Unpack the program of an older commit."""
     folder = tmp_path / "older"
-    with tarfile.open(OLDER) as archive:
+    bundle = ROOT / "tests" / "fixtures" / f"worker-{request.param}.tar.xz"
+    with tarfile.open(bundle) as archive:
         archive.extractall(folder, filter="data")
     return folder
 
@@ -60,11 +84,12 @@ class Traffic:
         self.rng = np.random.default_rng(7)
         self.sent: list[tuple[str, str]] = []
         self.billed: dict[tuple[str, str], float] = {}
-        self.judged: set[tuple[str, str]] = set()
+        self.changes = itertools.cycle(CHANGES)
 
     async def phase(self) -> None:
         """Send a phase's events, and wait until each request has its answer."""
         before = [at for at in self.sent if at not in self.billed]
+        await self.service.post("routers", router("changing", **next(self.changes)))
         for number in range(STEP):
             for home in HOMES:
                 request_id = f"{home}-{len(self.sent)}"
@@ -77,7 +102,6 @@ class Traffic:
                 "rewards", reward(home, request_id, round(float(self.rng.random()), 3))
             )
             self.billed[home, request_id] = amount
-            self.judged.add((home, request_id))
         await self.service.producer.flush()
         await self.service.until(
             lambda: (
@@ -114,8 +138,8 @@ async def test_workers_of_two_versions_replace_each_other_and_go_back(
 
     traffic = Traffic(service)
     running = await service.ready(old())
-    for home, profile in HOMES.items():
-        await service.send("routers", router(home, profile=profile))
+    for home, changes in HOMES.items():
+        await service.send("routers", router(home, **changes))
     await traffic.phase()
     await traffic.phase()
     for start in (new, old, new):  # up, back, and up again
