@@ -25,6 +25,7 @@ EXCLUDED = {
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
     "out_of_reach": "this one call would cost more than a hundred requests may",
+    "cost_unknown": "few bills say what it costs, and calls that await theirs may cost too much",
 }
 
 
@@ -56,7 +57,7 @@ def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
         shown.add_row(
             f"{'→ ' if chosen else '  '}{candidate.model}",
             f"{candidate.mean:.4f}",
-            f"+{candidate.bonus:.4f}",
+            f"{candidate.bonus:+.4f}",
             f"−{candidate.penalty:.4f}",
             f"{candidate.score:.4f}",
             usd(candidate.expected_cost_usd),
