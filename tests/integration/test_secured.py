@@ -12,22 +12,28 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
+import aiohttp
 import psutil
 import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
 from agents import keys
+from streams.broker.wire import free_ports
 from streams.cli import main
-from streams.log.rights import Operation, Right, rights
+from streams.log.rights import Operation, Right, reading, rights
 from streams.log.rights_check import missing_rights
 from streams.settings import Settings
 from streams.state.redis_rights import acl
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 from tests.secured import certificates, grant, revoke, secured_kafka, secured_redis
 
-WORKER, OPERATOR = "User:pb-worker", "User:pb-operator"
-PASSWORDS = {"pb-worker": "planted-kafka-5e1f", "pb-operator": "planted-operator-77c2"}
+WORKER, OPERATOR, INGEST = "User:pb-worker", "User:pb-operator", "User:pb-ingest"
+PASSWORDS = {
+    "pb-worker": "planted-kafka-5e1f",
+    "pb-operator": "planted-operator-77c2",
+    "pb-ingest": "planted-ingest-31d8",
+}
 REDIS_PASSWORD = "planted-redis-90ab"
 PROMPT = "planted prompt: why do quokkas smile at zebras?"
 NUMBER = 0.7316428519
@@ -308,3 +314,59 @@ async def test_commands_work_with_an_operators_rights_and_name_the_one_that_is_m
     assert "PB_SSL_CAFILE" in untrusted.output
     told = nobody.output + refused.output + wrong.output + untrusted.output
     assert not any(password in told for password in PASSWORDS.values())
+
+
+async def test_ingest_and_gateways_work_with_their_roles_rights_and_not_without(
+    secured: Secured, service: RunningService
+) -> None:
+    payloads, group = service.settings.topic("alerts"), f"{service.settings.app_id}-ingest"
+    listed = [*rights(service.settings, "ingest"), *reading(payloads, group=group)]
+    await grant(secured.plain, INGEST, listed)
+    await service.ready(service.worker())
+    await service.send("routers", router("home"))
+    (port,) = free_ports(1)
+    user = access(secured, "pb-ingest")
+    service.worker(module="streams.cli gateway", PB_GATEWAY_PORT=str(port), **user)
+    await service.until(lambda: _page(port, "readyz")[0] == 200, "a gateway", poll=False)
+    home = f"http://127.0.0.1:{port}/v1/routers/home"
+    async with aiohttp.ClientSession() as web:
+        for what, event, status in (
+            ("decisions", {"request_id": "a", "context": [0.5, 0.5, 0.5, 0.5, 1.0]}, 200),
+            ("costs", {"request_id": "a", "cost_usd": 0.001}, 202),
+            ("ingest/langfuse", {"value": "high", "traceId": "a"}, 422),
+        ):
+            async with web.post(f"{home}/{what}", json=event) as answer:
+                assert answer.status == status, await answer.text()
+    ingesting = service.worker(
+        module=f"streams.cli ingest {payloads} --from langfuse --router home --group {group}",
+        **user,
+    )
+    for score in ({"value": 0.9, "traceId": "a", "name": "x"}, {"value": "high"}):
+        await service.send("alerts", json.dumps(score).encode(), key=b"k")
+    await service.until(
+        lambda: (
+            service.lambda_of("home").get("settled") == 1
+            and service.lambda_of("home").get("rewards_applied") == 1
+            and len(service.dead_letters()) == 2
+        ),
+        "bill, reward and both dead letters",
+    )
+    # Without any one of them it does not work: of what it reads and writes, the topics …
+    ingesting.terminate()
+    await service.until(lambda: not ingesting.running, "its end", poll=False)
+    assert "2 records read, 1 events written, 1 records refused" in ingesting.tail()
+    settings = settings_of(secured, service, "pb-ingest")
+    assert await missing_rights(settings, "ingest") == []
+    for right in rights(settings, "ingest"):
+        await revoke(secured.plain, INGEST, [right])
+        assert await missing_rights(settings, "ingest") == [right]
+        await grant(secured.plain, INGEST, [right])
+    # … and the group.
+    await revoke(secured.plain, INGEST, reading(payloads, group=group))
+    refused = service.worker(
+        module=f"streams.cli ingest {payloads} --from langfuse --router home --group {group}",
+        **user,
+    )
+    await service.until(lambda: not refused.running, "its end", poll=False)
+    assert refused.process.returncode == 1
+    assert "Kafka does not allow it" in refused.tail() and payloads in refused.tail()
