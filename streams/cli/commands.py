@@ -29,7 +29,7 @@ def main(ctx: click.Context) -> None:
       pbstream watch
 
     \b
-      pbstream models add small --input-price 0.1 --output-price 0.1
+      pbstream models add small --input-price 0.1 --output-price 0.4
       pbstream models add large --input-price 1.25 --output-price 10
       pbstream budget set 0.001
       pbstream request "Why is the sky blue?"

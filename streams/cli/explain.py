@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from rich.console import Console
 
-from schemas import CostReported, DeadLetter, RewardObserved
+from schemas import CostReported, DeadLetter, RewardObserved, RouteDecided
 from streams.console.bus import open_bus
 from streams.console.decision import explain_decision
-from streams.console.declarations import Declared, read_router
+from streams.console.declarations import Declared, declared_at, read_router
 from streams.console.failures import Failure, NotReadable
 from streams.console.found import TOPICS, Found, find
 from streams.console.output import console, print_json, usd
@@ -29,7 +29,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
       pbstream explain 4f1c22a90b13
       pbstream explain 4f1c22a90b13 --json
     """
-    found, declared = run(_found(session, router_id, request_id))
+    found, declared, then = run(_found(session, router_id, request_id))
     decision, letters = found.decision, found.letters
     if decision is None and not letters:
         raise Failure(
@@ -48,7 +48,10 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
             {
                 "prompt": read and read.as_json(),
                 "decision": decision and decision.model_dump(mode="json"),
-                "costs": [event.model_dump(mode="json") for event in found.costs],
+                "costs": [
+                    {**bill.model_dump(mode="json"), "priced_usd": _dollars(bill, decision, then)}
+                    for bill in found.costs
+                ],
                 "rewards": [event.model_dump(mode="json") for event in found.rewards],
                 "dead_letters": [
                     {"topic": one.topic, "reason": one.reason, "message": one.message}
@@ -62,7 +65,36 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         out.print(explain_decision(decision))
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
+    for bill in found.costs:
+        out.print(f"Cost: {_bill(bill, _dollars(bill, decision, then))}.")
     _outcomes(out, found.costs, found.rewards, letters)
+
+
+def _dollars(
+    bill: CostReported, decision: RouteDecided | None, then: Declared | None
+) -> float | None:
+    """Return what a bill comes to at the prices of the decision; None where these are not on the
+    topic any more, or never named the model.
+    """
+    if bill.cost_usd is not None or decision is None or then is None:
+        return bill.cost_usd
+    from router_state.config import Price
+
+    price = then.router.models.get(bill.model or decision.model)
+    if price is None or bill.input_tokens is None or bill.output_tokens is None:
+        return None
+    return Price(price.input_price_per_m, price.output_price_per_m).cost_usd(
+        input_tokens=bill.input_tokens, output_tokens=bill.output_tokens
+    )
+
+
+def _bill(bill: CostReported, dollars: float | None) -> str:
+    tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
+    if bill.cost_usd is not None:
+        told = usd(bill.cost_usd)
+    else:
+        told = tokens if dollars is None else f"{usd(dollars)} for {tokens}"
+    return f"{told}{_revision(bill.revision)}"
 
 
 def _outcomes(
@@ -71,12 +103,6 @@ def _outcomes(
     rewards: list[RewardObserved],
     letters: list[DeadLetter],
 ) -> None:
-    for bill in costs:
-        tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
-        out.print(
-            "Cost: "
-            f"{tokens if bill.cost_usd is None else usd(bill.cost_usd)}{_revision(bill.revision)}."
-        )
     if not costs:
         out.print("Cost: none reported yet.")
     for label in rewards:
@@ -96,10 +122,17 @@ def _revision(number: int) -> str:
 
 async def _found(
     session: Session, router_id: str, request_id: str
-) -> tuple[Found, Declared | None]:
+) -> tuple[Found, Declared | None, Declared | None]:
+    """Return what the topics say of a request, its router's declaration, and that of the
+    decision.
+    """
     async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
-        found = await find(bus, router_id, request_id)
+        found, then = await find(bus, router_id, request_id), None
+        if found.decision is not None:
+            then = await declared_at(bus, router_id, found.decision.config_offset)
+        if then is not None:
+            return found, then, then
         try:
-            return found, await read_router(bus, router_id, seconds=0.0)
+            return found, await read_router(bus, router_id, seconds=0.0), None
         except NotReadable:
-            return found, None
+            return found, None, None

@@ -51,8 +51,8 @@ def models() -> None:
     """Add, reprice, remove and list the models of a router.
 
     \b
-      pbstream models add mistral-large --input-price 0.5 --output-price 1.5
-      pbstream models reprice mistral-large --input-price 0.4 --output-price 1.2
+      pbstream models add large --input-price 1.25 --output-price 10
+      pbstream models reprice large --input-price 0.6 --output-price 5
       pbstream models list
 
     Each change is one conditional write of the whole router, and returns when a worker has put it
@@ -143,8 +143,8 @@ def add(
     learned of it.
 
     \b
-      pbstream models add small --input-price 0.1 --output-price 0.1
-      pbstream models add large --input-price 1.25 --output-price 10 --prior fitted/ --n-eff 500
+      pbstream models add small --input-price 0.1 --output-price 0.4
+      pbstream models add large --input-price 1.25 --output-price 10 --prior priors/chat --n-eff 500
       pbstream models add large-v2 --input-price 1 --output-price 8 --like large
     """
     if prior is not None and like is not None:

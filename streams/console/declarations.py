@@ -98,6 +98,17 @@ async def _read_router(bus: Bus, router_id: str) -> Declared | None:
     raise NotReadable(router_id, in_force)
 
 
+async def declared_at(bus: Bus, router_id: str, offset: int) -> Declared | None:
+    """Return the declaration that stood at an offset; None where compaction has removed it."""
+    async for record in bus.backwards("routers", router_id):
+        stood = record.offset == offset or repeats(record, offset)
+        if stood and record.key == router_id.encode() and record.value is not None:
+            return _readable(record)
+        if record.offset <= offset:
+            break
+    return None
+
+
 def repeats(record: Record, offset: int) -> bool:
     """Tell whether a worker has written the declaration at this offset again."""
     headers = dict(record.headers)

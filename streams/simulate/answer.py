@@ -67,6 +67,8 @@ def _result(study: Study) -> Iterator[str]:
 
 def _compared(study: Study, other: str, best: str) -> str:
     tracks = study.runs[other].track, study.runs[best].track
+    if tracks[0].buckets == tracks[1].buckets:
+        return f"{other} decided as {best} did"
     gap = (tracks[0].total.mean_reward or 0.0) - (tracks[1].total.mean_reward or 0.0)
     half = doubt(*tracks)
     if half is None:

@@ -13,6 +13,7 @@ from streams.drawing.page import page
 from streams.simulate.answer import answer
 from streams.simulate.describe import short
 from streams.simulate.figures import models_of, phase_labels
+from streams.simulate.simulation import PolicyRun
 from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
@@ -40,7 +41,8 @@ class Sheet(NamedTuple):
 
 def render(study: Study) -> str:
     """Return the report."""
-    colours = line_colours(list(study.runs))
+    runs = told_apart(study)
+    colours = line_colours(list(runs))
     result, *others, over = answer(study) if study.runs else ["", ""]
     return page(
         TEMPLATE,
@@ -52,13 +54,27 @@ def render(study: Study) -> str:
             "notes": _notes(study),
             "marks": study.world.marks,
             "colours": colours,
-            "charts": list(_charts(study, colours)),
+            "charts": list(_charts(study, runs, colours)),
             "phases": _phases(study),
             "estimates": _estimates(study),
             "alerts": _alerts(study),
             "left_out": _left_out(study),
         },
     )
+
+
+def told_apart(study: Study) -> dict[str, PolicyRun]:
+    """Return the policies, those that decided alike under one name: one line would hide the
+    other.
+    """
+    alike: list[tuple[list[str], PolicyRun]] = []
+    for name, run in study.runs.items():
+        same = (names for names, other in alike if other.track.buckets == run.track.buckets)
+        if (names := next(same, None)) is not None:
+            names.append(name)
+        else:
+            alike.append(([name], run))
+    return {", ".join(names): run for names, run in alike}
 
 
 def _notes(study: Study) -> list[str]:
@@ -78,16 +94,14 @@ def _notes(study: Study) -> list[str]:
     return notes
 
 
-def _charts(study: Study, colours: dict[str, str]) -> Iterator[str]:
+def _charts(study: Study, runs: dict[str, PolicyRun], colours: dict[str, str]) -> Iterator[str]:
     draw = partial(
         line_chart,
         x_max=study.survey.requests,
         events=[mark.index for mark in study.world.marks],
     )
     ticks = [
-        Tick(index, colours[name])
-        for name, run in study.runs.items()
-        for index, *_ in run.track.alerts
+        Tick(index, colours[name]) for name, run in runs.items() for index, *_ in run.track.alerts
     ]
 
     def lines(value: Callable[[Bucket], float | None]) -> list[Line]:
@@ -97,7 +111,7 @@ def _charts(study: Study, colours: dict[str, str]) -> Iterator[str]:
                 colours[name],
                 [(at, value(sums) if sums.requests else None) for at, sums in run.track.points()],
             )
-            for name, run in study.runs.items()
+            for name, run in runs.items()
         ]
 
     yield draw("Spend ÷ budget", lines(lambda b: b.cost_over_budget), level=1.0, ticks=ticks)

@@ -50,6 +50,22 @@ def test_a_routers_life_models_request_cost_reward_explain_watch(worker: Setting
     assert "0.310" in done(worker, "budget", "show", router="life")
 
 
+def test_a_bill_in_tokens_is_explained_in_dollars_at_the_prices_of_the_decision(
+    worker: Settings,
+) -> None:
+    add_two(worker, "tokens")
+    asked = ("request", "--context", "-", "--id", "t", "--allowed", "small")
+    done_json(worker, *asked, stdin=CONTEXT, router="tokens")
+    reprice = ("models", "reprice", "small", "--input-price", "9", "--output-price", "9")
+    done(worker, *reprice, router="tokens")
+    done(worker, "cost", "t", "--input-tokens", "12", "--output-tokens", "310", router="tokens")
+    told = done(worker, "explain", "t", router="tokens")
+    assert "Cost: $0.0001252 for 12 input and 310 output tokens." in told
+    (bill,) = done_json(worker, "explain", "t", router="tokens")["costs"]
+    assert bill["priced_usd"] == pytest.approx(0.0001252)
+    assert done_json(worker, "budget", "show", router="tokens")["spend_usd"] == bill["priced_usd"]
+
+
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:
     add_two(worker, "again")
     first, second = (

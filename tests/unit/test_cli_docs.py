@@ -19,14 +19,11 @@ from streams.settings import Settings
 from streams.state.redis_rights import acl
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    "docs/quickstart.md",
-    "docs/operating.md",
-    "docs/integrate.md",
-    "docs/commands.md",
-    "docs/dashboard.md",
-]
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for where in ("*.md", "docs/*.md", "deploy/*.md", "client/*.md", "docs/schemas/*.md")
+    for page in ROOT.glob(where)
+)
 
 
 def shown(default: Any) -> str:
@@ -63,16 +60,26 @@ def test_the_table_of_metrics_is_complete() -> None:
 def test_every_link_leads_to_a_file(page: str) -> None:
     folder = (ROOT / page).parent
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text())
-    assert links
     assert [link for link in links if not (folder / link).exists()] == []
+
+
+def _named(text: str) -> list[str]:
+    """Return what a page writes as a command: in backquotes, or as a line of a block."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    written = [*re.findall(r"`([^`\n]+)`", prose), *"".join(blocks).splitlines()]
+    return [one for line in written for one in re.findall(r"\bpbstream ([a-z][^#|>`]*)", line)]
+
+
+def test_pages_name_commands() -> None:
+    assert len(PAGES) > 20
+    assert sum(len(_named((ROOT / page).read_text())) for page in PAGES) > 150
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_and_option_that_is_named_exists(page: str) -> None:
     text = (ROOT / page).read_text()
-    named = re.findall(r"pbstream ([a-z][^`\n#|]*)", text)
-    assert named
-    for example in named:
+    for example in _named(text):
         words = re.findall(r'"[^"]*"|[^\s;,]+', example)
         command: click.Command = main
         while isinstance(command, click.Group) and words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,18 @@ def test_verify_compares_the_part_that_was_asked_for(
 def test_a_scenario_over_a_part_takes_its_requests(history: Path) -> None:
     result = replay(history, "--policy", "live", "--offsets", "100:299", "--json")
     assert orjson.loads(result.output)["requests"] == 200
+
+
+def test_policies_that_decide_alike_are_said_to_and_share_a_line(
+    history: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "alike.html"
+    policies = ("--policy", "declared", "--policy", "live", "--policy", "small")
+    result = replay(history, *policies, "--report", str(report))
+    assert result.exit_code == 0, result.output
+    page = report.read_text()
+    assert re.findall(r"</i>(.*?)</span>", page) == ["declared, live", "small"]
+    assert page.count("λ_t of ") // 2 <= 1 and "decided as " in page
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
 // Charts over time with one axis, and the events that explain them as numbered lines.
-/* global uPlot */
 
+import uPlot from "./vendor/uPlot.mjs";
 import { el } from "./dom.js";
+
+// The table of all routers needs neither: both are loaded with the first page that draws.
+await new Promise((done) => document.head.append(
+  el("link", { rel: "stylesheet", href: "assets/vendor/uPlot.css", onload: done, onerror: done })));
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

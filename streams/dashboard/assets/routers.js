@@ -27,7 +27,8 @@ const asked = { sort: "spend_usd", descending: true, search: "" };
 export function showRouters(view) {
   const rows = new Map(); // by id, as the server said last
   const shown = new Map(); // elements, by place
-  let server = null, order = [], begin = 0, total = 0, followed = null, timer = null, drawing = false, first = true;
+  const free = []; // elements of places that went out of sight, to be used again
+  let server = null, order = [], begin = 0, total = 0, sized = 0, followed = null, timer = null, drawing = false, first = true;
 
   const heads = COLUMNS.map((column) => head(column));
   const body = el("div.rows", { role: "rowgroup" });
@@ -109,49 +110,69 @@ export function showRouters(view) {
     requestAnimationFrame(() => { drawing = false; render(); });
   }
 
+  // What is read of the layout comes first, then what is written. A row out of sight is moved to where one is
+  // missing, and shows nothing until the server has said what stands there: a fling moves boxes, and no text.
   function render() {
-    list.setAttribute("aria-rowcount", total + 1);
-    body.style.height = `${total * tall}px`;
-    const [from, to] = inSight();
+    const [from, to] = inSight(), focused = document.activeElement;
+    if (sized !== total * tall) {
+      sized = total * tall;
+      list.setAttribute("aria-rowcount", total + 1);
+      body.style.height = `${sized}px`;
+    }
     for (const [at, made] of shown) {
-      if ((at < from - 5 || at >= to + 5 || at >= total) && !made.row.contains(document.activeElement)) {
-        made.row.remove();
+      if ((at < from - 5 || at >= to + 5 || at >= total) && !made.row.contains(focused)) {
+        free.push(made);
         shown.delete(at);
       }
     }
     for (let at = Math.max(0, from - 5); at < Math.min(total, to + 5); at++) fill(at);
+    for (const made of free) made.row.hidden = true;
   }
 
   function fill(at) {
-    const made = shown.get(at) ?? make(at);
+    const made = shown.get(at) ?? put(at, free.pop() ?? make());
     const row = rows.get(order[at - begin]);
-    made.row.style.transform = `translateY(${at * tall}px)`;
-    if (made.drawn === row && row) return;
+    if (made.drawn === row) return;
+    if (!row !== !made.drawn) made.row.toggleAttribute("data-wait", !row);
     made.drawn = row;
+    if (!row) return;
     COLUMNS.forEach((column, place) => {
       const cell = made.cells[place];
       if (place === 0) {
-        say(cell, row ? row.router_id : "…");
-        if (row) cell.href = page("router", row.router_id); else cell.removeAttribute("href");
+        say(cell, row.router_id);
+        cell.href = page("router", row.router_id);
         return;
       }
-      say(cell.lastChild, row ? column.text(row) : "…");
-      cell.dataset.tone = row && column.tone ? column.tone(row) : "";
+      say(cell.lastChild, column.text(row));
+      if (column.tone) cell.dataset.tone = column.tone(row);
     });
-    made.row.title = row?.suspects?.length ? `Suspected: ${row.suspects.join(", ")}` : "";
+    made.row.title = row.suspects?.length ? `Suspected: ${row.suspects.join(", ")}` : "";
   }
 
-  function make(at) {
+  function make() {
     const link = el("a");
     const cells = [link, ...COLUMNS.slice(1).map((column) => el("div.number", { role: "cell" },
       el("span.narrow.of", { "aria-hidden": "true" }, column.label), el("span")))];
-    const row = el("div.row", { role: "row", "aria-rowindex": at + 2 },
-      el("div", { role: "cell" }, link), ...cells.slice(1));
-    const after = [...shown.keys()].filter((place) => place > at).sort((a, b) => a - b)[0];
-    body.insertBefore(row, after === undefined ? null : shown.get(after).row);
-    const made = { row, cells, drawn: null };
+    const row = el("div.row", { role: "row", "data-wait": true }, el("div", { role: "cell" }, link), ...cells.slice(1));
+    return { row, cells, drawn: undefined };
+  }
+
+  function put(at, made) {
+    made.row.setAttribute("aria-rowindex", at + 2);
+    made.row.style.transform = `translateY(${at * tall}px)`;
+    made.row.hidden = false;
+    if (!made.row.isConnected) body.append(made.row);
     shown.set(at, made);
     return made;
+  }
+
+  /** Bring the rows into the order in which they are read aloud and reached by Tab; the focused one stays. */
+  function arrange() {
+    const sorted = [...shown].sort(([a], [b]) => a - b).map(([, made]) => made.row);
+    const there = [...body.children].filter((row) => !row.hidden);
+    if (sorted.every((row, at) => row === there[at])) return;
+    const fixed = sorted.findIndex((row) => row.contains(document.activeElement));
+    sorted.forEach((row, at) => { if (at !== fixed) body.insertBefore(row, at < fixed ? sorted[fixed] : null); });
   }
 
   function tellSums(sum) {
@@ -182,6 +203,7 @@ export function showRouters(view) {
     if (!step || at === undefined || at + step < 0 || at + step >= total) return;
     event.preventDefault();
     fill(at + step);
+    arrange();
     shown.get(at + step).row.querySelector("a").focus({ preventScroll: true });
     shown.get(at + step).row.scrollIntoView({ block: "nearest" });
   }
@@ -189,10 +211,14 @@ export function showRouters(view) {
   function scrolled() {
     plan();
     clearTimeout(timer);
-    timer = setTimeout(look, SETTLED);
+    timer = setTimeout(() => { arrange(); look(); }, SETTLED);
   }
 
-  const resized = () => { measure(); scrolled(); };
+  const resized = () => {
+    measure();
+    for (const [at, made] of shown) put(at, made);
+    scrolled();
+  };
   list.addEventListener("keydown", keys);
   window.addEventListener("scroll", scrolled, { passive: true });
   window.addEventListener("resize", resized, { passive: true });

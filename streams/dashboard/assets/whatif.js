@@ -114,7 +114,12 @@ export function showWhatIf(view, id) {
 
   /** What each policy did over the requests, as the report of pbstream replay draws it. */
   function chartsOf(number, { policies, marks }) {
-    const names = Object.keys(policies), points = Object.values(policies).map((one) => one.points);
+    const alike = new Map(); // policies that decided alike share a line: one would hide the other
+    for (const [name, one] of Object.entries(policies)) {
+      const same = JSON.stringify(one.points);
+      alike.set(same, [...(alike.get(same) ?? []), name]);
+    }
+    const names = [...alike.values()].map((some) => some.join(", ")), points = [...alike.keys()].map((some) => JSON.parse(some));
     const times = [...new Set(points.flat().map((one) => one.at))].sort((a, b) => a - b);
     const numbers = marks.map((one, at) => ({ at: one.index, number: at + 1 }));
     const pick = (name) => palette(names.indexOf(name));
