@@ -7,7 +7,7 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test lint fuzz worlds chaos chaos-quick soak
+.PHONY: help demo setup test pytest lint fuzz worlds chaos chaos-quick soak
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -34,8 +34,11 @@ lint:
 	$(RUN) mypy
 	$(RUN) lint-imports
 
+# Style and types beside the tests, which wait for brokers at first.
 test: setup
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j 2 lint pytest
+
+pytest:
 	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: setup
