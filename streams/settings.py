@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 PREFIX = "PB_"
+"""Of every variable of this service."""
 DAY = 86_400.0
+"""Seconds."""
 USUAL_PREFIX = "pb."
+"""Of topics, where none is set."""
 
 #: Read by others than a worker: the command line's router, the broker that tests take.
 OTHERS = ("PB_ROUTER", "PB_BROKER")

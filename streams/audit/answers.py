@@ -25,6 +25,7 @@ from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
 TOLERANCE = 1e-9
+"""Relative or absolute: another order of sums moves the last digits, and nothing else may."""
 Ref = tuple[str, str]
 """router_id and request_id."""
 

@@ -17,6 +17,7 @@ from streams.audit.topic_reading import Progress
 COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_flight", "config_offset")
 AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")
 TOLERANCE = 1e-9
+"""As in `answers`."""
 
 
 def check_declarations(

@@ -22,6 +22,7 @@ from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
 TOLERANCE = 1e-9
+"""Dollars, relative or absolute: sums of bills differ by the order they were added in."""
 E = TypeVar("E", CostReported, RewardObserved)
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 EXAMPLES = 20
+"""Violations of a kind that are told one by one; the others are counted."""
 
 
 class Kind(StrEnum):

@@ -27,6 +27,7 @@ from streams.history.rerun import Rerun
 from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
+"""Of learned numbers: recomputed by the same steps, they differ by rounding alone."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
 """What a merge leaves out and other checks have looked at."""
 

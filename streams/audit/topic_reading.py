@@ -26,6 +26,8 @@ NAMES = (
 )
 """In this order their ends are taken: nothing that is read speaks of anything that is not."""
 SETTLE_SECONDS = 2.0
+"""Between the end of the changelog and the others': the service has published by then what its
+state contains."""
 
 
 class Topics(Protocol):

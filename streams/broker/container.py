@@ -14,6 +14,7 @@ from streams.broker.wire import HOST, answers, free_ports, new_cluster_id
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 START_SECONDS = 90.0
+"""Seconds that a container has until its broker answers."""
 
 
 @contextmanager

@@ -19,7 +19,9 @@ from streams.broker.node import Node
 from streams.broker.wire import free_ports, live_brokers, new_cluster_id
 
 START_SECONDS = 90.0
+"""Seconds that the nodes have until they answer."""
 STOP_SECONDS = 20.0
+"""Seconds that a node has to stop in order; then it is killed."""
 
 
 class LocalKafka:

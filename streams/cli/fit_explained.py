@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streams.warm_start.worth import Worth
 
 MOST_PAIRS = 8
+"""Rows of the table of pairs."""
 SHOWN = 60  # characters of a prompt
 
 

@@ -46,6 +46,7 @@ COMMANDS = {
 first use.
 """
 STAYING = {"worker", "gateway", "dashboard", "broker", "ingest"}
+"""Commands that run until they are ended: their log is what they say."""
 
 
 class Loading(dict[str, click.Command]):

@@ -16,7 +16,9 @@ from streams.console.session import Session, json_option, pass_session, run
 
 SORTS = ("rate", "spend", "ratio", "lambda", "in-flight", "router")
 LINE_EVERY = 2.0
+"""Seconds between two lines where the output is no terminal."""
 RATE_OVER = 5.0
+"""Seconds over which decisions are counted to a rate."""
 
 
 class Top:

@@ -20,7 +20,9 @@ from streams.console.session import Session, json_option, pass_session, router_o
 
 TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
 RECENT = 1000
+"""Records of a topic's end that a view begins with."""
 LINE_EVERY = 2.0
+"""Seconds between two lines where the output is no terminal."""
 
 
 @click.command()

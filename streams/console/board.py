@@ -15,8 +15,11 @@ from schemas import (
 )
 
 RATE_SECONDS = 5.0
+"""Seconds over which decisions are counted to a rate."""
 RECENT = 500
+"""Decisions that the shares and the curve of λ_t are of."""
 ALERTS_KEPT = 4
+"""Alerts that fit beneath the numbers."""
 
 Seen = RouteDecided | CostReported | RewardObserved | LambdaUpdated | AlertRaised | DeadLetter
 

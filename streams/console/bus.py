@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # imported where they are used: the help of a command needs n
 
 T = TypeVar("T")
 FIRST_WINDOW = 256
+"""Records of the first step backwards; each further one is four times as long."""
 
 
 class Bus:

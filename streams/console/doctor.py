@@ -28,8 +28,11 @@ from streams.settings import Settings, group_of
 
 Verdict = Literal["fine", "look", "wrong"]
 AHEAD = timedelta(seconds=5)
+"""How far a worker's clock may be ahead before it is told."""
 WITHIN = 3.0
+"""Seconds that Redis and a worker have for one answer."""
 SHOWN = 5
+"""Names of a kind that a finding lists."""
 
 
 @dataclass(frozen=True, slots=True)

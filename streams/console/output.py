@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_WIDTH = 160
+"""Columns of a table where nobody says how wide it may be."""
 
 
 def console(*, stderr: bool = False) -> Console:

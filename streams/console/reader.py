@@ -26,8 +26,11 @@ WHOLE = ("routers", "lambda")
 PAST = 20_000
 """Records that are read of the past of every other partition: at most some seconds of work."""
 AGAIN_AFTER = 1.0
+"""Seconds before Kafka is asked again after a failure."""
 LOOK_EVERY = 2.0
+"""Seconds between two looks at whether Kafka still answers."""
 ANSWER_WITHIN = 10.0
+"""Seconds without an answer after which it is told that Kafka is away."""
 FETCHED_AT_ONCE = 500
 """Records between two looks at what else there is to do: who asks waits for so long."""
 

@@ -18,6 +18,7 @@ from streams.console.failures import Failure
 
 ABSENT = "–"
 LONGEST = 60
+"""Characters of a value in a line of differences."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BINS = 120
+"""Points of a curve, at most."""
 FIRST_SECONDS = 0.125
+"""Width of a young router's bins; it doubles when they are full."""
 LONGEST_SECONDS = 4096.0
 """120 of these bins are 5.7 days; what is older is forgotten."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
@@ -18,6 +20,7 @@ LASTS = ("lambda_t", "budget_usd")
 COLUMN = {name: at for at, name in enumerate((*SUMS, *LASTS))}
 FIXED = len(COLUMN)
 FEW = 8
+"""Rows that a router begins with; they double up to `BINS`."""
 
 Rows = NDArray[np.float32]
 

@@ -20,6 +20,7 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 SECONDS = 15.0
+"""Seconds that a worker has to take a change up before the page is told that none did."""
 PRICES = ("input_price_per_m", "output_price_per_m")
 
 

@@ -19,6 +19,7 @@ from streams.settings import Settings
 SEARCHES = 2
 """Searches at a time: each reads as much as it needs, the others wait."""
 LAST = 25
+"""Decisions that the page of a router lists."""
 TERMS = {
     "mean": "a lower expected quality",
     "bonus": "the doubt",

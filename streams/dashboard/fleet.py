@@ -24,6 +24,7 @@ TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals
 LATER = ("rewards", "costs")
 """What is said of decisions: read once the past decisions have been."""
 MOST_ROUTERS = 100_000
+"""Routers that are kept: ten times what one worker serves (PB_ROUTERS_PER_WORKER)."""
 
 Row = Document
 SORTS = (

@@ -17,12 +17,17 @@ from streams.history.happened import Decided, Happened
 from streams.simulate.cases import Case
 
 MOST_KINDS = 8
+"""Kinds of prompts that a table can name apart."""
 LEAST_OF_A_KIND = 25
+"""Prompts below which a kind would be chance."""
 ROUNDS = 50
+"""Of Lloyd's algorithm, at most."""
 WORDS = 5
+"""Words by which a kind is called."""
 LEAST_PROMPTS = 3
 """A word names a kind only if so many of its prompts hold it: a single prompt is shown nowhere."""
 LAST = 5000
+"""Prompts that kinds are found in: the last ones."""
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 
 

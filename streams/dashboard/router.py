@@ -26,7 +26,9 @@ from streams.dashboard.models import ModelTally
 from streams.dashboard.savings import Point, against_dearest, mix_cost
 
 NEWS_KEPT = 40
+"""Alerts and declarations that a page lists beside its curves."""
 RATE_SECONDS = 5.0
+"""Seconds that a rate is taken over, twice that at most."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
 """Over at least so many events a point of a chart is a mean, that chance alone may not draw it."""
 

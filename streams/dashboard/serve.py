@@ -13,6 +13,7 @@ from streams.gateway.serve import Server, guarded, is_loopback
 from streams.settings import BadSettings, Settings
 
 CLOSING = 5
+"""Seconds that open pages have to end."""
 
 
 class DashboardServer(Server):

@@ -15,8 +15,11 @@ from streams.gateway.problems import Problem
 
 COOKIE = "pb_dashboard"
 LASTS_SECONDS = 12 * 3600.0
+"""Twelve hours; then one signs in again."""
 MOST = 1000
+"""Visitors at a time: the one who was here longest goes first."""
 LOCAL = {"127.0.0.1", "localhost", "[::1]"}
+"""Hosts that are this machine."""
 HEADER = "x-pbstream"
 """Asked for on everything that changes something: no form of another site can send it."""
 

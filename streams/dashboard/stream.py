@@ -13,10 +13,13 @@ from streams.dashboard.fleet import Asked, Fleet
 from streams.dashboard.router import RouterView
 
 EVERY = 0.25
+"""Seconds between two updates of a page."""
 SORTED_EVERY = 1.0
 """How often the table is sorted: one that is sorted all the time cannot be read."""
 HEARTBEAT = 10.0
+"""Seconds of silence after which a proxy might take a stream for dead."""
 MOST_STREAMS = 200
+"""Pages at a time, over all visitors."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 

@@ -18,7 +18,9 @@ from schemas.json_values import Document
 
 T = TypeVar("T")
 NICE = 10
+"""Workers and the dashboard come before a study."""
 EVERY = 0.2
+"""Seconds between two words about how far it is."""
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from streams.demo.player import Play
 from streams.demo.scenario import Matrix, Scenario
 
 WINDOW = 100
+"""Requests that a point of a curve is the mean of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,9 @@ from schemas import ModelDeclared, RouterDeclared
 from streams.demo.scenario import Scenario
 
 LLAMA, MISTRAL, GEMINI = range(3)
+"""Positions of the benchmark's models."""
 FAILED_QUALITY = 0.3
+"""Mean reward of the model that fails."""
 
 
 def price_cut(scenario: Scenario) -> Scenario:

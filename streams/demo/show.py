@@ -39,8 +39,11 @@ from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
 ROUTER_ID = "default"
+"""The router of the quick start: its commands look at the demo, too."""
 REDRAW_EVERY = 0.12
+"""Seconds between two pictures on a terminal."""
 LINE_EVERY = 2.0
+"""Seconds between two lines elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

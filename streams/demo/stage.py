@@ -26,8 +26,11 @@ from streams.settings import Settings
 
 T = TypeVar("T")
 READY_SECONDS = 60.0
+"""Seconds that the worker has until it is ready."""
 STOP_SECONDS = 10.0
+"""Then the worker is killed."""
 LAST_LINES = 12
+"""Of the worker's log, where it did not start."""
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from streams.files.array_folder import (
 
 _NAME = "projection"
 _SMALLEST_VARIANCE = 1e-12
+"""Of a direction, so that one without any is not divided by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

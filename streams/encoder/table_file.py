@@ -15,6 +15,7 @@ from streams.encoder.errors import EncoderError
 from streams.files.array_folder import Array
 
 FORMAT_VERSION = 1
+"""Of the folder's layout; another one is refused."""
 VOCABULARY_FILE = "vocab.txt"
 _TABLE_FILE = "table.npy"
 HEADER_FILE = "table.json"

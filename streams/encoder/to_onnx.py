@@ -25,6 +25,7 @@ TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "encoder.json"
 
 _OPSET = 20
+"""Version of ONNX's operators."""
 
 
 def export_encoder(out_dir: Path, weights: str | None = None) -> Path:

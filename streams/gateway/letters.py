@@ -17,6 +17,7 @@ from streams.settings import Settings
 NOWHERE = -1
 """Partition and offset of what came over HTTP."""
 SECONDS = 10.0
+"""Seconds that Kafka has to take a dead letter."""
 
 
 class Letters:

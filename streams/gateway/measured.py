@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streams.gateway.metrics import GatewayMetrics
 
 WRITE_SECONDS = 30.0
+"""Seconds that a client has to take its answer."""
 
 
 class Measured:

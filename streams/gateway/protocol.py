@@ -11,7 +11,9 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0
+"""Seconds that a client has to send the head of a request."""
 HEAD_BYTES = 65_536
+"""As much as uvicorn's h11 protocol takes."""
 MAX_CONNECTIONS = 10_000
 """Beyond this many, the connection that owes its request's head for longest is closed, whoever
 opens the next one; where nobody else owes one, the connection that has been idle for longest.

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 5_000
+"""Of a row group."""
 MAX_BYTES = 32 * 2**20
+"""Of a row group's values in memory."""
 
 
 class MissingPyArrow(Exception):

@@ -18,6 +18,7 @@ from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Feedback, Happened
 
 REMEMBERED = 100_000
+"""Requests of a router that a rerun remembers, the latest."""
 
 ReadPrior = Callable[[ReferencedPrior], Prior]
 

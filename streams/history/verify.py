@@ -15,6 +15,7 @@ from streams.history.reading import Decision
 from streams.history.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
+"""Relative or absolute: the sums of another BLAS differ in the last digits."""
 NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
 
 

@@ -19,6 +19,7 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 LARGEST_BYTES = 16 * 2**20
+"""Of a payload; its dead letter may be twice that."""
 
 
 @dataclass(slots=True)

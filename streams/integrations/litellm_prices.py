@@ -15,7 +15,9 @@ from pathlib import Path
 from schemas.json_values import Json
 
 PRICE_LIST = "model_prices_and_context_window_backup.json"
+"""In LiteLLM's wheel."""
 TALKING = frozenset({"chat", "completion", "responses"})
+"""LiteLLM's modes of models that answer prompts."""
 JUMP = 10.0
 """A price that moves by more than this factor is more often a slip in the list than a change of the
 price.

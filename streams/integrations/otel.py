@@ -16,6 +16,7 @@ from schemas.json_values import Document, Json
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 EVALUATED = "gen_ai.evaluation.result"
+"""The event of OpenTelemetry's semantic conventions for generative AI."""
 USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 NO_CALLS = frozenset(
     {

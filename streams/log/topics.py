@@ -18,6 +18,7 @@ DAY_MS = 86_400_000
 # it.
 REPAIR_MS = 300_000
 VISIBLE_TRIES = 50
+"""Looks until a topic that was made is seen by every broker."""
 
 
 class TopicsNotReady(Exception):

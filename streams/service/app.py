@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 WATCH_EVERY = 1.0
+"""Seconds between two looks at whether the worker makes progress."""
 #: Seconds without an answer after which a broker is away; heartbeats and fetches are answered
 #: several times a second.
 SILENT_AFTER = 3.0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 LOOK_EVERY = 0.05
+"""Seconds between two looks at whether the lease is back."""
 
 
 class MembershipLost(Exception):

@@ -44,10 +44,15 @@ SOURCES: dict[str, Agent] = {
 }
 TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
 PUBLISH_EVERY = 0.2
+"""Seconds between two rounds of `pb.lambda`."""
 HOLD_BACK_EVERY = 0.1
+"""Seconds between two looks at whether bills and labels outrun the requests."""
 END_WAITS_EVERY = 0.5
+"""Seconds by which a wait may be longer than its time."""
 SWEEP_EVERY = 5.0
+"""Seconds between two sweeps, each bounded in bytes and in time."""
 LOOK_AT_REDIS_EVERY = 2.0
+"""Seconds after which `/readyz` knows that Redis is away."""
 
 
 def now() -> float:

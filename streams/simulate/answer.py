@@ -15,6 +15,7 @@ from streams.simulate.track import Track
 
 LEAST_STRETCHES, MOST_STRETCHES = 8, 40
 OVER = 1.05
+"""Spend over budget from which a policy is not called affordable."""
 
 
 def doubt(track: Track, best: Track) -> float | None:

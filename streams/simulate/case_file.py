@@ -16,6 +16,7 @@ from streams.history.happened import Declared
 from streams.simulate.cases import Case
 
 CASES_AT_ONCE = 500
+"""Cases of one write."""
 _fields = attrgetter(*(name for name in Case.__struct_fields__ if name != "x"))
 
 

@@ -18,6 +18,7 @@ from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Happened
 
 HORIZON = 20_000
+"""Decisions that a case waits for its bill and label."""
 NUMBER = {int, float}
 
 

@@ -13,6 +13,7 @@ from streams.simulate.cases import Case
 from streams.simulate.estimators import DirectModel, OffPolicy
 
 BLOCK = 512
+"""Cases that are settled together, at most."""
 
 
 def learn(cases: Sequence[Case], rewards: DirectModel, costs: DirectModel) -> None:

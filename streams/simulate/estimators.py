@@ -19,6 +19,7 @@ import numpy as np
 from router_state.config import Matrix, Vector
 
 RIDGE = 1.0
+"""Of the regression of rewards: one unit of evidence that there is nothing."""
 Z95 = 1.959964
 SUPPORTED, ENOUGH = 0.99, 50
 OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance

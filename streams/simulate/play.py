@@ -23,8 +23,11 @@ from streams.simulate.target import Target
 from streams.simulate.world import World
 
 CHUNK = 500
+"""Cases that a thread reads ahead."""
 MAX_UNDECIDED = 500
+"""Requests in flight to the workers, at most."""
 QUIET = 60.0
+"""Seconds without a decision after which it is given up."""
 
 
 class NoWorker(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 BUCKETS = 400
+"""Points of a curve; they are joined in pairs when there are more."""
 POINTS, LEAST_REQUESTS = 40, 20
 """Points of a drawn line at most, and requests in each of them at least."""
 

@@ -21,7 +21,9 @@ from streams.simulate.study import Survey, run
 from streams.simulate.track import Track
 
 FAILED = 0.5
+"""Mean reward of the most called model in the last half."""
 SETTINGS_AT_ONCE = 10
+"""Engines that share one reading of the history."""
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
 

@@ -23,6 +23,7 @@ from streams.simulate.study import Survey, run
 
 T_ADAPTS = (50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0)
 EARLY = "20%"
+"""The part of the history in which priors matter most."""
 
 
 class NoPriors(Exception):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SHOWN_ERRORS = 10
+"""Lines that are told to be wrong; the others are counted."""
 _MOST_USD = 1000.0
+"""As on the wire, see `schemas.costs`."""
 _COSTS = ("cost", "cost_usd")
 
 

@@ -11,6 +11,7 @@ from router_state.dual import solve_dual
 from streams.files.array_folder import Array
 
 FOLDS = 5
+"""Parts of the cross-validation that chooses a ridge."""
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 FEW = 2 * FOLDS  # outcomes of which nothing but their mean is learned
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 POINTS = 15
+"""Budgets of the curve, between the cheapest and the dearest model."""
 LEAST_SHARE = 0.05  # of a model's mean cost that any prompt is expected to cost
 EXAMPLES = 1
+"""Prompts that a pair of models is explained by."""
 NEVER_BEST = -1e9  # of a model without rewards
 
 
