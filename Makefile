@@ -32,6 +32,7 @@ lint:
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
+	$(RUN) mypy --config-file tests/mypy.ini
 	$(RUN) lint-imports
 
 # Style and types beside the tests, which wait for brokers at first.

@@ -137,7 +137,7 @@ def test_reading_is_what_the_schema_says(kind: type[Quick], raw: bytes | None) -
             found = read(kind, key=key, value=raw)
             assert (found.router_id, found.request_id) == (event.router_id, event.request_id)
             if isinstance(found, Reward):
-                assert found.at == event.observed_at  # type: ignore[attr-defined]
+                assert found.at == event.observed_at
 
 
 @kinds
