@@ -135,6 +135,8 @@ class Service:
                     self.shards[parked.partition].unpark(parked)
             try:
                 yield
+                # Inside the try: what can't be packed is rolled back like an event that can't be
+                # applied.
                 for number, shard in self.shards.items():
                     for router_id, changes in shard.write().items():
                         self.bulletin.changed((number, router_id), changes.alerts)
@@ -142,6 +144,8 @@ class Service:
                 self._roll_back()
                 raise
             contexts = [item for shard in self.shards.values() for item in shard.take_contexts()]
+            # Before the commit: a decision that is durable has its context. One that is there
+            # without its decision is only a waste, and expires.
             if self.ports.contexts is not None and contexts:
                 await self.ports.contexts.put(contexts)
             await self.ports.commit()
@@ -151,6 +155,7 @@ class Service:
         it has moved."""
         self.ports.states.roll_back()
         for number, before in list(self.shards.items()):
+            # From the table alone: engines are unpacked again when an event needs them.
             self.shards[number] = shard = Shard(self.ports.states.partition(number))
             shard.take_over(before)
             self.undelivered += [parked for parked in shard.parking if parked.refused]

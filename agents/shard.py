@@ -124,6 +124,7 @@ class Shard:
     def mark_applied(self, topic: str, offset: int) -> None:
         """Note that everything of a source topic up to this offset is contained with the next
         commit."""
+        # After a recovery older events come again: a watermark never goes back.
         if offset > self.watermarks.get(topic, -1):
             self.watermarks[topic] = offset
 
@@ -329,9 +330,8 @@ class Shard:
     def _unpack(self, router_id: str) -> Engine:
         request_ids = self._request_ids[router_id]
         outlines = self._outlines.get(router_id)
-        if (
-            outlines is None
-        ):  # what was outlined before can't have changed: nothing moves requests but an engine
+        # What was outlined before can't have changed: nothing moves requests but an engine.
+        if outlines is None:
             outlines = [self._outline(router_id, request_id) for request_id in request_ids]
         outlines.sort(key=lambda outline: outline.seq)
         state = snapshot.unpack(
@@ -351,6 +351,8 @@ class Shard:
     def size_of(self, router_id: str, changes: Changes) -> int:
         """Return about how many bytes the records of these changes take in a batch of the
         changelog."""
+        # The record as it was, since what it will be is not packed yet; and a tombstone for its
+        # context.
         keyed = (
             (keys.key(keys.REQUEST, router_id, name), record)
             for name, record in changes.records.items()

@@ -118,9 +118,8 @@ class Sweep:
             case "forgotten":
                 return Aged(self._service.ports.clock() - limits.context_ttl, limit)
             case _:
-                if (
-                    turn.keep is None
-                ):  # once a turn: its share of what the last look at the memory has found too much
+                # Once a turn: its share of what the last look at the memory has found too much.
+                if turn.keep is None:
                     remembered, most = shard.remembers(turn.router_id), limits.requests_per_router
                     turn.keep = min(
                         self._service.memory.keep(remembered), remembered if most is None else most

@@ -210,8 +210,11 @@ class CostModel:
         self.bills = bills
         self.conclude(inverse, inverse @ (b + ridges * self._pool.mean))
         self.ratio = mean_usd / self.list_price
+        # The last feature is 1: the last row of A is Σx, and its corner how many there are.
         means = A[-1] / A[-1, -1]
         spread = float(self.w @ (A / A[-1, -1] - np.outer(means, means)) @ self.w)
+        # The mean of a lognormal is above the exponential of its logarithm's mean: by half the
+        # variance between prompts.
         expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0))
         self.smear, self.smeared = (
             min(self.ratio / expected, MOST_SMEARED),
@@ -260,6 +263,7 @@ class CostModel:
         if self.pending:
             V = self.tails[: self.pending]
             correction.u -= V.dot(x).dot(V)
+        # Rounding may leave less than nothing in a direction that is well known.
         variance = max(x.dot(correction.u).item() / self.decay, 0.0)
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
@@ -280,6 +284,8 @@ class CostModel:
                     else:
                         rescaled = self._rescale(shift)
                         moved = math.log(rescaled.factor)
+                    # The expectation has moved by the shift: what is left of the residual is
+                    # learned, not all of it again.
                     residual, exponent = residual - moved, exponent + moved
             self._regress(residual, variance)
             self._pool.observe(residual, variance)
@@ -309,6 +315,8 @@ class CostModel:
         """Multiply every expectation by what a shift says; the means may then move fast."""
         moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
         factor = math.exp(moved)
+        # In list prices, of the mean as it was: what the alert says a call has become dearer or
+        # cheaper by.
         size = self.ratio * abs(factor - 1.0)
         self.ratio *= factor
         self.w[-1] += moved
@@ -334,6 +342,7 @@ class CostModel:
         """Learn one residual by Sherman–Morrison, as `Belief.observe` does; the work array holds
         inverse·x."""
         correction = self._work.cost
+        # xᵀÂ⁻¹x without decay; in undecayed sums the new bill weighs 1 ÷ decay, that of now.
         spread = variance * self.decay
         self.decay *= GAMMA
         if self.d >= WIDE:

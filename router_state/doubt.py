@@ -107,14 +107,18 @@ class Doubt:
         self.drawn += 1
         self.left = max(SERVES, d // WIDE_SHARE) - 1
         self.center += (x - self.center) / min(float(self.drawn), CENTER_MEMORY)
+        # A factor is of the whole inverse: rows that are pending would be missing in it.
         for belief in beliefs:
             belief.flush()
         scale = np.array([math.sqrt(noise / belief.decay) for belief in beliefs])[:, None]
+        # One factor L for both: L·z is the draw, and |centerᵀL| how unsure the level is.
         roots = _roots(stack.rows[:, :d])
         offsets: Matrix = (roots @ rng.standard_normal((len(beliefs), d, 1)))[..., 0] * scale
         level = offsets.dot(self.center)
         deviations = np.matmul(self.center, roots) * scale
         self.levels = ((LEVEL**2 - FEATURES**2) * (deviations * deviations).sum(1)).tolist()
+        # The last feature is 1 for every prompt: what is added to its coefficient moves the level,
+        # and nothing between prompts.
         offsets *= FEATURES
         offsets[:, -1] += (LEVEL - FEATURES) * level
         self.offsets = offsets

@@ -105,6 +105,7 @@ class Watch:
         z = residual / sigma
         z = CUT_AT if z > CUT_AT else -CUT_AT if z < -CUT_AT else z
         for run, away in ((self.up, z), (self.down, -z)):
+            # A side that is at zero mostly stays there: nothing to compute.
             if run.count == 0 and away <= SHIFT / 2.0:
                 continue
             size = SHIFT
@@ -123,6 +124,7 @@ class Watch:
                 found = Shift(run.total / run.count, evidence, limit, run.count, run.since)
                 self.restart()
                 return found
+        # Cut, so that a drift does not stretch the yardstick that it is measured by.
         bound = 3.0 * sigma
         residual = bound if residual > bound else -bound if residual < -bound else residual
         self.sigma = (sigma * sigma + (residual * residual - sigma * sigma) / memory) ** 0.5
@@ -180,6 +182,7 @@ class Suspicion:
     def observe(self, *, predicted: float, reward: float, sigma: float) -> None:
         """Take one reward in; `predicted` is without the offset."""
         sigma = max(sigma, MIN_SIGMA)
+        # Rewards are in [0, 1]: an offset leads no expectation out of it.
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)
         after = min(abs(reward - shifted) / sigma, CUT_AT)
@@ -187,6 +190,7 @@ class Suspicion:
             0.0, self.evidence + min((after * after - before * before) / 2.0, MOST_FROM_ONE)
         )
         self.count += 1
+        # The mean at first; then it follows on, as what has drifted once may drift again.
         self.offset += max(1.0 / self.count, OFFSET_STEP) * (reward - predicted - self.offset)
 
     @property

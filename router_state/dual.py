@@ -46,6 +46,7 @@ def solve_dual(
     def tangent(price: float) -> tuple[float, float]:
         """Return the winners' total score, and what they cost beyond the target."""
         np.multiply(costs, -price, values)
+        # Beyond FAR the scores would be lost in the rounding of the products: the cheapest win.
         at = np.add(values, scores, values).argmax(1) if price < FAR else costs.argmin(1)
         at += rows
         return flat_scores[at].dot(ones).item(), flat_costs[at].dot(ones).item() - allowed
@@ -54,16 +55,20 @@ def solve_dual(
     high: tuple[float, float] | None = None
     price, step = min(start, FAR), STEP
     left = MOST_TANGENTS
+    # One price on either side first. The factor grows so fast that five tangents reach over ten
+    # decades: after a jump λ may be anywhere.
     while low is None or high is None:
         left -= 1
         line = tangent(price)
         if enough < 0.0 and enough <= line[1] <= slack:
             return price
         if line[1] > slack:
+            # Even the cheapest are too dear together: no price of a dollar helps.
             if price >= FAR:
                 return None
             low, price = line, price * step if price > NEAR else FAR
         else:
+            # Whoever chooses freely stays within the budget: a dollar is worth nothing.
             if price <= 0.0:
                 return 0.0
             high, price = line, price / step if price > NEAR else 0.0

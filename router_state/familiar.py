@@ -43,6 +43,7 @@ class Familiar:
         self.count = count = self.count + 1.0 if self.count < MEMORY else MEMORY
         self.lately += (distance - self.lately) / (LATELY if count > LATELY else count)
         away, deviation = distance - self.mean, self.deviation
+        # The first few are all there is to say what is usual: they count as they are.
         if count > LATELY:
             most = CUT_AT * deviation
             away = most if away > most else -most if away < -most else away

@@ -73,6 +73,8 @@ def settle(
         age=state.seq - record.seq,
     )
     state.bill(request_id, record, cost_usd)
+    # A revision is of the same call: it moves the books, and teaches nothing that the first bill
+    # has not taught.
     if first:
         if price is not None:
             _learn(state, called, price, cost_usd=cost_usd, x=x)

@@ -88,6 +88,8 @@ class Window:
         # Whether values are finite is looked at, not what flags the processor has: kernels of a
         # BLAS set them for lanes of a register that no result comes from.
         with np.errstate(all="ignore"):
+            # As the choices see it, with the draw in force; in single precision, as the contexts
+            # are kept.
             coefficients = arms.stack.rows[:, d:].astype(np.float32)
             coefficients[:, 0] += arms.doubt.offsets
             both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)

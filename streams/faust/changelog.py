@@ -113,6 +113,8 @@ class RecordBatches:
         Raises:
             BatchTooLarge: they do not fit; nothing was written.
         """
+        # Not compressed: the limit holds for what is in the batch, and one that is refused for its
+        # size is refused before it is sent.
         batch = BatchBuilder(self._limit, 0)
         headers = [(EPOCH, b"%d" % epoch)]
         for key, value in changes.items():
@@ -140,6 +142,7 @@ class RecordBatches:
         its value.
         """
         await self.producer.partitions_for(topic)
+        # The partition that a usual send would have chosen for this key.
         partition = self.producer._partition(topic, None, None, None, key, None)
         try:
             await self._send_one(topic, partition, key, value, headers)

@@ -115,6 +115,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         now, seeks = time.monotonic(), self._seeks
         partitions = {tp for tp in active_partitions or () if now >= self._rests_until.get(tp, now)}
         records = await super().getmany(partitions, timeout) if partitions else {}
+        # Else a seek came in between: these are from where nobody reads any more.
         if seeks == self._seeks:
             return records
         self.caught_up = frozenset()
@@ -124,6 +125,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         self, consumer: AIOKafkaConsumer, *args: object, **kwargs: object
     ) -> Fetched:
         async with self._gate:
+            # aiokafka moves positions while it drains, also of partitions whose records it then
+            # loses.
             before = {tp: state.position for tp, state in _positions(consumer)}
             try:
                 records: Fetched = await super()._fetch_records(consumer, *args, **kwargs)

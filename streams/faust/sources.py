@@ -77,6 +77,7 @@ class Source:
         if self._bytes[tp] > self._max_bytes and tp not in self._stopped:
             self._stopped.add(tp)
             self._full(tp)
+        # Of the oldest that waits: what comes behind it changes nothing.
         if not self._arrived.is_set():
             self._since = time.monotonic()
             self._arrived.set()
@@ -116,6 +117,8 @@ class Source:
             await self._arrived.wait()
             taken = self._take()
             started = time.monotonic()
+            # Before the agent sees them: a hole that is found after a commit would be
+            # acknowledged.
             for tp, records in taken:
                 await self._guard(tp, records)
             batch = [record for _, records in taken for record in records]
@@ -129,6 +132,7 @@ class Source:
         self._taken_at = self._since
         self.idle.clear()
         while self._waiting and left:
+            # In turn: a partition with a backlog delays the others by one batch, not by all of it.
             tp, queue = self._waiting.popleft()
             records = [queue.popleft() for _ in range(min(len(queue), left))]
             left -= len(records)

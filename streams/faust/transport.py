@@ -130,6 +130,8 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         partitions.
         """
         self._thread.hold_fetches(FETCH_HELD_IN_RECOVERY)
+        # What the agents finish now is committed by its owner; after this it would be done twice,
+        # to the same effect.
         if self.assignment() and not self.should_stop:
             self.stop_flow()
             await self.wait_empty()

@@ -62,6 +62,8 @@ class Lease:
         """
         gap = max(0.0, sent - self._heard)
         self._heard = max(self._heard, sent)
+        # From when it was sent: the group counts the session from when it was heard, which is
+        # later.
         self._until = max(self._until, sent + self._seconds)
         return gap
 

@@ -182,9 +182,8 @@ class SourceTopics:
         fetched is still delivered. Pausing partitions would drop that.
         """
         app = self._app
-        if (
-            app.rebalancing or not app.tables.actives_ready
-        ):  # a recovery lets all partitions go on when it has ended
+        # A recovery lets all partitions go on when it has ended.
+        if app.rebalancing or not app.tables.actives_ready:
             self._held = frozenset()
             return
         assigned = app.consumer.assignment()

@@ -146,10 +146,8 @@ class Cases:
         is_bill = type(event) is Billed
         feedback = event.bill if is_bill else event.reward
         case = self._by_id.get(feedback.request_id)
-        if case is None or feedback.model not in (
-            None,
-            case.model,
-        ):  # of a fallback, not of what was decided
+        # Another model's is of a fallback, not of what was decided.
+        if case is None or feedback.model not in (None, case.model):
             return
         lag = self.decided - 1 - case.index
         if is_bill:

@@ -80,6 +80,8 @@ class Partition:
         """
         self._may_change(key)
         before = self.records.get(key)
+        # A key that no record has needs no tombstone; of one that is on the log only, memory can't
+        # tell.
         if self._drop(key) or key[:1] in self.log_only:
             self._before.setdefault(key, before)
             self.dirty[key] = None
@@ -109,15 +111,16 @@ class Partition:
         if offset <= self.offset:
             return
         self.offset = offset
-        if (
-            key[:1] in self.log_only
-        ):  # what is on the log only can't be written again from memory either
+        # What is on the log only can't be written again from memory either.
+        if key[:1] in self.log_only:
             return
         # A stale owner wrote it after the fence. Dropped here, and written again as it was, so
         # that whoever compacts the log keeps the true one.
         if epoch < self.epoch:
             self.repairs.add(key)
             return
+        # A record of the owner, or of a newer one: it stands for whatever a stale one wrote
+        # before.
         self.epoch = epoch
         self.repairs.discard(key)
         if key == FENCE:

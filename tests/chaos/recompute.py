@@ -119,9 +119,8 @@ class Recomputation:
             for parked in shard.parking.waiting_for(router_id, None):
                 request_id = orjson.loads(parked.value or b"{}").get("request_id")
                 at, offset = step.decided.get((router_id, request_id), (0.0, -1))
-                if (
-                    parked.offset == offset
-                ):  # not a later one of the same id, which the worker took first
+                # Not a later one of the same id, which the worker took first.
+                if parked.offset == offset:
                     self.clock.now = at
                     with self._hidden(
                         lambda other, own=parked: other.request_id is None and other is not own

@@ -202,10 +202,8 @@ async def test_a_partition_that_was_not_read_to_its_end_is_not_taken_over() -> N
     heir = States(log.publish)
     await heir.assign([0])
     heir.partition(0).recover(*before[0][:2], offset=0, epoch=before[0][2])
-    for end in (
-        len(before),
-        0,
-    ):  # its true end, and what is left of it when a rebalance comes in between
+    # Its true end, and what is left of it when a rebalance comes in between.
+    for end in (len(before), 0):
         with pytest.raises(NotRecovered):
             await heir.recovered({0: end})
     assert log.records[0] == before

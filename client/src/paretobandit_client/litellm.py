@@ -105,9 +105,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     async def _narrow(self, context: Any) -> None:
         before = context.metadata.get("routing_plugin_signals") or {}
         candidates = list(dict.fromkeys(context.candidate_models))
-        if (
-            self._signal in before
-        ):  # another attempt of the same call: the model that was chosen has failed
+        # Another attempt of the same call: the model that was chosen has failed.
+        if self._signal in before:
             signal = context.signals[self._signal] = before[self._signal]
             failed = {*signal["failed"], signal["candidate"]}
             left = [candidate for candidate in candidates if candidate not in failed] or candidates
