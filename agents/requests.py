@@ -76,16 +76,17 @@ class Requests(MutableMapping[str, RequestRecord]):
         """Put records into the table, or delete them; a context is written once, with its decision,
         and returned."""
         contexts: list[tuple[Ref, Vector]] = []
+        table, router_id = self._table, self._router_id
         for request_id, record in records.items():
-            at = keys.key(keys.REQUEST, self._router_id, request_id)
-            context_at = keys.key(keys.CONTEXT, self._router_id, request_id)
+            at = keys.key(keys.REQUEST, router_id, request_id)
             if record is None:
-                self._table.delete(at)
-                self._table.delete(context_at)
+                table.delete(at)
+                table.delete(keys.key(keys.CONTEXT, router_id, request_id))
                 continue
-            if record.x is not None and self._table.get(at) is None:
-                self._table.put(context_at, record.x.astype("<f8", copy=False).tobytes())
-                contexts.append(((self._router_id, request_id), record.x))
-            self._table.put(at, snapshot.pack_record(record))
+            if record.x is not None and table.get(at) is None:
+                context = record.x.astype("<f8", copy=False).tobytes()
+                table.put(keys.key(keys.CONTEXT, router_id, request_id), context)
+                contexts.append(((router_id, request_id), record.x))
+            table.put(at, snapshot.pack_record(record))
         self._unpacked.clear()
         return contexts

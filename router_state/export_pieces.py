@@ -275,6 +275,7 @@ def _restore_pacer(
         unreachable=unreachable,
     )
     if window is not None:
+        window.reach(size)
         window.contexts[:size] = pieces.take("window", size, state.arms.d)
         window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
 

@@ -4,8 +4,6 @@ follows."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -48,10 +46,22 @@ def loads(data: bytes) -> Json:
     return orjson.loads(body_of(data))
 
 
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Say of everything that does not fit the format that the snapshot is corrupt."""
-    try:
-        yield
-    except (InvalidConfig, LookupError, TypeError, ValueError) as error:
-        raise CorruptSnapshot(f"{what}: {type(error).__name__}: {error}") from None
+class reading:  # noqa: N801  # it reads as what it does
+    """Say of everything that does not fit the format that the snapshot is corrupt.
+
+    A class, since a generator would take longer than much of what it surrounds.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, InvalidConfig | LookupError | TypeError | ValueError):
+            raise CorruptSnapshot(f"{self._what}: {type(error).__name__}: {error}") from None

@@ -9,7 +9,8 @@ window) and one piece per request. Each begins with the version of its format an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, fields
+from operator import attrgetter
 from typing import NamedTuple
 
 import orjson
@@ -70,6 +71,11 @@ RECORD_SCALARS = (
     "offset",
 )
 """Of a request's record, in its order, for good."""
+
+_COUNTERS_OF, _SCALARS_OF = attrgetter(*COUNTERS), attrgetter(*RECORD_SCALARS)
+_FORGOTTEN_OF = attrgetter(*(part.name for part in fields(Forgotten)))
+_BLOCKS = {name: block for block, name in enumerate(PIECES)}
+_COST_PIECE = cost_piece("")
 
 
 def pack_config(config: RouterConfig) -> bytes:
@@ -159,8 +165,8 @@ def head_of(state: RouterState) -> dict[str, object]:
     arms, rng = state.arms, state.rng.bit_generator.state
     columns = list(zip(*(arm.scalars() for arm in arms), strict=True)) or [()] * len(SCALARS)
     return {
-        "counters": [getattr(state, name) for name in COUNTERS],
-        "forgotten": astuple(state.forgotten),
+        "counters": _COUNTERS_OF(state),
+        "forgotten": _FORGOTTEN_OF(state.forgotten),
         "pacer": state.pacer.pack(),
         "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
         "rng": [
@@ -306,18 +312,18 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
         return pack_head(state)
     if name == CONFIG:
         return pack_config(state.config)
-    shared = {
-        DRAW: state.arms.doubt.pack,
-        **{pool.name: pool.pack for pool in state.arms.pools},
-    }.get(name)
-    if shared is not None:
-        return frame(shared())
-    if name in PIECES:
+    arms = state.arms
+    if name == DRAW:
+        return frame(arms.doubt.pack())
+    for pool in arms.pools:
+        if name == pool.name:
+            return frame(pool.pack())
+    if (block := _BLOCKS.get(name)) is not None:
         pacer = state.pacer
         if isinstance(pacer, DualPacer) and name in pacer.window.pieces:
-            return frame(pacer.window.pack(PIECES.index(name)))
+            return frame(pacer.window.pack(block))
         return None
-    arm = state.arms.find(name.removeprefix(cost_piece("")))
+    arm = arms.find(name.removeprefix(_COST_PIECE))
     if arm is None:
         return None
     return frame(arm.pack() if name == arm.name else arm.costs.pack())
@@ -328,7 +334,7 @@ def pack_record(record: RequestRecord) -> bytes:
     return frame(
         orjson.dumps(
             [
-                *(getattr(record, name) for name in RECORD_SCALARS),
+                *_SCALARS_OF(record),
                 [record.price.input_price_per_m, record.price.output_price_per_m],
                 record.candidates,
                 record.bill,

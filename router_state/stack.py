@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.config import Matrix, Vector
-from router_state.work import Work
+from router_state.work import work_for
 
 WIDE = 64
 """Dimensions from which on corrections of the inverse are collected; benchmarks.core times 26 and
@@ -59,4 +59,4 @@ class Stack:
         self.rows, self.tails = rows, tails
         self.flat = rows.reshape(-1, self.d)
         self.prompt_costs = bool(rows[:, self.d + 1].any())
-        self.work = Work(len(rows), self.d)
+        self.work = work_for(len(rows), self.d)

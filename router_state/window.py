@@ -34,7 +34,8 @@ class Window:
     anew whenever they are needed.
 
     Attributes:
-        contexts: shape (128, d).
+        contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
+            have few.
         limited: by slot, the models that a request was limited to, if it was.
         size: slots in use; next: the slot that is written next.
     """
@@ -43,7 +44,7 @@ class Window:
 
     def __init__(self, d: int, journal: Journal) -> None:
         self._journal = journal
-        self.contexts: npt.NDArray[np.float32] = np.zeros((LENGTH, d), dtype=np.float32)
+        self.contexts: npt.NDArray[np.float32] = np.zeros((BLOCK, d), dtype=np.float32)
         self.limited: dict[int, frozenset[str]] = {}
         self.size = 0
         self.next = 0
@@ -60,6 +61,7 @@ class Window:
     def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> None:
         """Take a context in for the oldest one."""
         slot = self.next
+        self.reach(slot + 1)
         self.contexts[slot] = x
         if limited_to is not None:
             self.limited[slot] = limited_to
@@ -69,6 +71,14 @@ class Window:
         if self.size < LENGTH:
             self.size += 1
         self._journal.pieces.add(PIECES[slot // BLOCK])
+
+    def reach(self, slots: int) -> None:
+        """Have room for so many contexts."""
+        room = len(self.contexts)
+        while room < min(slots, LENGTH):
+            room *= 2
+        if room > len(self.contexts):
+            self.contexts = np.pad(self.contexts, ((0, room - len(self.contexts)), (0, 0)))
 
     @property
     def price(self) -> float:
@@ -135,6 +145,7 @@ class Window:
         start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
         if len(data) < size:
             raise CorruptSnapshot(f"a block of contexts has {len(data)} bytes, not {size}")
+        self.reach(start + BLOCK)
         self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
         try:
             limited = orjson.loads(data[size:]) if len(data) > size else {}
