@@ -141,7 +141,7 @@ def report(found: dict[str, Any]) -> str:
         "state that differ. Requests: of the run, which may have had several faults.",
         "",
         "Session: `PB_SESSION_TIMEOUT`. The rounds with 15 s are from before a stopping worker "
-        "left its group; since then its "
+        "left its group, and before source topics had a path of their own; since then its "
         "default is 4 s.",
         "",
         (

@@ -183,6 +183,15 @@ def test_a_dashboard_with_keys_is_valid_and_one_without_is_refused() -> None:
 
 
 @needs_helm
+def test_a_pod_runs_as_many_workers_as_the_values_say() -> None:
+    manifests = documents(template("--set", "processes=4"))
+    validate(manifests)
+    (workers,) = [one for one in manifests if one["kind"] == "StatefulSet"]
+    (container,) = workers["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["worker", "--processes", "4"]
+
+
+@needs_helm
 def test_more_replicas_than_partitions_are_refused() -> None:
     with pytest.raises(AssertionError, match=r"more than kafka\.partitions"):
         template("--set", "keda.enabled=true", "--set", "keda.maxReplicas=9")
