@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streams.broker.wire import free_ports
+from streams.encoder.projection import Projection
 from streams.settings import Settings
-from tests.integration.commands import CONTEXT, add_two, done, done_json, run
+from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
 
 
 def findings(settings: Settings, *, code: int) -> dict[str, Any]:
@@ -51,6 +55,24 @@ def test_what_is_missing_is_named_with_what_to_do(cli_settings: Settings) -> Non
     away = cli_settings.model_copy(update={"bootstrap": f"127.0.0.1:{free_ports(1)[0]}"})
     broker = findings(away, code=1)["broker"]
     assert (broker["verdict"], "PB_BOOTSTRAP" in broker["remedy"]) == ("wrong", True)
+
+
+def test_projections_of_routers_are_looked_for(worker: Settings, tmp_path: Path) -> None:
+    assert worker.priors_path is not None
+    named = worker.priors_path / "doctored"
+    rng = np.random.default_rng(1)
+    Projection.fit(rng.normal(size=(99, 128)), 6)[0].save(named)
+    add = ("models", "add", "small", *PRICES, "--projection", str(named), "--router", "doctor.own")
+    done(worker, *add)
+    declared = done_json(worker, "routers", "show", "doctor.own")
+    assert (declared["dimensions"], declared["projection"]["ref"]) == (7, "doctored")
+    assert findings(worker, code=0)["projections"]["verdict"] == "fine"
+    elsewhere = worker.model_copy(update={"priors_path": tmp_path})
+    found = findings(elsewhere, code=1)["projections"]
+    assert found["verdict"] == "wrong" and "does not exist" in found["found"]
+    unset = findings(worker.model_copy(update={"priors_path": None}), code=0)["projections"]
+    assert (unset["verdict"], "PB_PRIORS_PATH" in unset["found"]) == ("look", True)
+    done(worker, "routers", "remove", "--router", "doctor.own", "--yes")
 
 
 def test_top_shows_every_router_and_sorts_them(worker: Settings) -> None:
