@@ -5,6 +5,7 @@ the layers that it is told of.
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -46,3 +47,46 @@ def test_no_module_imports_one_that_imports_it() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' → '.join(error.args[1])}")
+
+
+def test_types_are_said() -> None:
+    """`Any` is for what click, LiteLLM and JSON hand over; everything else has a type."""
+    untyped = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in FOLDERS
+        for path in _modules(folder).values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name) and node.id == "Any"
+    ]
+    assert len(set(untyped)) < 100, "\n".join(sorted(set(untyped)))
+
+
+def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
+    """`agents.boundary.Attempt` notes it. The others only let it pass, and say why."""
+    pattern = re.compile(r"^\s*except(?: \(?(?:Base)?Exception\b.*)?:", re.MULTILINE)
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in FOLDERS
+        for path in _modules(folder).values()
+        if pattern.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= {
+        "agents/boundary.py",
+        "streams/console/reader.py",
+        "streams/faust/fetching.py",
+        "streams/log/consumer.py",
+        "streams/state/tables.py",
+        "client/src/paretobandit_client/kafka.py",
+        "client/src/paretobandit_client/litellm.py",
+        "client/src/paretobandit_client/sync.py",
+    }
+
+
+def test_no_comment_stands_behind_a_bracket_that_closes() -> None:
+    pattern = re.compile(r"^[ \t]*[\])}]+[:,]?[ \t]*# (?!fmt:)[A-Za-z].*", re.MULTILINE)
+    found = {
+        path.name: pattern.findall(path.read_text(encoding="utf-8"))
+        for folder in FOLDERS
+        for path in _modules(folder).values()
+    }
+    assert not {name: lines for name, lines in found.items() if lines}
