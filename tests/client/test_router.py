@@ -56,8 +56,12 @@ def client(service: RunningService, router_id: str, **options: Any) -> Router:
 
 
 def access(service: RunningService) -> dict[str, Any]:
-    """Return where the service is."""
-    return {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
+    """Return where the service is, and patience: a busy machine may be slow to connect."""
+    return {
+        "bootstrap": service.settings.bootstrap,
+        "prefix": service.settings.prefix,
+        "connect_timeout": PATIENCE,
+    }
 
 
 async def settled(service: RunningService, router_id: str, **wanted: float) -> dict[str, Any]:

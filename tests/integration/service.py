@@ -269,9 +269,10 @@ class RunningService:
 
     def lambda_of(self, router_id: str) -> dict[str, Any]:
         """Return a router's last `pb.lambda`, or nothing."""
-        records = [record for record in self.records["lambda"] if record.key == router_id.encode()]
-        values = [{} if record.value is None else json.loads(record.value) for record in records]
-        return values[-1] if values else {}
+        for record in reversed(self.records["lambda"]):
+            if record.key == router_id.encode():
+                return {} if record.value is None else dict(json.loads(record.value))
+        return {}
 
     def dead_letters(self) -> dict[tuple[str, int, int], tuple[DeadLetter, Any]]:
         """Return the dead letters by source topic (short), partition and offset."""

@@ -64,9 +64,8 @@ async def bandit(
     }
     await service.send("routers", {"router_id": router_id, "models": declared, "dimensions": 2})
     access = {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
-    plugin = ParetoBandit(
-        router_id, context_of=lambda messages: CONTEXT, timeout=PATIENCE, **access
-    )
+    patient = {"timeout": PATIENCE, "connect_timeout": PATIENCE}
+    plugin = ParetoBandit(router_id, context_of=lambda messages: CONTEXT, **patient, **access)
     litellm.callbacks = [plugin]
     yield plugin
     await plugin.close()
