@@ -13,7 +13,7 @@ from msgspec import structs
 from router_state import invariants
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.dual import solve_dual
-from router_state.dual_pacer import EVERY, IDLE, UNREACHABLE, DualPacer
+from router_state.dual_pacer import EVERY, IDLE, SAVED, UNREACHABLE, DualPacer
 from router_state.engine import Engine
 from tests.unit.live_world import D, World, declaration, world
 
@@ -126,7 +126,7 @@ def test_credit_is_kept_while_some_draws_see_nothing_worth_its_price() -> None:
     w = world()
     w.play(200)
     pacer = dual(w)
-    pacer.debt_usd, pacer.idle = -30.0 * pacer.budget_usd, 0
+    pacer.debt_usd, pacer.idle = -0.5 * SAVED * pacer.budget_usd, 0
     arms = w.engine.state.arms
     for idle in range(1, IDLE):
         pacer.stale = EVERY
@@ -146,7 +146,7 @@ def test_credit_is_limited_where_the_budget_binds() -> None:
     for i in range(300, 400):
         w.engine.settle(str(i), cost_usd=0.0, revision=1)
     w.play(20)
-    assert dual(w).debt_usd >= -(50.0 + EVERY) * 6e-4  # cut when it is solved, every 8 decisions
+    assert dual(w).debt_usd >= -(SAVED + EVERY) * 6e-4  # cut when it is solved, every 8 decisions
 
 
 def test_what_moves_the_debt_by_many_budgets_is_answered_before_the_next_decision() -> None:
