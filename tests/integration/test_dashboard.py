@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
-from schemas import ModelDeclared, RouterDeclared
+from schemas import LambdaUpdated, ModelDeclared, RouterDeclared
 from streams.broker.child import spawn
 from streams.broker.wire import free_ports
 from streams.dashboard.serve import server_of
@@ -526,9 +527,16 @@ def test_a_change_on_what_is_not_in_force_any_more_is_refused(
 
 
 @contextmanager
-def served(settings: Settings, sessions: Sessions | None = None) -> Iterator[str]:
-    """Serve a dashboard from this process."""
+def served(
+    settings: Settings, sessions: Sessions | None = None, *, states: int = 0
+) -> Iterator[str]:
+    """Serve a dashboard from this process, one that has read so many routers' states already."""
     made = server_of(settings, sessions or Sessions(None, None))
+    example = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    for number in range(states):
+        value = json.dumps({**example, "router_id": f"r{number:05d}"}).encode()
+        record = SimpleNamespace(key=b"r%05d" % number, value=value, timestamp=0, offset=number)
+        made.board.fleet.observe("lambda", record, now=time.time())
     server = uvicorn.Server(made.config)
     thread = Thread(target=server.run)
     thread.start()
@@ -561,6 +569,41 @@ def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:
         assert violations(browser) == []
         assert not reached(address + "readyz")
         browser.get("about:blank")
+
+
+def test_a_fling_through_ten_thousand_routers_makes_no_rows_and_loads_no_charts(
+    browser: Chrome,
+) -> None:
+    broker, port = free_ports(2)
+    away = load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)
+    with served(away, states=10_000) as address:
+        open_page(browser, address, "", ready=".rows .row a[href]")
+        made = browser.execute_async_script(
+            """const done = arguments[0], rows = document.querySelector('.rows');
+            const step = document.documentElement.scrollHeight / 60;
+            let at = 0;
+            window.made = 0;
+            new MutationObserver(all => { for (const one of all) for (const row of one.addedNodes)
+                if (!row.known) { row.known = true; window.made += 1; }
+            }).observe(rows, {childList: true});
+            (function go() { scrollBy(0, step); ++at < 60 ? setTimeout(go, 30) : done(made); })()"""
+        )
+        assert made < 100  # a row for each that the window has room for, not for each step
+        bottom = "return document.querySelector('.rows').getBoundingClientRect().bottom"
+        until(lambda: browser.execute_script(bottom) <= 910, "the end of the table")
+        last = ".rows .row[aria-rowindex='10001']:not([data-wait]) a"
+        until(lambda: browser.find_elements(By.CSS_SELECTOR, last), "the last router")
+        order = """return [...document.querySelectorAll('.rows .row:not([hidden])')]
+            .map(one => Number(one.getAttribute('aria-rowindex')))"""
+        places = until(lambda: sorted_or_none(browser.execute_script(order)), "rows in their order")
+        assert len(places) > 10
+        loaded = "return performance.getEntriesByType('resource').map(one => one.name).join()"
+        assert "uPlot" not in browser.execute_script(loaded)
+        browser.get("about:blank")
+
+
+def sorted_or_none(places: list[int]) -> list[int] | None:
+    return places if places == sorted(places) else None
 
 
 def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
