@@ -20,7 +20,7 @@ from streams.settings import Settings, load_settings
 from tests.integration.commands import add_two, done, done_json, run
 from tests.integration.test_snapshot import CONTEXTS, SAME
 
-TRAFFIC = 12
+TRAFFIC = 8
 
 
 def service(bootstrap: str, log: Path) -> Iterator[Settings]:

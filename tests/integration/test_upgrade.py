@@ -32,7 +32,7 @@ from tests.integration.service import (
 
 OLDER = ("3c2b25d", "a3a255e")
 """Commits whose programs are fixtures, made with `tools/bundle_worker`: a clone need not have them.
-The first was released, the last is the one before the present one."""
+The first is of 0.1.0, the last is from shortly before the present one."""
 MANY = {f"{name}-too": dict(model) for name, model in MODELS.items()}
 HOMES: dict[str, dict[str, Any]] = {
     "paper": {"profile": "paper"},
