@@ -32,6 +32,8 @@ async def test_requests_wait_for_a_declaration_on_the_log_however_few_may_be_par
         assert not worker.said
         reading.create_task(worker.take("routers", [declared]))
     answers = [
-        json.loads(value)["seq"] for topic, _, value, _ in worker.said if topic == "pb.routes"
+        json.loads(value or b"")["seq"]
+        for topic, _, value, _ in worker.said
+        if topic == "pb.routes"
     ]
     assert answers == list(range(1, MANY + 1))

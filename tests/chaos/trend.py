@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Trend:
         return self.growth <= tolerance
 
 
-def trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
+def trend(seconds: ArrayLike, values: ArrayLike) -> Trend:
     """Return the trend of a measurement.
 
     Raises:

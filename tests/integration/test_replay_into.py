@@ -76,7 +76,7 @@ def command(history: Path, target: Settings, speed: str) -> list[str]:
 
 def ids(history: KafkaHistory, topic: str) -> list[str]:
     return [
-        orjson.loads(record.value)["request_id"]
+        orjson.loads(record.value or b"")["request_id"]
         for part in history.partitions()
         for record in history.read(topic, part)
     ]
@@ -136,7 +136,7 @@ def test_decisions_that_were_published_before_the_player_came_back_are_taken_as_
     ) in result.output
     with KafkaHistory(target) as played:
         declared = [
-            orjson.loads(record.value)
+            orjson.loads(record.value or b"")
             for part in played.partitions()
             for record in played.read("routers", part)
         ]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -67,9 +68,8 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
-    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, env={**os.environ, **own}, **pipes
+        *command, cwd=folder, env={**os.environ, **own}, stdout=PIPE, stderr=STDOUT
     )
     async with asyncio.timeout(4 * PATIENCE):  # LiteLLM is seconds of import on an idle core
         said, _ = await process.communicate()

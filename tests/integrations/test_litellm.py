@@ -226,8 +226,9 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
         "PYTHONWARNINGS": "ignore",
     }
     command = [sys.executable, str(EXAMPLE), "--calls", "240"]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    app = await asyncio.create_subprocess_exec(*command, env=environment, cwd=ROOT, **streams)
+    app = await asyncio.create_subprocess_exec(
+        *command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         ended = asyncio.create_task(app.communicate())
         for _ in range(SLOW_START):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ step = st.tuples(
 
 
 def rewarded(
-    steps: list[tuple[list[float], float, str, int]], **knobs: object
+    steps: list[tuple[list[float], float, str, int]], **knobs: Any
 ) -> tuple[Engine, dict[str, DenseArm]]:
     """Play decisions, each followed by its reward and by some decisions that never get one."""
     engine = Engine.start(declaration(budget=None, **knobs))

@@ -33,7 +33,7 @@ DECLARED = (
     {"cheap": CHEAP, "middle": DEAR, "dear": DEAR},
     {**PORTFOLIO, "new": MIDDLE},
 )
-KNOBS = {"gamma": 0.9, "onboarding_pulls": 2, "commitment_ttl_seconds": 20.0}
+KNOBS: dict[str, Any] = {"gamma": 0.9, "onboarding_pulls": 2, "commitment_ttl_seconds": 20.0}
 entries = st.integers(-30, 30).map(lambda n: n / 10.0)
 
 

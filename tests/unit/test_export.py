@@ -49,7 +49,7 @@ def configuration(profile: str, d: int = 4, **changed: Any) -> RouterConfig:
     """Return a router with caps and exploration at random."""
     return replace(
         declaration(
-            **{"dimensions": d, "profile": profile, "pulls": 2, "epsilon": 0.1, "budget": 2e-3}
+            **dict[str, Any](dimensions=d, profile=profile, pulls=2, epsilon=0.1, budget=2e-3)
             | changed
         ),
         caps=CAPS,

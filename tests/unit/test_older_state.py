@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def play(engine: Engine, n: int, *, first: int = 0) -> None:
 
 @pytest.mark.parametrize("profile", ["paper", "live"])
 @pytest.mark.parametrize("models", [{}, PORTFOLIO], ids=["without a model", "with models"])
-def test_a_router_that_was_just_started_is_written_whole(profile: str, models: dict) -> None:
+def test_a_router_that_was_just_started_is_written_whole(
+    profile: str, models: dict[str, Any]
+) -> None:
     engine = Engine.start(declaration(models, profile=profile))
     pieces = {
         name: snapshot.pack_piece(engine.state, name) or b"" for name in engine.started().pieces
