@@ -8,6 +8,10 @@ import time
 
 import numpy as np
 
+from agents.context_store import Prompt
+from agents.refusals import EncoderUnavailable
+from router_state.config import Vector
+from streams.encoder.projection import Projection
 from streams.service import worker
 from streams.service.app import serve
 from streams.settings import Settings, load_settings
@@ -16,7 +20,7 @@ from streams.settings import Settings, load_settings
 class SlowEncoder:
     """Give every prompt the same context, late; blocks a thread, as the true one does."""
 
-    dimensions = 5
+    projection = Projection.identity(4)
     trouble = None
 
     def __init__(self, settings: Settings) -> None:
@@ -25,11 +29,9 @@ class SlowEncoder:
     async def start(self) -> None:
         """Load nothing."""
 
-    async def __call__(
-        self, prompts: list[str]
-    ) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    async def __call__(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
         await asyncio.to_thread(time.sleep, self._seconds)
-        return np.ones((len(prompts), self.dimensions))
+        return [np.ones(self.projection.dimensions) for _ in prompts]
 
 
 if __name__ == "__main__":
