@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -110,7 +110,10 @@ async def prepare(requests: list[Prepared], service: Service) -> list[Prepared]:
     return [
         request
         if request.x is not None
-        else replace(request, x=encoded.get(i, _given(request.event)))
+        # Not `replace`, which takes twice as long.
+        else Prepared(
+            request.message, request.event, encoded.get(i, _given(request.event)), request.parked
+        )
         for i, request in enumerate(requests)
     ]
 
