@@ -215,7 +215,7 @@ class CostModel:
         spread = float(self.w @ (A / A[-1, -1] - np.outer(means, means)) @ self.w)
         # The mean of a lognormal is above the exponential of its logarithm's mean: by half the
         # variance between prompts.
-        expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0))
+        expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0 + self.doubt))
         self.smear, self.smeared = (
             min(self.ratio / expected, MOST_SMEARED),
             max(bills, SMEARED_FIRST),
