@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
@@ -532,7 +532,7 @@ def served(
 ) -> Iterator[str]:
     """Serve a dashboard from this process, one that has read so many routers' states already."""
     made = server_of(settings, sessions or Sessions(None, None))
-    example = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    example = cast(Any, LambdaUpdated.model_config["json_schema_extra"])["examples"][0]
     for number in range(states):
         value = json.dumps({**example, "router_id": f"r{number:05d}"}).encode()
         record = SimpleNamespace(key=b"r%05d" % number, value=value, timestamp=0, offset=number)
