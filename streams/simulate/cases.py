@@ -16,6 +16,7 @@ from schemas.json_values import Json
 from streams.history.account import Account
 from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Happened
+from streams.history.reading import Decision
 
 HORIZON = 20_000
 """Decisions that a case waits for its bill and label."""
@@ -32,6 +33,7 @@ class Case(Struct, gc=False):
             earned, else empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
+        eligible: models that history could have called; None: it does not say.
     """
 
     index: int
@@ -47,6 +49,7 @@ class Case(Struct, gc=False):
     cost_lag: int = 0
     reward: float | None = None
     reward_lag: int = 0
+    eligible: tuple[str, ...] | None = None
 
 
 class Cases:
@@ -137,6 +140,7 @@ class Cases:
             {} if request.metadata is None else _outcomes(request.metadata.outcomes),
             decision.model,
             decision.propensity,
+            eligible=_eligible(decision),
         )
         self.decided += 1
         self._open.append(case)
@@ -163,6 +167,12 @@ class Cases:
             if case.reward is None:
                 case.reward_lag = lag
             case.reward = event.reward.reward
+
+
+def _eligible(decision: Decision) -> tuple[str, ...] | None:
+    if decision.candidates is None:
+        return None
+    return tuple([one.model for one in decision.candidates if one.excluded is None])
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:

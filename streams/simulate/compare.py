@@ -63,15 +63,24 @@ class Comparison:
             agrees = np.array(
                 [a == b for a, b in zip(choices, models, strict=True)], dtype=np.float64
             )
+            chance = np.array(list(map(_had_a_chance, self._cases, choices)))
             made = np.array([choice is not None for choice in choices])
             for estimate, (values, expected) in zip(estimates, outcomes, strict=True):
                 columns = agrees, propensities, values, expected.of(choices), expected.of(models)
                 known = made & np.isfinite(values)
-                estimate.observe(*(column[known] for column in columns))
+                estimate.observe(*(column[known] for column in columns), chance=chance[known])
         learn(self._cases, self._rewards, self._costs)
         self._settled += len(self._cases)
         self._cases.clear()
         self._choices.clear()
+
+
+def _had_a_chance(case: Case, choice: str | None) -> bool:
+    """Tell whether history could have chosen as a policy does: it did, or it chose at random among
+    models of which that is one."""
+    if choice == case.model:
+        return True
+    return case.propensity < 1.0 and (case.eligible is None or choice in case.eligible)
 
 
 def _called(cases: Sequence[Case]) -> tuple[list[str], Matrix]:

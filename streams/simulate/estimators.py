@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 
@@ -156,7 +157,7 @@ class OffPolicy:
 
     Attributes:
         weight: Σw and Σw²; agreed: how often history chose as the policy does.
-        possible: how often history could have: it did, or it chose at random (propensity below 1).
+        possible: how often history could have.
     """
 
     direct: Moments = field(default_factory=Moments)
@@ -173,6 +174,8 @@ class OffPolicy:
         outcomes: Vector,
         q_policy: Vector,
         q_logged: Vector,
+        *,
+        chance: npt.NDArray[np.bool_],
     ) -> None:
         """Take n cases in, every argument of shape (n,).
 
@@ -181,12 +184,14 @@ class OffPolicy:
             propensities: of history's models.
             outcomes: of history's models.
             q_policy, q_logged: what was expected of the policy's models and of history's.
+            chance: whether history could have called the policy's models. One that it had ruled
+                out has no weight, however random its choice was among the others.
         """
         weights = np.divide(
             agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0
         )
         self.agreed += int(agrees.sum())
-        self.possible += int(np.count_nonzero((agrees > 0.0) | (propensities < 1.0)))
+        self.possible += int(np.count_nonzero(chance))
         self.direct.add(q_policy)
         self.ips.add(weights * outcomes)
         self.robust.add(q_policy + weights * (outcomes - q_logged))
@@ -230,9 +235,10 @@ class OffPolicy:
             return (
                 f"not supported: for {1 - self.support:.0%} of the requests history gave this "
                 "policy's choice no chance "
-                "(its routing was deterministic there); only the direct model speaks, and its "
-                "bias is unknown. "
-                "Declare an epsilon, so that the next history can answer"
+                "(its routing was deterministic there, or had ruled that model out: see `excluded` "
+                "in `explain`); only the direct model speaks, and its bias is unknown. "
+                "Declare an epsilon, and a budget that has a place for the model, so that the next "
+                "history can answer"
             )
         if self.effective < ENOUGH:
             return f"not supported: the effective sample size is {self.effective:,.0f}"

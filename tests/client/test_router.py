@@ -35,19 +35,8 @@ async def service(
         kafka, tmp_path_factory.mktemp("client"), PB_ORPHAN_WAIT="2"
     ) as running:
         await running.ready(running.worker(instance="one"))
-        supervising = asyncio.create_task(_supervise(running))
-        yield running
-        supervising.cancel()
-
-
-async def _supervise(service: RunningService) -> None:
-    """Start a worker again that has left, as one does that was frozen beyond its session: on a busy
-    machine any may be.
-    """
-    while True:
-        if not service.workers[-1].running:
-            service.worker(instance="one")
-        await asyncio.sleep(0.1)
+        async with running.supervised("one"):
+            yield running
 
 
 def client(service: RunningService, router_id: str, **options: Any) -> Router:

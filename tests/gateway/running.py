@@ -79,7 +79,8 @@ async def running_gateway(kafka: str, folder: Path) -> AsyncIterator[Gateway]:
         service.workers.insert(0, gateway.process)  # ended with the workers
         await service.ready(worker)
         await gateway.ready()
-        yield gateway
+        async with service.supervised("one"):
+            yield gateway
 
 
 def gateway_process(service: RunningService, port: int, log: Path) -> Worker:

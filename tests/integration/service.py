@@ -209,6 +209,24 @@ class RunningService:
         self.workers.append(worker)
         return worker
 
+    @asynccontextmanager
+    async def supervised(self, instance: str) -> AsyncIterator[None]:
+        """Start the last worker again whenever it has left, as one does that was frozen beyond its
+        session: on a busy machine any may be.
+        """
+
+        async def supervise() -> None:
+            while True:
+                if not self.workers[-1].running:
+                    self.worker(instance=instance)
+                await asyncio.sleep(0.1)
+
+        supervising = asyncio.create_task(supervise())
+        try:
+            yield
+        finally:
+            supervising.cancel()
+
     async def ready(self, worker: Worker) -> Worker:
         """Wait until a worker takes events."""
         await self.until(

@@ -63,7 +63,13 @@ def test_a_prompt_is_asked_and_explained_without_a_word_on_dimensions(worker: An
         worker, "explain", "q", router="plain"
     )
     told = done_json(worker, "explain", "q", router="plain")["prompt"]
-    assert told == {"backend": "static", "tokens": tokens, "read": tokens, "problem": None}
+    assert told == {
+        "backend": "static",
+        "tokens": tokens,
+        "read": tokens,
+        "problem": None,
+        "projection": None,
+    }
     context = json.dumps(np.append(np.zeros(25), 1.0).tolist())
     done_json(worker, "request", "--context", "-", "--id", "c", stdin=context, router="plain")
     assert done_json(worker, "explain", "c", router="plain")["prompt"] is None

@@ -51,14 +51,14 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
     made: dict[str, JsonlHistory] = {}
 
     def history(
-        *, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live"
+        *, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live", budget: float = 6e-4
     ) -> JsonlHistory:
-        name = f"{outcomes}-{epsilon}-{profile}"
+        name = f"{outcomes}-{epsilon}-{profile}-{budget}"
         if name not in made:
             folder = tmp_path_factory.mktemp("history") / name
             declared = {
                 "models": models,
-                "budget_usd_per_request": 6e-4,
+                "budget_usd_per_request": budget,
                 "dimensions": 6,
                 "profile": profile,
                 "epsilon": epsilon,
@@ -280,15 +280,25 @@ def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_esti
 
 def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> None:
     truth = {
-        policy: mean(played(histories(epsilon=0.3), policies=[policy]), policy, 0, "mean_reward")
+        policy: mean(
+            played(histories(epsilon=0.3, budget=0.02), policies=[policy]), policy, 0, "mean_reward"
+        )
         for policy in ("large", "small")
     }
-    found = played(histories(outcomes=False, epsilon=0.3), policies=list(truth))
+    found = played(histories(outcomes=False, epsilon=0.3, budget=0.02), policies=list(truth))
     for policy, value in truth.items():
         off = found.runs[policy].reward
         robust = off.estimates()["doubly robust"]
         assert off.supported and robust.half_width is not None
         assert abs(robust.value - value) < 1.5 * robust.half_width < 0.1
+
+
+def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> None:
+    found = played(histories(outcomes=False, epsilon=0.3), policies=["large", "small"])
+    off = found.runs["large"].reward  # of which few calls are made before its first bills are in
+    assert 0.8 < off.support < 0.99 and list(off.estimates()) == ["direct"]
+    assert "had ruled that model out" in off.verdict()
+    assert found.runs["small"].reward.supported
 
 
 def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
@@ -347,11 +357,12 @@ def test_without_priors_there_is_nothing_to_mismatch(histories: Any) -> None:
 def test_weights_that_do_not_average_one_support_nothing() -> None:
     rng = np.random.default_rng(0)
     n = 4000
-    agrees = (rng.random(n) < 0.25).astype(float)
+    agrees, chance = (rng.random(n) < 0.25).astype(float), np.ones(n, dtype=bool)
 
     def judged(propensity: float) -> OffPolicy:
         off = OffPolicy()
-        off.observe(agrees, np.full(n, propensity), rng.random(n), np.full(n, 0.5), np.full(n, 0.5))
+        half = np.full(n, 0.5)
+        off.observe(agrees, np.full(n, propensity), rng.random(n), half, half, chance=chance)
         return off
 
     assert judged(0.25).supported

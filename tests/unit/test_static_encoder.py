@@ -193,7 +193,13 @@ def test_a_process_that_encodes_has_no_heavy_library_and_stays_small() -> None:
 def test_the_shipped_table_is_what_the_command_makes_of_the_weights(tmp_path: Path) -> None:
     distill(tmp_path)
     for path in sorted(SHIPPED.iterdir()):
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+        made = tmp_path / path.name
+        if path.suffix == ".npz":  # the frame of a zip file differs between releases of Python
+            with np.load(made) as ours, np.load(path) as shipped:
+                assert sorted(ours) == sorted(shipped)
+                assert all(np.array_equal(ours[name], shipped[name]) for name in shipped)
+        else:
+            assert made.read_bytes() == path.read_bytes(), path.name
 
 
 def test_what_is_shipped_is_small_and_says_where_it_is_from() -> None:
