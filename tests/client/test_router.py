@@ -184,6 +184,26 @@ async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(
     }
 
 
+async def test_a_slow_worker_is_not_waited_for_and_its_late_decisions_are_not_paid_twice(
+    kafka: str, tmp_path: Path
+) -> None:
+    slow = {"PB_ENCODER_BACKEND": "static", "SLOW_ENCODER_SECONDS": "1.5"}
+    async with running_service(kafka, tmp_path, partitions=1, **slow) as service:
+        await service.ready(service.worker(module="tests.integration.slow_encoder_worker"))
+        await service.send("routers", router("slow"))
+        async with client(service, "slow", fallback="gemini") as asking:
+            asked = [{"prompt": f"prompt {n}", "request_id": f"s-{n}"} for n in range(20)]
+            for decision in await asking.route_many(asked, timeout=0.1):
+                assert not isinstance(decision, Refused)
+                assert decision.fallback and decision.model == "gemini"
+                await decision.cost(input_tokens=1000, output_tokens=1000)
+            books = await settled(service, "slow", decided=20, settled=20)
+            late = await asking.route("prompt 7", request_id="s-7")
+            assert late.route is not None and late.route.repeat
+    assert books["spend_usd"] == pytest.approx(20 * (1000 * 1.25e-6 + 1000 * 10e-6))
+    assert (books["unmatched_cost_usd"], books["in_flight"]) == (0.0, 0)
+
+
 async def test_without_a_fallback_silence_is_an_error(service: RunningService) -> None:
     async with client(service, "nobody", timeout=0.05) as asking:
         with pytest.raises(NoDecision, match="no fallback"):
