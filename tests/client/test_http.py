@@ -89,7 +89,7 @@ async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(
             gateway.service.workers[-1].thaw()
         books = await gateway.settled("h-open", decided=100, settled=100, rewards_applied=100)
         again = await asking.route(context=CONTEXT, request_id="f-7")
-        assert again.route is not None and again.route.repeat
+        assert again.route is not None and not again.fallback
     assert books["spend_usd"] == pytest.approx(100 * (1000 * 1.25e-6 + 1000 * 10e-6))
     assert books["unmatched_cost_usd"] == 0.0
     assert {
