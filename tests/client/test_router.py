@@ -202,8 +202,11 @@ async def test_a_slow_worker_is_not_waited_for_and_its_late_decisions_are_not_pa
         # The client may read only now the decision that it gave up: then that is the answer, else
         # a repeat of it.
         await service.until(
-            lambda: late.route is not None
-            and late.route.seq in {r["seq"] for r in service.routes() if r["request_id"] == "s-7"},
+            lambda: (
+                late.route is not None
+                and late.route.seq
+                in {r["seq"] for r in service.routes() if r["request_id"] == "s-7"}
+            ),
             "the answer on the log",
         )
     assert books["spend_usd"] == pytest.approx(20 * (1000 * 1.25e-6 + 1000 * 10e-6))
