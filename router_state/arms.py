@@ -320,7 +320,7 @@ class Arms:
             self.estimate_rewards(t=t, gamma=gamma)
         residual, variance = belief.observe(x, reward)
         pool.observe(residual, variance)
-        if pool.due:
+        if pool.overdue:
             self.estimate_rewards(t=t, gamma=gamma)
         return residual, variance
 
@@ -338,9 +338,26 @@ class Arms:
         """Let an arm learn a bill, and all arms what it says of what they share; see
         `CostModel.observe`."""
         rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=now, watched=watched)
-        if self.bills.due or arm.costs.faded:
-            self.bills.estimate([costs for costs in self.costs if not costs.free])
+        if self.bills.overdue or arm.costs.faded:
+            self._estimate_bills()
         return rescaled
+
+    def catch_up(self, *, t: int, gamma: float, shared: bool) -> bool:
+        """Estimate what is due before a decision, and tell whether anything was: what comes in
+        between two decisions changes the estimate that the second one needs, so one is enough.
+
+        Args:
+            shared: whether rewards are learned jointly.
+        """
+        rewards, bills = shared and self.rewards.due, self.bills.due
+        if rewards:
+            self.estimate_rewards(t=t, gamma=gamma)
+        if bills:
+            self._estimate_bills()
+        return rewards or bills
+
+    def _estimate_bills(self) -> None:
+        self.bills.estimate([costs for costs in self.costs if not costs.free])
 
     def share_rewards(self) -> None:
         """Let what newcomers were declared to know tell of the others, the scales being as they

@@ -45,7 +45,11 @@ def decide(
             )
     if state.buckets:
         excluded, forced = capping.apply(state, excluded, costs, now=now)
-    # Nothing is refused from here on, so that the pacer may take the context in.
+    # Nothing is refused from here on, so that estimates may be made and the pacer may take the
+    # context in: a refusal leaves no trace that a replay would miss.
+    if arms.catch_up(t=state.t, gamma=knobs.gamma, shared=knobs.shared_learning):
+        seen = scoring.project(arms, x)
+        costs = seen[2]
     if knobs.shared_learning and not arms.doubt.serve():
         arms.draw(x, state.rng)
     weights = pacer.weigh(arms, x, lambda_c=knobs.lambda_c, limited_to=limited_to, now=state.latest)

@@ -33,6 +33,9 @@ MEMORY = 2000.0
 THOROUGH_UNTIL = 300.0
 """Observations up to which an estimate takes two steps of the fixed point instead of one, in up to
 `WIDE_FROM` dimensions."""
+LATE = 16
+"""Observations, beside as many as there were when it was due, that an estimate waits at most for a
+decision that needs it."""
 HELD, HELD_BIAS = 3.0, 2.0
 """Coefficients, and biases, that the first guess of a ridge counts for."""
 NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
@@ -204,8 +207,14 @@ class Pool:
     @property
     def due(self) -> bool:
         """Whether there is so much new evidence that scales and shared coefficients are to be
-        estimated again."""
+        estimated again, before the next decision."""
         return self.seen >= self.due_at
+
+    @property
+    def overdue(self) -> bool:
+        """Whether they are to be estimated at once: noise and drift are measured against them even
+        where nobody asks for a decision."""
+        return self.seen >= self.due_at + min(self.due_at, MEMORY) + LATE
 
     def resume(self, seen: int, deviations: Sequence[float]) -> None:
         """Go on from so many observations, of which only the arms' own deviations are known."""

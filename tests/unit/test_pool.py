@@ -14,6 +14,7 @@ from router_state import invariants, portable
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.doubt import LEAST_PROPENSITY, probability
 from router_state.engine import Engine
+from router_state.errors import NoAllowedModel
 from router_state.pool import fit
 
 Array = npt.NDArray[np.float64]
@@ -152,3 +153,43 @@ def test_a_propensity_is_how_often_the_score_is_the_largest(
 @pytest.mark.parametrize(("gap", "chance"), [(0.5, 1.0), (-0.5, LEAST_PROPENSITY)])
 def test_without_doubt_the_larger_expectation_wins(rivals: int, gap: float, chance: float) -> None:
     assert probability(0.0, [(gap, 0.0)] * rivals) == pytest.approx(chance)
+
+
+def asked(engine: Engine, n: int, rng: np.random.Generator) -> list[str]:
+    """Let a router of three dimensions decide n requests, and return what was called."""
+    return [engine.decide(f"{engine.state.seq}", x, now=1.0).model for x in contexts(n, 3, rng)]
+
+
+def test_what_comes_between_two_decisions_is_estimated_once_and_before_the_second() -> None:
+    rng, engine = np.random.default_rng(5), started(2, 3)
+    asked(engine, 10, rng)
+    before = [(pool.mean.copy(), pool.due_at) for pool in engine.state.arms.pools]
+    for i in range(10):
+        engine.settle(str(i), cost_usd=1e-3)
+        engine.learn(str(i), reward=0.9)
+    for pool, (mean, due_at) in zip(engine.state.arms.pools, before, strict=True):
+        assert pool.due_at == due_at
+        assert (pool.mean == mean).all()
+    asked(engine, 1, rng)
+    for pool, (mean, _) in zip(engine.state.arms.pools, before, strict=True):
+        assert pool.due_at > pool.seen == 10
+        assert (pool.mean != mean).all()
+
+
+def test_a_router_that_is_asked_nothing_estimates_all_the_same() -> None:
+    rng, engine = np.random.default_rng(6), started(2, 3)
+    asked(engine, 500, rng)
+    estimated = set()
+    for i in range(500):
+        engine.settle(str(i), cost_usd=1e-3)
+        estimated.add(engine.state.arms.bills.due_at)
+    assert 3 <= len(estimated) <= 8
+
+
+def test_a_refused_request_leaves_what_is_due_to_the_next_decision() -> None:
+    rng, engine = np.random.default_rng(7), started(2, 3)
+    asked(engine, 2, rng)
+    engine.learn("0", reward=0.9)
+    with pytest.raises(NoAllowedModel):
+        engine.decide("refused", contexts(1, 3, rng)[0], now=1.0, allowed_models=["other"])
+    assert engine.state.arms.rewards.due
