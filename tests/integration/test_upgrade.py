@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import math
 import tarfile
 from collections import defaultdict
@@ -44,6 +45,8 @@ HOMES: dict[str, dict[str, Any]] = {
     },
     "free": {"models": MODELS | {"llama": {"input_price_per_m": 0.0, "output_price_per_m": 0.0}}},
     "alone": {"models": {"llama": MODELS["llama"]}},
+    "suspected": {"models": {"llama": MODELS["llama"]}},
+    "stopped": {"caps": {"day": {"usd": 0.004, "mode": "hard"}}},
     "changing": {},
 }
 """What differs from the usual declaration, by router: each is in another state when another version
@@ -56,6 +59,11 @@ CHANGES: tuple[dict[str, Any], ...] = (
 """What `changing` declares in turn: models go and come back, the budget and a price change."""
 STEP = 8
 """Requests of each router in each phase."""
+SETTLED_AFTER = 5
+"""Phases of the older version alone: so much must be known of a model that a drift can be told from
+noise."""
+UNTIL_SUSPECTED = 8
+"""Phases that a drift may take to be found; one or two are usual."""
 
 
 @pytest.fixture(params=OLDER)
@@ -87,10 +95,32 @@ class Traffic:
         self.sent: list[tuple[str, str]] = []
         self.billed: dict[tuple[str, str], float] = {}
         self.changes = itertools.cycle(CHANGES)
+        self.worse = False
+
+    @property
+    def refused(self) -> set[tuple[str, str]]:
+        """Requests that met a cap: each has a dead letter, and no bill is sent for it."""
+        letters = self.service.dead_letters().values()
+        assert {letter.reason for letter, _ in letters} <= {"cap_reached"}
+        events = [json.loads(record.value) for _, record in letters]
+        return {(event["router_id"], event["request_id"]) for event in events}
+
+    @property
+    def decided(self) -> set[tuple[str, str]]:
+        return {(route["router_id"], route["request_id"]) for route in self.service.routes()}
+
+    def suspected(self) -> bool:
+        """Whether the router whose answers got worse has said so."""
+        alerts = [json.loads(record.value) for record in self.service.records["alerts"]]
+        return any(
+            (alert["router_id"], alert["kind"], alert["signal"]) == ("suspected", "drift", "reward")
+            for alert in alerts
+            if alert["kind"] == "drift"
+        )
 
     async def phase(self) -> None:
         """Send a phase's events, and wait until each request has its answer."""
-        before = [at for at in self.sent if at not in self.billed]
+        before = [at for at in self.sent if at not in self.billed and at not in self.refused]
         await self.service.post("routers", router("changing", **next(self.changes)))
         for number in range(STEP):
             for home in HOMES:
@@ -100,18 +130,18 @@ class Traffic:
         for home, request_id in before:
             amount = float(self.rng.lognormal(-8, 1))
             await self.service.post("costs", cost(home, request_id, amount))
-            await self.service.post(
-                "rewards", reward(home, request_id, round(float(self.rng.random()), 3))
-            )
+            await self.service.post("rewards", reward(home, request_id, self.quality(home)))
             self.billed[home, request_id] = amount
         await self.service.producer.flush()
         await self.service.until(
-            lambda: (
-                {route["request_id"] for route in self.service.routes()}
-                >= {r for _, r in self.sent}
-            ),
-            "answers",
+            lambda: self.decided | self.refused >= set(self.sent), "answers or refusals"
         )
+
+    def quality(self, home: str) -> float:
+        drawn = float(self.rng.random())
+        if home == "suspected":
+            drawn = (0.1 if self.worse else 0.9) + drawn / 20.0
+        return round(drawn, 3)
 
     async def settled(self) -> None:
         """Wait until every bill and every reward is in."""
@@ -142,8 +172,14 @@ async def test_workers_of_two_versions_replace_each_other_and_go_back(
     running = await service.ready(old())
     for home, changes in HOMES.items():
         await service.send("routers", router(home, **changes))
-    await traffic.phase()
-    await traffic.phase()
+    for _ in range(SETTLED_AFTER):
+        await traffic.phase()
+    traffic.worse = True
+    for _ in range(UNTIL_SUSPECTED):
+        if traffic.suspected():
+            break
+        await traffic.phase()
+    assert traffic.suspected()
     for start in (new, old, new):  # up, back, and up again
         successor = await joined(service, start)
         await traffic.phase()  # both, side by side
@@ -172,7 +208,7 @@ def check(service: RunningService, traffic: Traffic) -> None:
     """Check that each request has one decision, that they are numbered without gaps, and that the
     money is right.
     """
-    assert not service.dead_letters()
+    assert {home for home, _ in traffic.refused} == {"stopped"}
     decided: dict[str, dict[str, Any]] = {}
     numbers: dict[str, set[int]] = defaultdict(set)
     for route in service.routes():
@@ -181,9 +217,10 @@ def check(service: RunningService, traffic: Traffic) -> None:
             name: first[name] for name in ("model", "seq", "lambda_t", "decided_at")
         }.items() <= route.items()
         numbers[route["router_id"]].add(route["seq"])
-    assert decided.keys() == {request_id for _, request_id in traffic.sent}
+    answered = {at for at in traffic.sent if at not in traffic.refused}
+    assert decided.keys() == {request_id for _, request_id in answered}
     for home in HOMES:
-        mine = [request_id for at, request_id in traffic.sent if at == home]
+        mine = [request_id for at, request_id in answered if at == home]
         assert numbers[home] == set(range(1, len(mine) + 1))
         spent = sum(amount for (at, _), amount in traffic.billed.items() if at == home)
         assert math.isclose(service.lambda_of(home)["spend_usd"], spent, rel_tol=1e-9)
