@@ -1,6 +1,7 @@
 """Sources hand lists to agents at once, in order, bounded; a hole in what came is found."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
+from streams.faust import sources
 from streams.faust.gap_guard import GapGuard, OffsetGap
 from streams.faust.sources import Source
 
@@ -116,6 +118,17 @@ async def test_batches_grow_under_a_backlog_up_to_a_bound() -> None:
     fed.source.put(ONE, records(*range(1000)))
     sizes = [len(await fed.take()) for _ in range(4)]
     assert sizes == [64, 128, 200, 200]
+
+
+async def test_batches_grow_however_long_they_wait_for_kafka_and_shrink_by_their_own_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited, worked = itertools.count(step=10), iter([0.0, 0.01, 1.0, 1.01, 2.0, 3.0, 4.0])
+    clocks = SimpleNamespace(monotonic=lambda: next(waited), thread_time=lambda: next(worked))
+    monkeypatch.setattr(sources, "time", clocks)
+    fed = Fed(most=200)
+    fed.source.put(ONE, records(*range(1000)))
+    assert [len(await fed.take()) for _ in range(4)] == [64, 128, 200, 100]
 
 
 async def test_no_partition_keeps_the_others_waiting() -> None:
