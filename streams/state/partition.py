@@ -4,6 +4,7 @@ batch being written.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from agents.boundary import BoundaryError
 
@@ -16,6 +17,10 @@ EPOCH = "epoch"
 #: What a record takes in memory beside its key and value: two objects, its place in the table, and
 #: its share of an index.
 RECORD_BYTES = 200
+
+#: Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
+#: have 3,000, and 64 dimensions 17,000.
+EQUAL_FROM, EQUAL_TO = 2_000, 20_000
 
 Changes = Mapping[bytes, bytes | None]
 
@@ -131,6 +136,8 @@ class Partition:
             self._keep(key, value)
 
     def _keep(self, key: bytes, value: bytes) -> None:
+        if EQUAL_FROM <= len(value) <= EQUAL_TO:
+            value = _kept_once(value)
         before = self.records.get(key)
         self.size += len(value) + (len(key) + RECORD_BYTES if before is None else -len(before))
         self.records[key] = value
@@ -148,3 +155,11 @@ class Partition:
             raise NotWriting("changes need `async with states.writing()`")
         if key[:1] == FENCE or not key:
             raise ValueError("keys must not be empty or start with a zero byte")
+
+
+@lru_cache(maxsize=512)
+def _kept_once(value: bytes) -> bytes:
+    """Return the first of equal values: what arms that have learned nothing hold is alike for all
+    routers, and that is most of what 10,000 new ones take beside their arrays.
+    """
+    return value

@@ -195,6 +195,17 @@ def test_a_record_read_twice_counts_once() -> None:
     assert partition.get(b"a") == b"1"
 
 
+async def test_equal_large_values_are_kept_once_also_after_a_recovery() -> None:
+    log, large = Log(), b"x" * 3_000
+    states = await log.recover(0, 1)
+    for number, name in ((0, "a"), (0, "b"), (1, "a")):
+        await write(states, number, **{name: bytes(bytearray(large))})
+    for owner in (states, await log.recover(0, 1)):
+        kept = [value for partition in owner for value in partition.records.values()]
+        assert len(kept) == 3
+        assert len({id(value) for value in kept}) == 1
+
+
 async def test_a_partition_that_was_not_read_to_its_end_is_not_taken_over() -> None:
     log = Log()
     await write(await log.recover(0), 0, a=b"1", b=b"2")
