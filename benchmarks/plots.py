@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.figure import Grid, figure, save_png
+from benchmarks.inks import INK, LINES, QUIET, RULE
 from benchmarks.rows import Row
-from streams.drawing.figure import Grid, figure, save_png
-from streams.drawing.inks import INK, LINES, QUIET, RULE
 
 DOCS = Path(__file__).parent.parent / "docs"
 STYLE = {
@@ -19,7 +19,7 @@ STYLE = {
     "ε-greedy": (LINES[2], ":", "^"),
     "thompson": (LINES[4], ":", "v"),
     "random": (QUIET, ":", "x"),
-    "best fixed mix": (LINES[8], "--", ""),
+    "best fixed mix": (LINES[5], "--", ""),
     "hindsight": (INK, "--", ""),
 }
 
@@ -191,7 +191,7 @@ def shocks(rows: Sequence[Row]) -> None:
         names = sorted({r["shock"] for r in mine})
         for phase, colour in (
             ("before", QUIET),
-            ("adapting", LINES[8]),
+            ("adapting", LINES[5]),
             ("after", LINES[0]),
             ("episode", LINES[1]),
         ):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from benchmarks.inks import LINES, RULE
 from benchmarks.plots import STYLE, canvas, legend_below, line, save
 from benchmarks.rows import Row
-from streams.drawing.inks import LINES, RULE
 
 POLICIES = ("live", "apart", "paper", "thompson", "ε-greedy", "LinUCB")
 

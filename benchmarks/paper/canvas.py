@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.figure import Grid, figure, save_png
 from benchmarks.paper.contenders import PHASE
 from benchmarks.paper.outcome import Sheet
-from streams.drawing.figure import Grid, figure, save_png
 
 COLOURS = {
     "T": "#D55E00",

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say what the priors are worth, as tables and as FOLDER/worth.png.",
+    help="Say what the priors are worth, as tables and as FOLDER/worth.html.",
 )
 @click.option(
     "--compare-encoders",
@@ -126,7 +126,7 @@ def fit(
     else:
         _show(summary, folder, from_history=from_history)
     if worth is not None:
-        explain_fit(worth, folder / "worth.png", quiet=as_json)
+        explain_fit(worth, folder / "worth.html", quiet=as_json)
 
 
 def _fit_file(

@@ -19,23 +19,18 @@ MOST_PAIRS = 8
 SHOWN = 60  # characters of a prompt
 
 
-def explain(worth: Worth, picture: Path, *, quiet: bool) -> None:
-    """Print what priors are worth, unless `quiet`, and draw it."""
+def explain(worth: Worth, report: Path, *, quiet: bool) -> None:
+    """Print what priors are worth, unless `quiet`, and write its page."""
     from streams.warm_start.worth import sentence
+    from streams.warm_start.worth_page import render
 
     if not quiet:
         _models(worth)
         _pairs(worth)
         _frontier(worth)
         click.echo(sentence(worth))
-    try:
-        from streams.warm_start.worth_plot import draw
-
-        draw(worth, picture)
-    except ModuleNotFoundError as missing:
-        click.echo(f"No picture: {missing.name} is not installed (extra report).", err=True)
-        return
-    click.echo(f"Picture: {picture}", err=quiet)
+    report.write_text(render(worth), encoding="utf-8")
+    click.echo(f"Report: {report}", err=quiet)
 
 
 def _number(value: float | None, pattern: str) -> str:

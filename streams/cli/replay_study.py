@@ -4,7 +4,6 @@ report.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +57,6 @@ def show_study(
     from streams.simulate.study import NoRequest, study
 
     account, report = Account(), options["report"]
-    render = None if report is None else _renderer()
     try:
         found = study(
             happened(history, router_id, account),
@@ -72,35 +70,21 @@ def show_study(
         raise no_request(history, router_id, part_of(options)) from None
     except BadScenario as error:
         raise Failure(str(error)) from error
-    if render is not None:
-        _write(found, report, page=render(found))
+    if report is not None:
+        _write(found, report)
     if as_json:
         print_json(figures(found))
     else:
         _show(found, report)
 
 
-def _renderer() -> Callable[[Study], str]:
-    """Return what writes the page; asked for before the study, which may take minutes.
-
-    Raises:
-        Failure: the extra `report` is not installed.
-    """
-    try:
-        from streams.simulate.study_page import render
-    except ModuleNotFoundError as missing:
-        raise Failure(
-            f"--report needs {missing.name}: pip install 'paretobandit-streams[report]'"
-        ) from missing
-    return render
-
-
-def _write(found: Study, path: Path, *, page: str) -> None:
+def _write(found: Study, path: Path) -> None:
     import orjson
 
     from streams.simulate.figures import figures, phases_csv, series_csv
+    from streams.simulate.study_page import render
 
-    path.write_text(page, encoding="utf-8")
+    path.write_text(render(found), encoding="utf-8")
     path.with_suffix(".json").write_bytes(
         orjson.dumps(figures(found), option=orjson.OPT_INDENT_2) + b"\n"
     )

@@ -8,9 +8,11 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streams.drawing.page import ASSETS
 from streams.gateway.problems import Problem
 
-FOLDER = Path(__file__).parent / "assets"
+FOLDERS = ASSETS, Path(__file__).parent / "assets"
+"""What reports draw with, too, and the page's own."""
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -25,8 +27,9 @@ class Assets:
 
     def __init__(self) -> None:
         self._files = {
-            path.relative_to(FOLDER).as_posix(): path.read_bytes()
-            for path in sorted(FOLDER.rglob("*"))
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for folder in FOLDERS
+            for path in sorted(folder.rglob("*"))
             if path.suffix in KINDS
         }
         # What uPlot's build leaves in a variable, as a module: loaded with the first page that

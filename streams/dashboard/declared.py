@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from schemas import RouterDeclared
-from streams.console.output import usd
+from streams.console.changes import News, Portfolio, differences
 
 WAITING = 8
 """Declarations that no worker has taken up yet; one at a time is usual."""
-Prices = tuple[float, float]
-"""Of a million input tokens, and of a million output tokens, in dollars."""
-
-
-class Portfolio(NamedTuple):
-    """What of a declaration a page shows: a prior of it may be a thousand times as large."""
-
-    budget_usd: float | None
-    prices: dict[str, Prices]
-
-    @classmethod
-    def of(cls, router: RouterDeclared) -> Portfolio:
-        """Take it from a declaration."""
-        prices = {
-            sys.intern(name): (model.input_price_per_m, model.output_price_per_m)
-            for name, model in router.models.items()
-        }
-        return cls(router.budget_usd_per_request, prices)
-
-
-class News(NamedTuple):
-    """Something that explains a chart: seconds since the epoch, a kind, a model, a sentence."""
-
-    at: float
-    kind: str
-    model: str | None
-    text: str
 
 
 @dataclass(slots=True)
@@ -78,23 +48,3 @@ class Declarations:
         self._offset, self.in_force = offset, after
         self._waiting = {at: one for at, one in self._waiting.items() if at > offset}
         return [] if before is None or after is None else list(differences(before, after, at=at))
-
-
-def differences(before: Portfolio, after: Portfolio, *, at: float) -> Iterator[News]:
-    """Yield what differs between two declarations, as far as it explains money and traffic."""
-    if before.budget_usd != after.budget_usd:
-        told = f"budget {_budget(before.budget_usd)} → {_budget(after.budget_usd)}"
-        yield News(at, "budget", None, told)
-    for model in {**before.prices, **after.prices}:
-        old, new = before.prices.get(model), after.prices.get(model)
-        if old is None:
-            yield News(at, "model", model, f"{model} joins")
-        elif new is None:
-            yield News(at, "model", model, f"{model} leaves")
-        elif old != new:
-            was, is_now = ("/".join(f"${price:g}" for price in prices) for prices in (old, new))
-            yield News(at, "price", model, f"{model}: {was} → {is_now} per million tokens")
-
-
-def _budget(value: float | None) -> str:
-    return "none" if value is None else usd(value)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from schemas import Candidate
-from streams.dashboard.declared import Prices
+from streams.console.changes import Prices
 
 RECENT = 1.0 / 200.0
 """Weight of the newest decision in what is expected now: a memory of some 200 decisions."""

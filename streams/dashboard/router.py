@@ -19,8 +19,9 @@ from schemas import (
 )
 from schemas.json_values import Document
 from streams.console.alerts import sentence
+from streams.console.changes import News, Portfolio
 from streams.dashboard.bins import COLUMN, FIXED, Bins, moving
-from streams.dashboard.declared import Declarations, News, Portfolio
+from streams.dashboard.declared import Declarations
 from streams.dashboard.joined import Request
 from streams.dashboard.models import ModelTally
 from streams.dashboard.savings import Point, against_dearest, mix_cost

@@ -42,10 +42,10 @@ def _done(job: Document) -> object:
     from streams.settings import load_settings
     from streams.simulate.case_file import CaseFile
     from streams.simulate.cases import Cases
-    from streams.simulate.figures import drawn
     from streams.simulate.past import contexts_of, happened, prior_reader_of
     from streams.simulate.scenario import Scenario
     from streams.simulate.study import NoRequest, run, survey
+    from streams.simulate.study_charts import drawn
 
     settings, account, words = load_settings(**job["settings"]), Account(), Words()
     scenario = Scenario.model_validate(job.get("scenario") or {})

@@ -1,25 +1,26 @@
-"""What remains of a play: a table, a plot, a page, and the figures as JSON."""
+"""What remains of a play: a table, a page, and the figures as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from streams.console.alerts import sentence
 from streams.console.output import table, usd
 from streams.demo.player import Play
-from streams.demo.plot import inline_charts, legend, save_picture
 from streams.demo.scenario import Scenario
-from streams.demo.series import Series, series_of
+from streams.demo.series import WINDOW, Series, series_of, short
 from streams.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
-from streams.drawing.page import page
+from streams.drawing.page import Report as Page
+from streams.drawing.page import Table, page
 
-TEMPLATE = Path(__file__).with_name("report.html")
+YARDSTICKS = "Means on the same requests; the mix is the best one in hindsight"
 COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
 
 
@@ -68,7 +69,7 @@ class Report:
             for one in (self.ours, *yardsticks(self.scenario))
         ]
 
-    def table(self) -> Table:
+    def table(self) -> RichTable:
         """Return the table for a terminal."""
         shown = table(*COLUMNS, title=self.title)
         for at, row in enumerate(self.rows()):
@@ -164,6 +165,7 @@ class Report:
             "seed": self.seed,
             "in_flight": self.in_flight,
             "result": self.result,
+            "lead": self.lead,
             "why": self.why,
             "budget_usd_per_request": self.scenario.budget_usd,
             "cost_per_budget": self.cost_per_budget,
@@ -179,39 +181,71 @@ class Report:
             "decisions_per_second": len(play.outcomes) / play.seconds[0],
         }
 
-    def save(self, folder: Path) -> None:
-        """Write demo.png, demo.html and demo.json into the folder."""
-        series, figures = series_of(self.scenario, self.play), self.figures()
-        (folder / "demo.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-        save_picture(series, folder / "demo.png", title=self.title)
-        (folder / "demo.html").write_text(self._page(series, figures), encoding="utf-8")
-
-    def _page(self, series: Series, figures: dict[str, object]) -> str:
-        curves = {
-            "lambda_t": series.lambda_t.tolist(),
-            "cost_per_budget": series.spend_per_budget.tolist(),
-        }
-        return page(
-            TEMPLATE,
-            {
-                "title": self.title,
-                "result": self.result,
-                "why": self.why,
-                "summary": self.summary,
-                "head": COLUMNS,
-                "rows": [
-                    {"cells": row, "over": (), "kind": "" if at else "ours"}
-                    for at, row in enumerate(self.rows())
-                ],
-                "marks": series.events,
-                "colours": legend(series),
-                "charts": inline_charts(series),
-                "alerts": [sentence(alert) for alert in self.play.alerts],
-                "figures": {**figures, "curves": curves},
-            },
+    @property
+    def lead(self) -> str | None:
+        """Return how much more it earned than the best fixed mix, with the 95 % interval of the
+        difference over the same requests; None where there is no such mix.
+        """
+        mix = next((one for one in yardsticks(self.scenario) if one.name == BEST_MIX), None)
+        outcomes = self.play.outcomes
+        if mix is None or len(outcomes) < 2:
+            return None
+        weights = dict(mix.mix)
+        shares = [weights.get(f"{ALWAYS}{model}", 0.0) for model in self.scenario.models]
+        mixed = self.scenario.rewards[[outcome.position for outcome in outcomes]] @ shares
+        gains = np.array([outcome.reward for outcome in outcomes]) - mixed
+        half = 1.96 * float(gains.std(ddof=1)) / len(gains) ** 0.5
+        return (
+            f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
+            "reward per request"
+            f"{', which chance may make' if abs(gains.mean()) <= half else ''}."
         )
 
+    @property
+    def over(self) -> str:
+        """Return over what it was found: requests, time, version."""
+        times = [outcome.decision.decided_at for outcome in self.play.outcomes]
+        return (
+            f"Over {len(times):,} requests, {min(times):%Y-%m-%d %H:%M:%S} to "
+            f"{max(times):%H:%M:%S} UTC. Made by pbstream {version('paretobandit-streams')}; ± is "
+            "a 95 % interval over the requests."
+        )
 
-def short(model: str) -> str:
-    """Return a model's name without its maker's."""
-    return model.rpartition("/")[2]
+    def save(self, folder: Path) -> None:
+        """Write demo.html and demo.json into the folder."""
+        packed = json.dumps(self.figures(), indent=2) + "\n"
+        (folder / "demo.json").write_text(packed, encoding="utf-8")
+        (folder / "demo.html").write_text(self._page(), encoding="utf-8")
+
+    def _page(self) -> str:
+        series = series_of(self.scenario, self.play)
+        return page(
+            Page(
+                title=f"Demo: {self.title}",
+                answer=self.result or "No model was there all along to compare with.",
+                others=[text for text in (self.lead, self.why) if text],
+                notes=[
+                    self.over,
+                    self.summary,
+                    f"A point of a line is the mean of the last {WINDOW} decisions, or of all so "
+                    "far.",
+                ],
+                over="decision",
+                marks=self._marks(series),
+                charts=series.charts(),
+                tables=[Table("What others would have reached", YARDSTICKS, COLUMNS, self.rows())],
+                lists={"Alerts": [sentence(alert) for alert in self.play.alerts]},
+            )
+        )
+
+    def _marks(self, series: Series) -> list[tuple[float, str]]:
+        """Return what happened, by the decisions that were made before: the scenario's events, and
+        what the service alarmed of.
+        """
+        times = [outcome.decision.decided_at for outcome in self.play.outcomes]
+        told = [
+            (float(sum(at <= alert.observed_at for at in times)), sentence(alert))
+            for alert in self.play.alerts
+        ]
+        events = [(float(position), label) for position, label in series.events]
+        return sorted([*events, *told], key=lambda one: one[0])

@@ -9,9 +9,13 @@ import numpy.typing as npt
 
 from streams.demo.player import Play
 from streams.demo.scenario import Matrix, Scenario
+from streams.drawing.page import Chart
 
 WINDOW = 100
 """Requests that a point of a curve is the mean of."""
+POINTS = 90
+"""Of a drawn line at most: more of them than pixels between two are a band."""
+SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +38,25 @@ class Series:
     shares: Matrix
     reward: Matrix
     events: tuple[tuple[int, str], ...]
+
+    def charts(self) -> list[Chart]:
+        """Return what a page draws, thinned."""
+        n = len(self.lambda_t)
+        step = -(-n // POINTS)
+        kept = np.unique([*range(step - 1, n, step), n - 1])
+        at = (kept + 1).tolist()
+        columns = self.shares[kept].T.tolist()
+        shares = dict(zip(map(short, self.models), columns, strict=True))
+        charts = [
+            Chart("Reward", at, {RECENT: self.reward[kept].tolist()}, high=1.0, show="fixed"),
+            Chart("Share of each model", at, shares, high=1.0, show="percent"),
+            Chart("λ_t", at, {"λ_t": self.lambda_t[kept].tolist()}),
+        ]
+        if not len(self.spend_per_budget):
+            return charts
+        recent = self.window_per_budget[kept].tolist()
+        spent = {SO_FAR: self.spend_per_budget[kept].tolist(), RECENT: recent}
+        return [Chart("Spend ÷ budget", at, spent, line=1.0), *charts]
 
 
 def series_of(scenario: Scenario, play: Play) -> Series:
@@ -61,3 +84,8 @@ def _rolling(values: npt.NDArray[np.float64]) -> Matrix:
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - WINDOW, 0)
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
+
+
+def short(model: str) -> str:
+    """Return a model's name without its maker's."""
+    return model.rpartition("/")[2]

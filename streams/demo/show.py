@@ -190,7 +190,7 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
             f"[red]{len(report.play.dead_letters)} events were refused; their reasons are in "
             f"{folder / 'demo.json'}[/red]"
         )
-    out.print(f"\nPlots    {folder / 'demo.png'}, {folder / 'demo.html'}")
+    out.print(f"\nReport   {folder / 'demo.html'}")
     out.print(
         '\nNext     make demo ARGS="--shock price-cut"        (or price-rise, model-failure, '
         "new-model)"

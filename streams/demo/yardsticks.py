@@ -5,7 +5,7 @@ oracle.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,11 +17,16 @@ ALWAYS, BEST_MIX = "always ", "best fixed mix within the budget"
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """A way to choose, with its mean reward and its mean cost in US dollars per request."""
+    """A way to choose, with its mean reward and its mean cost in US dollars per request.
+
+    Attributes:
+        mix: of a fixed mix, each fixed choice and its share of the requests.
+    """
 
     name: str
     reward: float
     cost_usd: float
+    mix: tuple[tuple[str, float], ...] = ()
 
 
 def yardsticks(scenario: Scenario) -> list[Yardstick]:
@@ -37,18 +42,18 @@ def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
 
     With one constraint the optimum mixes at most two models.
     """
-    found = [one for one in fixed if one.cost_usd <= budget_usd]
+    found = [replace(one, mix=((one.name, 1.0),)) for one in fixed if one.cost_usd <= budget_usd]
     for one, other in combinations(fixed, 2):
         cheap, dear = sorted((one, other), key=lambda model: model.cost_usd)
         if cheap.cost_usd < budget_usd < dear.cost_usd:
             share = (budget_usd - cheap.cost_usd) / (dear.cost_usd - cheap.cost_usd)
-            found.append(
-                Yardstick("", cheap.reward + share * (dear.reward - cheap.reward), budget_usd)
-            )
+            mixed = cheap.reward + share * (dear.reward - cheap.reward)
+            shares = ((cheap.name, 1.0 - share), (dear.name, share))
+            found.append(Yardstick("", mixed, budget_usd, shares))
     if not found:
         return None
     best = max(found, key=lambda mix: mix.reward)
-    return Yardstick(BEST_MIX, best.reward, best.cost_usd)
+    return replace(best, name=BEST_MIX)
 
 
 def _fixed(scenario: Scenario) -> Iterator[Yardstick]:

@@ -1,1 +1,1 @@
-"""Pictures and pages, all by one hand: matplotlib draws, Jinja2 writes (extra `report`)."""
+"""Charts and pages, all by one hand: that of the dashboard, which serves the same files."""

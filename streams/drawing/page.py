@@ -1,29 +1,160 @@
-"""Pages from templates: everything is escaped unless it was drawn here."""
+"""A report as one HTML file that needs nothing beside itself: the dashboard's charts and style,
+with the data as JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from html import escape
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import orjson
 
-from streams.drawing.inks import INKS, variable
+ASSETS = Path(__file__).parent / "assets"
+MODULES = ("dom.js", "format.js", "chart.js", "figures.js", "report.js")
+"""Each after those that it imports."""
 
-HERE = Path(__file__).parent
 
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines over the same places; a None leaves a hole.
 
-def page(template: Path, values: Mapping[str, object]) -> str:
-    """Return a template filled in; it may extend `page.html` of this folder.
-
-    Raises:
-        jinja2.UndefinedError: the template names a value that is not among these.
+    Args:
+        line: draws a dashed level there.
+        high: how far the scale reaches at least.
+        show: how numbers are said: fixed, percent, usd or digits.
+        more: the summary behind which it stands with others, None: in the open.
+        alarms: (place, series): a tick at the bottom, in the colour of the series.
     """
-    written = Environment(
-        loader=FileSystemLoader([template.parent, HERE]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    written.filters["variable"] = variable
-    return written.get_template(template.name).render(inks=INKS, **values)
+
+    title: str
+    at: Sequence[float]
+    series: Mapping[str, Sequence[float | None]]
+    line: float | None = None
+    high: float | None = None
+    show: str = "digits"
+    more: str | None = None
+    alarms: Sequence[tuple[float, str]] = ()
+
+    def drawn(self) -> dict[str, object]:
+        """Return it as `figures.js` takes it."""
+        return {
+            "title": self.title,
+            "at": self.at,
+            "series": self.series,
+            "line": self.line,
+            "high": self.high,
+            "show": self.show,
+            "more": self.more,
+            "alarms": [{"at": at, "of": name} for at, name in self.alarms],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its title; columns in `numbers` are set as numbers."""
+
+    title: str
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: Sequence[int] = (0,)
+
+    def drawn(self) -> dict[str, object]:
+        """Return it as `report.js` takes it."""
+        heads = [
+            {"label": label, "number": at not in self.words} for at, label in enumerate(self.heads)
+        ]
+        return {"title": self.title, "caption": self.caption, "heads": heads, "rows": self.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says.
+
+    Args:
+        answer: the result, in a sentence or two.
+        others: what else was found, a sentence each.
+        notes: over which requests, time and version, and what a reader has to know.
+        over: what charts run over.
+        names: series in the order of their colours; others are coloured within their chart.
+        marks: (place, text) of the events that explain the charts.
+        frontier: what `picture` of `figures.js` takes, and `named`, its two lines.
+        lists: sentences by their title.
+    """
+
+    title: str
+    answer: str
+    others: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    over: str = "request"
+    names: Sequence[str] = ()
+    marks: Sequence[tuple[float, str]] = ()
+    charts: Sequence[Chart] = ()
+    frontier: Mapping[str, object] | None = None
+    tables: Sequence[Table] = ()
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def marked(marks: Sequence[tuple[float, str]]) -> list[dict[str, object]]:
+    """Return events as `figures.js` takes them."""
+    return [{"at": at, "text": text} for at, text in marks]
+
+
+def page(report: Report) -> str:
+    """Return a report as HTML. Names stay text: they are escaped, or made text by the script, and
+    the page's policy runs no other script and loads nothing.
+    """
+    data = {
+        "over": report.over,
+        "names": report.names,
+        "marks": marked(report.marks),
+        "charts": [one.drawn() for one in report.charts],
+        "frontier": report.frontier,
+        "tables": [one.drawn() for one in report.tables if one.rows],
+        "lists": {title: items for title, items in report.lists.items() if items},
+    }
+    packed = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode().replace("<", r"\u003c")
+    program = _program()
+    digest = b64encode(sha256(program.encode()).digest()).decode()
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    others = "".join(f"<li>{escape(text)}</li>" for text in report.others)
+    notes = "".join(f'<p class="note">{escape(text)}</p>\n' for text in report.notes)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(report.title)}</title>
+<style>
+{_asset("style.css")}{_asset("vendor/uPlot.css")}
+</style>
+</head>
+<body>
+<main>
+<h1>{escape(report.title)}</h1>
+<p class="answer">{escape(report.answer)}</p>
+<ul class="others">{others}</ul>
+{notes}<noscript><p>Charts and tables need JavaScript.</p></noscript>
+</main>
+<script type="application/json" id="report">{packed}</script>
+<script type="module">{program}</script>
+</body>
+</html>
+"""
+
+
+def _program() -> str:
+    """Return the dashboard's modules as one: they are in order, and no two give a name twice."""
+    parts = [_asset("vendor/uPlot.js"), *map(_asset, MODULES)]
+    return re.sub(r"^(import .*\n|export )", "", "\n".join(parts), flags=re.MULTILINE)
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")

@@ -63,17 +63,6 @@ def figures(study: Study) -> Document:
     }
 
 
-def drawn(study: Study) -> Document:
-    """Return a study as a page draws it: the report's points instead of the whole series."""
-    found = figures(study)
-    for name, run in study.runs.items():
-        del found["policies"][name]["series"]
-        found["policies"][name]["points"] = [
-            {"at": at, **numbers_of(sums)} for at, sums in run.track.points() if sums.requests
-        ]
-    return found
-
-
 def models_of(study: Study) -> list[str]:
     """Return the models that any policy called."""
     return sorted(

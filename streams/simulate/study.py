@@ -5,10 +5,12 @@ of it.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from streams.console.changes import Portfolio, differences
 from streams.history.account import Account
 from streams.history.encoded import Contexts
 from streams.history.happened import Declared, Happened
@@ -21,6 +23,9 @@ from streams.simulate.simulation import Outcomes, PolicyRun, Simulation
 from streams.simulate.track import Track
 from streams.simulate.world import World
 
+MOST_CHANGES = 20
+"""Of the declarations in a history that charts number, the last."""
+
 
 class NoRequest(Exception):
     """The history has no decided request in the range."""
@@ -32,7 +37,7 @@ class NoRequest(Exception):
 @dataclass(slots=True)
 class Survey:
     """What a first reading of a history finds; `first` and `last` decision in seconds since the
-    epoch.
+    epoch; `changes`, what was declared anew before the request at that place.
     """
 
     requests: int = 0
@@ -42,6 +47,7 @@ class Survey:
     models: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
     index_of: dict[datetime, int] = field(default_factory=dict)
+    changes: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
     outcomes: Outcomes = field(default_factory=Outcomes)
 
 
@@ -67,9 +73,15 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
     times = sorted(
         {t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)}
     )
+    before: Portfolio | None = None
     for case in cases:
         if isinstance(case, Declared):
             found.declared.update(() if case.router is None else case.router.models)
+            after = None if case.router is None else Portfolio.of(case.router)
+            if before is not None and after is not None and found.requests:
+                told = differences(before, after, at=0.0)
+                found.changes.extend((found.requests, one.text) for one in told)
+            before = after or before
             continue
         while times and case.at >= times[0].timestamp():
             found.index_of[times.pop(0)] = case.index

@@ -2,87 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import NamedTuple
-
-from streams.drawing.inks import line_colours
-from streams.drawing.lines import Line, Tick, line_chart
-from streams.drawing.page import page
+from streams.drawing.page import Report, Table, page
 from streams.simulate.answer import answer
 from streams.simulate.describe import short
 from streams.simulate.figures import models_of, phase_labels
-from streams.simulate.simulation import PolicyRun
-from streams.simulate.study import Study
-from streams.simulate.track import Bucket
+from streams.simulate.study import MOST_CHANGES, Study
+from streams.simulate.study_charts import charts_of, marks_of, told_apart
 
 MOST_ALERTS = 100
 """Alerts of a policy that the table lists; a chart has a tick for each of them."""
 OVERSPENT = 1.05
-"""Cost ÷ budget above which a cell is red: the floor that the benchmarks hold is 5 %."""
-TEMPLATE = Path(__file__).with_name("study_page.html")
-
-
-class Row(NamedTuple):
-    """A table's row: its cells, and the columns in which a number is too high."""
-
-    cells: list[str]
-    over: tuple[int, ...] = ()
-    kind: str = ""
-
-
-class Sheet(NamedTuple):
-    """A table."""
-
-    head: list[str]
-    rows: list[Row]
+"""Cost ÷ budget above which a cell says so: the floor that the benchmarks hold is 5 %."""
 
 
 def render(study: Study) -> str:
     """Return the report."""
     runs = told_apart(study)
-    colours = line_colours(list(runs))
     result, *others, over = answer(study) if study.runs else ["", ""]
     return page(
-        TEMPLATE,
-        {
-            "title": study.scenario.name,
-            "result": result,
-            "others": others,
-            "over": over,
-            "notes": _notes(study),
-            "marks": study.world.marks,
-            "colours": colours,
-            "charts": list(_charts(study, runs, colours)),
-            "phases": _phases(study),
-            "estimates": _estimates(study),
-            "alerts": _alerts(study),
-            "left_out": _left_out(study),
-        },
+        Report(
+            title=f"Replay: {study.scenario.name}",
+            answer=result,
+            others=others,
+            notes=[over, *_notes(study)],
+            names=list(runs),
+            marks=marks_of(study),
+            charts=list(charts_of(study, runs)),
+            tables=[_phases(study), _estimates(study), _alerts(study)],
+            lists={"Left out": _left_out(study) or ["Nothing of the history was left out."]},
+        )
     )
-
-
-def told_apart(study: Study) -> dict[str, PolicyRun]:
-    """Return the policies, those that decided alike under one name: one line would hide the
-    other.
-    """
-    alike: list[tuple[list[str], PolicyRun]] = []
-    for name, run in study.runs.items():
-        same = (names for names, other in alike if other.track.buckets == run.track.buckets)
-        if (names := next(same, None)) is not None:
-            names.append(name)
-        else:
-            alike.append(([name], run))
-    return {", ".join(names): run for names, run in alike}
 
 
 def _notes(study: Study) -> list[str]:
     survey = study.survey
     notes = [
         f"{len(study.runs)} policies. Cost and reward are those of the calls that each policy "
-        "made. "
-        f"Each point of a line is the mean of {_binned(study):,} requests."
+        f"made. Each point of a line is the mean of {_binned(study):,} requests; a tick at the "
+        "bottom of the first chart is an alert."
     ]
     if survey.without_outcomes:
         notes.append(
@@ -91,51 +48,18 @@ def _notes(study: Study) -> list[str]:
             "earned there is what a ridge regression per model expects, counted as modelled: it "
             "may be biased, see the estimates."
         )
+    if len(survey.changes) == MOST_CHANGES:
+        notes.append(f"Of what was declared in history, the last {MOST_CHANGES} changes are drawn.")
     return notes
-
-
-def _charts(study: Study, runs: dict[str, PolicyRun], colours: dict[str, str]) -> Iterator[str]:
-    draw = partial(
-        line_chart,
-        x_max=study.survey.requests,
-        events=[mark.index for mark in study.world.marks],
-    )
-    ticks = [
-        Tick(index, colours[name]) for name, run in runs.items() for index, *_ in run.track.alerts
-    ]
-
-    def lines(value: Callable[[Bucket], float | None]) -> list[Line]:
-        return [
-            Line(
-                name,
-                colours[name],
-                [(at, value(sums) if sums.requests else None) for at, sums in run.track.points()],
-            )
-            for name, run in runs.items()
-        ]
-
-    yield draw("Spend ÷ budget", lines(lambda b: b.cost_over_budget), level=1.0, ticks=ticks)
-    yield draw("Mean reward", lines(lambda b: b.mean_reward), y_max=1.0)
-    # Each in its own scale: λ_t means another thing under each profile.
-    for line in lines(lambda b: b.lambda_t / b.requests):
-        if any(y for _, y in line.points):
-            yield draw(f"λ_t of {line.name}", [line])
-    for model in models_of(study):
-        yield draw(f"Share of {short(model)}", lines(partial(_share, model)), y_max=1.0)
-
-
-def _share(model: str, bucket: Bucket) -> float:
-    return bucket.calls.get(model, 0) / bucket.requests
 
 
 def _binned(study: Study) -> int:
     return min(next(iter(study.runs.values())).track.stretch, study.survey.requests)
 
 
-def _phases(study: Study) -> Sheet:
+def _phases(study: Study) -> Table:
     models = models_of(study)
-    head = ["phase", "policy", "requests", "reward", "$ per request", "÷ budget", "λ_t"]
-    ratio_at = head.index("÷ budget")
+    heads = ["Phase", "Policy", "Requests", "Reward", "$ per request", "÷ budget", "λ_t"]
     rows = []
     for phase, label in enumerate(phase_labels(study)):
         for name, run in study.runs.items():
@@ -143,19 +67,24 @@ def _phases(study: Study) -> Sheet:
             if not bucket.requests:
                 continue
             ratio = bucket.cost_over_budget
-            cells = [
-                *(label, name, f"{bucket.requests:,}", _text(bucket.mean_reward, ".4f")),
-                *(_text(bucket.mean_cost_usd, ".3g"), _text(ratio, ".2f")),
-                f"{bucket.lambda_t / bucket.requests:.3g}",
-                *(f"{_share(model, bucket):.0%}" for model in models),
-                f"{bucket.modelled / bucket.requests:.0%}",
-            ]
-            over = ratio is not None and ratio > OVERSPENT
-            rows.append(Row(cells, (ratio_at,) if over else ()))
-    return Sheet([*head, *map(short, models), "modelled"], rows)
+            over = " over" if ratio is not None and ratio > OVERSPENT else ""
+            shares = (bucket.calls.get(model, 0) / bucket.requests for model in models)
+            rows.append(
+                [
+                    *(label, name, f"{bucket.requests:,}", _text(bucket.mean_reward, ".4f")),
+                    *(_text(bucket.mean_cost_usd, ".3g"), _text(ratio, ".2f") + over),
+                    f"{bucket.lambda_t / bucket.requests:.3g}",
+                    *(f"{share:.0%}" for share in shares),
+                    f"{bucket.modelled / bucket.requests:.0%}",
+                ]
+            )
+    caption = (
+        f"over: more than {OVERSPENT:g} budgets; shares of the models' calls; modelled: guessed"
+    )
+    return Table("Phases", caption, [*heads, *map(short, models), "Modelled"], rows, words=(0, 1))
 
 
-def _estimates(study: Study) -> Sheet:
+def _estimates(study: Study) -> Table:
     ways = ("direct", "inverse propensity", "doubly robust")
     rows = []
     for name, run in study.runs.items():
@@ -163,17 +92,26 @@ def _estimates(study: Study) -> Sheet:
             if off.weight.n:
                 found = off.estimates()
                 values = [str(found.get(way, "—")) for way in ways]
-                rows.append(Row([name, what, *values, f"{off.effective:,.0f}", off.verdict()]))
-    return Sheet(["policy", "mean of", *ways, "effective n", "verdict"], rows)
+                rows.append([name, what, *values, f"{off.effective:,.0f}", off.verdict()])
+    return Table(
+        "What history itself says of these policies",
+        "Means with half of their 95 % intervals, from the propensities that were recorded",
+        ["Policy", "Mean of", *ways, "Effective n", "Verdict"],
+        rows,
+        words=(0, 1, 6),
+    )
 
 
-def _alerts(study: Study) -> Sheet:
+def _alerts(study: Study) -> Table:
     rows = [
-        Row([name, kind, f"{index:,}", short(model or "—"), direction])
+        [name, kind, f"{index:,}", short(model or "—"), direction]
         for name, run in study.runs.items()
         for index, kind, model, direction in run.track.alerts[:MOST_ALERTS]
     ]
-    return Sheet(["policy", "kind", "request", "model", "direction"], rows)
+    left = sum(max(0, len(run.track.alerts) - MOST_ALERTS) for run in study.runs.values())
+    caption = "By policy, in order" + (f"; {left:,} more are left out here" if left else "")
+    heads = ["Policy", "Kind", "Request", "Model", "Direction"]
+    return Table("Alerts", caption, heads, rows, words=(0, 1, 3, 4))
 
 
 def _left_out(study: Study) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streams.drawing.figure import entitle, figure, save_png
-from streams.drawing.inks import GRID, LINES
+from benchmarks.figure import entitle, figure, save_png
+from benchmarks.inks import GRID, LINES
 from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
 MEANING = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
@@ -26,3 +28,20 @@ def chromium(folder: Path, *logs: str) -> Iterator[Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+def violations(browser: Chrome) -> list[Any]:
+    """Return what axe-core finds, its rules of WCAG 2.1 A and AA and best practices."""
+    source = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    # Through the debugger: the page's own policy lets no script in.
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
+    found = browser.execute_async_script(
+        """const done = arguments[0];
+        axe.run().then(done, error => done({violations: [String(error)]}))"""
+    )
+    return [
+        {"rule": one["id"], "at": [node["target"] for node in one["nodes"]][:4]}
+        if isinstance(one, dict)
+        else one
+        for one in found["violations"]
+    ]

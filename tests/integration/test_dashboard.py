@@ -13,7 +13,6 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -30,6 +29,7 @@ from selenium.webdriver.common.by import By
 from schemas import LambdaUpdated, ModelDeclared, RouterDeclared
 from streams.broker.child import spawn
 from streams.broker.wire import free_ports
+from streams.dashboard.assets import FOLDERS
 from streams.dashboard.serve import server_of
 from streams.dashboard.sessions import Sessions
 from streams.demo.player import Player
@@ -40,7 +40,7 @@ from streams.gateway.keys import Keys as Keyring
 from streams.gateway.keys import new_key
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
-from tests.integration.browsing import chromium
+from tests.integration.browsing import chromium, violations
 
 ROUTER = "chat.v1"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -307,8 +307,9 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
     script = "return performance.getEntriesByType('resource').map(one => one.name)"
     assert all(name.startswith(address) for name in browser.execute_script(script))
-    folder = Path(str(files("streams.dashboard") / "assets"))
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    sizes = [
+        path.stat().st_size for folder in FOLDERS for path in folder.rglob("*") if path.is_file()
+    ]
     assert sum(sizes) <= 200_000
     ran = browser.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
@@ -347,23 +348,6 @@ def test_every_page_reads_in_any_light_and_at_any_width(
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def violations(browser: Chrome) -> list[Any]:
-    """Return what axe-core finds, its rules of WCAG 2.1 A and AA and best practices."""
-    source = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-    # Through the debugger: the page's own policy lets no script in.
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
-    found = browser.execute_async_script(
-        """const done = arguments[0];
-        axe.run().then(done, error => done({violations: [String(error)]}))"""
-    )
-    return [
-        {"rule": one["id"], "at": [node["target"] for node in one["nodes"]][:4]}
-        if isinstance(one, dict)
-        else one
-        for one in found["violations"]
-    ]
 
 
 def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: Chrome) -> None:
@@ -417,11 +401,12 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     assert all(0.5 < float(row[3]) < 1.0 for row in rows)
     charts = "section.result figure.chart"
     titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
-    assert titles[:2] == ["Spend ÷ budget", "Reward"]
+    assert titles[:2] == ["Spend ÷ budget", "Mean reward"]
     until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{charts} canvas"), "a chart")
     drawn = text(browser, f"{charts}:nth-of-type(2) figcaption")
     assert drawn.startswith("At the end: declared 0.") and "recorded 0." in drawn
-    assert "1 at request" in text(browser, "section.result p.note")
+    marks = text(browser, "section.result .marks")
+    assert "1 at request" in marks and "budget $0.0004 → $0.0003" in marks
     browser.find_element(By.CSS_SELECTOR, "section.result summary").click()
     more = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
     assert {f"Share of {model}" for model in MODELS} <= set(more)

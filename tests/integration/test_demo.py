@@ -83,9 +83,7 @@ def test_a_short_demo_answers_every_request_on_budget_and_without_dead_letters(
         > figures["yardsticks"]["always meta-llama/llama-3.1-8b-instruct"]["reward"]
     )
     assert figures["spend_usd"] == pytest.approx(REQUESTS * figures["mean_cost_usd"], rel=1e-9)
-    assert {"demo.png", "demo.html", "demo.json", "worker.log"} <= {
-        file.name for file in tmp_path.iterdir()
-    }
+    assert {"demo.html", "demo.json", "worker.log"} <= {file.name for file in tmp_path.iterdir()}
     assert "mean reward" in stderr
     assert "make demo ARGS=" in stderr
     assert asyncio.run(topics_of_demos(kafka)) <= before

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from selenium.webdriver import Chrome
+from selenium.webdriver.support.ui import WebDriverWait
 
+from benchmarks.inks import DARK, LIGHT
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
 from streams.demo.report import Report
 from streams.demo.shocks import SHOCKS
-from tests.integration.browsing import chromium
+from streams.drawing.page import Chart, page
+from streams.drawing.page import Report as Written
+from streams.warm_start.worth import worth_of
+from streams.warm_start.worth_page import render
+from tests.integration.browsing import chromium, violations
 from tests.unit.test_cli_demo import played, scenario
+from tests.unit.test_drawing import MARKUP, data_of
+from tests.unit.test_worth import observed
 
 MODELS = ("small", "middle", "large")
 SCENARIO = """
@@ -80,26 +91,48 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield driver
 
 
+SHOWN = """return [...document.querySelectorAll('figure.chart')].map(one => ({
+    title: one.querySelector('h3').textContent, told: one.querySelector('figcaption').textContent,
+    width: one.querySelector('canvas').width, names: [...one.querySelectorAll('.u-label')]
+    .map(label => label.textContent)}))"""
+INKED = """const [chart, name] = arguments, canvas = chart.querySelector('canvas');
+    const ink = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const wanted = [1, 3, 5].map(at => parseInt(ink.slice(at, at + 2), 16)), columns = new Set();
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at + 3] > 99 && wanted.every((part, k) => Math.abs(part - data[at + k]) < 9))
+        columns.add((at / 4) % canvas.width);
+    const sorted = [...columns].sort((a, b) => a - b);
+    return sorted.filter((column, at) => at === 0 || column - sorted[at - 1] > 12).length"""
+
+
+def opened(browser: Chrome, page: Path) -> list[dict[str, Any]]:
+    """Open a report; return its charts when all of them are drawn."""
+    browser.get(page.as_uri())
+    wanted = len(data_of(page.read_text())["charts"])
+    WebDriverWait(browser, 30).until(
+        lambda _: len(browser.find_elements("css selector", "figure.chart canvas")) == wanted
+    )
+    return browser.execute_script(SHOWN)
+
+
 def test_a_browser_draws_every_line_and_asks_for_nothing_else(
     report: Path, browser: Chrome
 ) -> None:
     browser.get("about:blank")
     browser.get_log("performance")  # what the browser's own start page asked for
-    browser.get(report.as_uri())
+    charts = opened(browser, report)
     assert "Quality <falls> & recovers" in browser.title
-    charts = browser.find_elements("css selector", "svg.chart")
-    titles = [chart.get_attribute("aria-label") for chart in charts]
+    titles = [chart["title"] for chart in charts]
     assert titles[:2] == ["Spend ÷ budget", "Mean reward"] and "Share of middle" in titles
-    for chart in charts[:2]:
-        sizes = [path.size for path in chart.find_elements("css selector", ".line path")]
-        assert len(sizes) == 3 and all(size["width"] > 300 for size in sizes)
-        assert len(chart.find_elements("css selector", ".mark")) == 2
-    assert len(browser.find_elements("css selector", "#phases tbody tr")) == 9
-    assert browser.find_elements("css selector", "#alerts tbody tr")
-    assert browser.execute_script(
-        "return document.documentElement.scrollWidth <= window.innerWidth"
-    )
-    assert browser.get_log("browser") == []
+    drawn = browser.find_elements("css selector", "figure.chart")
+    for chart, found in zip(drawn[:2], charts, strict=False):
+        assert found["names"][1:] == ["live", "paper", "middle"] and found["width"] > 300
+        assert browser.execute_script(INKED, chart, "--bad") == 2  # the events
+        assert all(browser.execute_script(INKED, chart, f"--c{at}") for at in range(3))
+    assert len(rows_under(browser, "Phases")) == 9
+    assert rows_under(browser, "Alerts")
+    assert [one for one in browser.get_log("browser") if "readback" not in one["message"]] == []
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [
         entry["params"]["request"]["url"]
@@ -109,77 +142,123 @@ def test_a_browser_draws_every_line_and_asks_for_nothing_else(
     assert urls == [report.as_uri()]
 
 
-def test_the_answer_comes_first_and_events_are_numbered_in_the_charts(
-    report: Path, browser: Chrome
-) -> None:
-    browser.get(report.as_uri())
+def rows_under(browser: Chrome, title: str) -> list[list[str]]:
+    """Return the cells of the table below a title."""
+    script = """const head = [...document.querySelectorAll('h2')].find(
+        one => one.textContent === arguments[0]);
+        return [...head.nextElementSibling.querySelectorAll('tbody tr')].map(
+        row => [...row.children].map(cell => cell.textContent))"""
+    return browser.execute_script(script, title)
+
+
+def test_charts_say_the_numbers_of_their_data(report: Path, browser: Chrome) -> None:
+    figures = json.loads(report.with_suffix(".json").read_bytes())
+    charts = {chart["title"]: chart["told"] for chart in opened(browser, report)}
+    (binned,) = re.findall(r"mean of (\d+) requests", report.read_text())
+    start = (figures["requests"] - 1) // int(binned) * int(binned)
+    for title, key in (("Mean reward", "reward"), ("Spend ÷ budget", "cost_over_budget")):
+        for policy in ("live", "paper", "middle"):
+            (told,) = re.findall(rf"{policy} (\d+\.?\d*)", charts[title])
+            last = [one for one in figures["policies"][policy]["series"] if one["from"] >= start]
+            weights = [one["requests"] for one in last]
+            value = np.average([one[key] for one in last], weights=weights)
+            assert float(told) == pytest.approx(value, rel=6e-3)
+
+
+def test_the_answer_comes_first_and_events_are_numbered(report: Path, browser: Chrome) -> None:
+    opened(browser, report)
     answer = browser.find_element("css selector", "h1 + .answer").text
     assert re.match(r"(live|middle|paper) earned 0\.\d{3} per request, at \$", answer)
     others = [item.text for item in browser.find_elements("css selector", ".answer + ul li")]
     assert len(others) == 2 and all("±" in other for other in others)
     page = browser.find_element("css selector", "body").text
     assert "Over 1,500 requests" in page and "pbstream" in page
-    assert "1 at request" in page
-    first = browser.find_element("css selector", "svg.chart")
-    assert [number.text for number in first.find_elements("css selector", ".number")] == [
-        "1",
-        "2",
+    marks = [one.text for one in browser.find_elements("css selector", ".marks li")]
+    assert [re.sub(r"\s+", " ", mark) for mark in marks] == [
+        "1 at request 495: middle: quality to 0.3",
+        "2 at request 1,005: end: middle: quality to 0.3",
     ]
     (points,) = re.findall(r"mean of (\d+) requests", page)
     assert int(points) >= 20
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [
-        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+@pytest.fixture(scope="module")
+def pages(report: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a page of each command that writes one, with markup in the names of two."""
+    folder = tmp_path_factory.mktemp("pages")
+    of = SHOCKS["price-rise"](scenario(250))
+    Report(of, played(of), "live", MARKUP).save(folder)
+    worth = replace(observed(0.1), models=("cheap", MARKUP))
+    (folder / "worth.html").write_text(render(worth_of(worth)))
+    return {"replay": report, "demo": folder / "demo.html", "worth": folder / "worth.html"}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_lines_have_contrast_in_light_and_in_dark(
-    report: Path, browser: Chrome, scheme: str
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["replay", "demo", "worth"])
+def test_every_page_reads_in_any_light_and_at_any_width(
+    pages: dict[str, Path], browser: Chrome, name: str, scheme: str, width: int
 ) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        opened(browser, pages[name])
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        inks = LIGHT if scheme == "light" else DARK
+        shown = "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", paper)[:3])
+        assert shown == inks["paper"]
+        faults = violations(browser)
+        assert faults == [], json.dumps(faults, indent=1)
+        assert browser.find_elements("css selector", "img") == []
+        assert browser.get_log("browser") == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize("name", ["demo", "worth"])
+def test_markup_in_names_stays_text(pages: dict[str, Path], browser: Chrome, name: str) -> None:
+    opened(browser, pages[name])
+    text = browser.execute_script("return document.body.innerText")
+    assert MARKUP in text
+
+
+def test_a_page_runs_no_script_but_its_own(report: Path, browser: Chrome) -> None:
+    opened(browser, report)
     browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+        "Runtime.evaluate",
+        {
+            "expression": "const made = document.createElement('script');"
+            "made.text = 'window.ran = true'; document.body.append(made)"
+        },
     )
-    browser.get(report.as_uri())
-    style = "return getComputedStyle(arguments[0])[arguments[1]]"
-    paper = _luminance(
-        browser.execute_script(
-            style, browser.find_element("css selector", "body"), "backgroundColor"
-        )
-    )
-    assert (paper > 0.5) == (scheme == "light")
-    looked_at = (
-        ("p.note", "color", 4.5),
-        ("svg text", "fill", 4.5),
-        ("svg .line path", "stroke", 3.0),
-        ("td", "color", 4.5),
-    )
-    for selector, kind, least in looked_at:
-        for element in browser.find_elements("css selector", selector)[:5]:
-            shown = _luminance(browser.execute_script(style, element, kind))
-            assert (max(shown, paper) + 0.05) / (min(shown, paper) + 0.05) >= least, (
-                selector,
-                scheme,
-            )
+    assert not browser.execute_script("return window.ran")
+    browser.get_log("browser")
 
 
-def test_on_a_telephone_nothing_is_cut_off_at_the_side(report: Path, browser: Chrome) -> None:
-    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-    browser.get(report.as_uri())
-    assert browser.execute_script("return window.innerWidth") == 390
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    sizes = (
-        "return [...document.querySelectorAll('svg text')].map(one => "
-        "one.getBoundingClientRect().height)"
-    )
-    assert min(size for size in browser.execute_script(sizes) if size) >= 9
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_what_the_scale_cuts_is_said_and_many_high_points_are_not_cut(
+    tmp_path: Path, browser: Chrome
+) -> None:
+    at = [float(place) for place in range(101)]
+    single = Chart("single", at, {"one": [1.0] * 100 + [200.0]})
+    many = Chart("many", at, {"one": [200.0 if place % 4 == 0 else 1.0 for place in range(101)]})
+    path = tmp_path / "cut.html"
+    degenerate = [
+        Chart("none", [], {}),
+        Chart("holes", [1.0, 2.0], {"one": [None, None]}),
+        Chart("zeros", [1.0, 2.0], {"one": [0.0, 0.0]}),
+        Chart("huge", [1.0, 2.0], {"one": [1e-300, 1e300]}),
+        Chart("infinite", [1.0, 2.0, 3.0], {"one": [math.inf, math.nan, 1.0]}),
+    ]
+    path.write_text(page(Written(title="Cut", answer="", charts=[single, many, *degenerate])))
+    told = {chart["title"]: chart["told"] for chart in opened(browser, path)}
+    assert "Above the scale: 1 point, up to 200." in told["single"]
+    assert "Above" not in told["many"] and "Above" not in told["huge"]
+    assert told["none"] == told["holes"] == "Nothing to show yet."
+    assert browser.get_log("browser") == []
 
 
 def test_json_and_csv_hold_the_numbers_of_the_page(report: Path, browser: Chrome) -> None:
@@ -188,11 +267,8 @@ def test_json_and_csv_hold_the_numbers_of_the_page(report: Path, browser: Chrome
         rows = list(csv.DictReader(file))
     assert [row["policy"] for row in rows] == ["live"] * 3 + ["paper"] * 3 + ["middle"] * 3
     assert float(rows[7]["reward"]) == figures["policies"]["middle"]["phases"][1]["reward"] == 0.3
-    browser.get(report.as_uri())
-    shown = browser.find_element(
-        "css selector", "#phases tbody tr:nth-child(6) td:nth-child(4)"
-    ).text
-    assert float(shown) == 0.3
+    opened(browser, report)
+    assert float(rows_under(browser, "Phases")[5][3]) == 0.3
 
 
 def test_verify_says_that_history_was_reproduced(history: Path) -> None:
@@ -208,28 +284,3 @@ def test_verify_of_a_router_without_history_fails(history: Path) -> None:
         main, ["replay", "--from", str(history), "--router", "nobody", "--verify"]
     )
     assert result.exit_code == 1
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_the_demo_reads_in_the_dark_and_on_a_telephone(
-    tmp_path: Path, browser: Chrome, scheme: str
-) -> None:
-    of = SHOCKS["price-rise"](scenario(250))
-    Report(of, played(of), "live", "price-rise").save(tmp_path)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-    browser.get((tmp_path / "demo.html").as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    style = "return getComputedStyle(arguments[0])[arguments[1]]"
-    ours = browser.find_element("css selector", "tr.ours")
-    for element, under in ((browser.find_element("css selector", "p"), "body"), (ours, "tr.ours")):
-        ground = browser.find_element("css selector", under)
-        paper = _luminance(browser.execute_script(style, ground, "backgroundColor"))
-        ink = _luminance(browser.execute_script(style, element, "color"))
-        assert (paper > 0.5) == (scheme == "light")
-        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

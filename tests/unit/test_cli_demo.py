@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from schemas import (
+    AlertRaised,
     CostReported,
     LambdaUpdated,
     RequestSubmitted,
@@ -21,6 +22,7 @@ from schemas import (
     RouterDeclared,
     RouteReason,
 )
+from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
 from streams.demo.benchmark import load_rows, wheel_priors
 from streams.demo.player import Play
@@ -34,6 +36,7 @@ from streams.demo.yardsticks import Yardstick, best_mix, yardsticks
 from streams.warm_start.fit import fit_costs
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import Priors
+from tests.unit.test_drawing import data_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MODELS = ("a/small", "b/middle", "c/large")
@@ -291,24 +294,53 @@ def test_curves_have_one_point_for_each_decision() -> None:
     assert series.spend_per_budget[-1] == pytest.approx(of.costs[:, 1].mean() / 0.001)
 
 
-def test_the_report_is_three_files_and_the_page_needs_no_network(tmp_path: Path) -> None:
+def test_the_report_is_two_files_and_the_page_draws_the_curves(tmp_path: Path) -> None:
     of = SHOCKS["price-rise"](scenario(250))
     Report(of, played(of), "live", "price-rise").save(tmp_path)
-    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "demo.html").read_text()
-    assert re.findall(r"""(?:src|href)=["'](?!#)[^"']*""", page) == []
-    assert "url(http" not in page
-    assert "<svg" in page
-    assert "price-rise" in page
-    found = re.search(
-        r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL
-    )
-    assert found is not None
-    figures: dict[str, Any] = json.loads(found[1])
+    assert {file.name for file in tmp_path.iterdir()} == {"demo.html", "demo.json"}
+    data = data_of((tmp_path / "demo.html").read_text())
+    figures: dict[str, Any] = json.loads((tmp_path / "demo.json").read_text())
     assert figures["decided"] == 250
-    assert figures["cost_per_budget"] == pytest.approx(
-        json.loads((tmp_path / "demo.json").read_text())["cost_per_budget"]
+    spend = next(one for one in data["charts"] if one["title"] == "Spend ÷ budget")
+    assert spend["at"][-1] == 250 and len(spend["at"]) <= 91
+    assert spend["series"]["all so far"][-1] == pytest.approx(figures["cost_per_budget"])
+    assert [mark["at"] for mark in data["marks"]] == [83.0, 166.0]
+    assert "price rise" in data["marks"][0]["text"]
+
+
+def test_an_alarm_stands_among_the_events_by_the_decisions_before_it(tmp_path: Path) -> None:
+    of = scenario(20)
+    play = played(of)
+    alert = AlertRaised(
+        router_id="default",
+        kind=AlertKind.DRIFT,
+        model=MODELS[1],
+        signal="reward",
+        direction="down",
+        size=0.3,
+        since=NOON,
+        evidence={},
+        observed_at=play.outcomes[11].decision.decided_at,
     )
+    Report(of, replace(play, alerts=[alert]), "live", "none").save(tmp_path)
+    ((mark),) = data_of((tmp_path / "demo.html").read_text())["marks"]
+    before = [one for one in play.outcomes if one.decision.decided_at <= alert.observed_at]
+    assert mark["at"] == len(before) and MODELS[1] in mark["text"]
+
+
+def test_the_lead_over_the_best_mix_has_its_interval() -> None:
+    of = scenario()
+    lead = Report(of, played(of), "live", "none").lead
+    assert lead is not None
+    gain, half = (float(one) for one in re.findall(r"([+-]?\d\.\d{3})", lead))
+    mix = next(one for one in yardsticks(of) if one.mix)
+    weights = dict(mix.mix)
+    shares = np.array([weights.get(f"always {model}", 0.0) for model in MODELS])
+    mixed = of.rewards @ shares
+    gains = of.rewards[:, 1] - mixed
+    assert mixed.mean() == pytest.approx(mix.reward)
+    assert gain == pytest.approx(gains.mean(), abs=6e-4)
+    assert half == pytest.approx(1.96 * gains.std(ddof=1) / len(of) ** 0.5, abs=6e-4)
 
 
 def wheel_with_costs() -> Priors:

@@ -78,7 +78,7 @@ def test_rewards_and_costs_by_prompt_are_found_again(history: Path, tmp_path: Pa
         priors.costs.models.index("small")
     ] == pytest.approx(2e-5, rel=0.2)
     assert told["worth"]["complete"] is False and len(told["worth"]["frontier"]) > 5
-    assert (tmp_path / "out" / "worth.png").exists()
+    assert "What these priors are worth" in (tmp_path / "out" / "worth.html").read_text()
 
 
 def test_an_unknown_router_is_an_error_that_names_the_others(history: Path, tmp_path: Path) -> None:

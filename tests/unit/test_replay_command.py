@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.cli import main
+from tests.unit.test_drawing import data_of
 
 MODELS = {"small": (0.1, 0.1), "large": (1.25, 10.0)}
 N = 400
@@ -97,8 +97,10 @@ def test_policies_that_decide_alike_are_said_to_and_share_a_line(
     result = replay(history, *policies, "--report", str(report))
     assert result.exit_code == 0, result.output
     page = report.read_text()
-    assert re.findall(r"</i>(.*?)</span>", page) == ["declared, live", "small"]
-    assert page.count("λ_t of ") // 2 <= 1 and "decided as " in page
+    data = data_of(page)
+    assert data["names"] == ["declared, live", "small"] and "decided as " in page
+    assert [*data["charts"][0]["series"]] == data["names"]
+    assert len([one for one in data["charts"] if one["title"].startswith("λ_t of ")]) <= 1
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,12 @@ def test_wheel_has_one_name_no_benchmarks_and_its_data(wheel: Path) -> None:
     }
     assert "paretobandit_streams/py.typed" in names
     assert "paretobandit_streams/streams/broker/server.properties" in names
-    for template in ("drawing/page.html", "drawing/page.css", "demo/report.html"):
-        assert f"paretobandit_streams/streams/{template}" in names
+    for asset in (
+        "drawing/assets/chart.js",
+        "drawing/assets/style.css",
+        "dashboard/assets/main.js",
+    ):
+        assert f"paretobandit_streams/streams/{asset}" in names
     assert not [name for name in names if "benchmarks" in name or "tests/" in name]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +10,8 @@ import pytest
 from streams.warm_start.lines import held_out
 from streams.warm_start.observations import Observations
 from streams.warm_start.worth import as_json, sentence, worth_of
+from streams.warm_start.worth_page import render
+from tests.unit.test_drawing import data_of
 
 N, D = 600, 6
 COSTS = np.array([1e-5, 1e-3])
@@ -90,9 +91,17 @@ def test_degenerate_prompts_are_no_fault() -> None:
         as_json(found)
 
 
-def test_it_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    from streams.warm_start.worth_plot import draw
+def test_its_page_draws_what_was_found_and_says_it_first() -> None:
+    worth = worth_of(observed(0.1))
+    text = render(worth)
+    assert sentence(worth) in text
+    data = data_of(text)
+    drawn = [(one["cost_usd_per_request"], one["reward"]) for one in data["frontier"]["points"]]
+    assert drawn == [(one.budget_usd, one.routed) for one in worth.frontier]
+    assert [one["name"] for one in data["frontier"]["others"]] == ["cheap", "dear"]
+    assert len(data["tables"]) == 3
 
-    draw(worth_of(observed(0.1)), tmp_path / "worth.png")
-    assert (tmp_path / "worth.png").stat().st_size > 10_000
+
+def test_without_a_frontier_there_is_none_on_the_page() -> None:
+    data = data_of(render(worth_of(replace(observed(0.1), costs=np.full((N, 2), np.nan)))))
+    assert data["frontier"] is None and [one["title"] for one in data["tables"]]

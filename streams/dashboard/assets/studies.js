@@ -1,6 +1,7 @@
 // Studies of a router's recorded history: started here, done by the server beside its other work.
 
-import { api, ask, draw, el, table } from "./dom.js";
+import { api, ask, el, table } from "./dom.js";
+import { picture } from "./figures.js";
 import { count, fixed, percent, usd } from "./format.js";
 
 const SPANS = [["everything on the topics", 0], ["the last week", 7 * 86400], ["the last day", 86400], ["the last hour", 3600]];
@@ -82,31 +83,3 @@ export const frontierOf = (id) => section("What would another budget buy?",
       ["Budget", "Cost per request", "Reward", "÷ budget", "Guessed"].map((label, at) => ({ label, number: at > 0 })),
       [...points.map((one) => [`${usd(one.budget_usd)} (× ${one.step})`, one]), ["as recorded", recorded], ...models.map((one) => [`always ${one.model}`, one])]
         .map(([label, one]) => [label, usd(one.cost_usd_per_request), fixed(one.reward), fixed(one.cost_over_budget, 2), percent(one.modelled)]))]);
-
-/** Reward over cost: a line through `points`, a square with its name for each of `others`, a ring. */
-export function picture(points, others, recorded) {
-  const all = [...points, ...others, recorded].filter((one) => one?.cost_usd_per_request > 0 && one.reward !== null);
-  if (!all.length) return el("p", {}, "Without bills and labels there is nothing to draw.");
-  const costs = all.map((one) => Math.log10(one.cost_usd_per_request)), rewards = all.map((one) => one.reward);
-  const [left, right] = widened(costs, 0.08), [low, top] = widened(rewards, 0.12);
-  const x = (one) => 60 + 560 * (Math.log10(one.cost_usd_per_request) - left) / (right - left);
-  const y = (one) => 250 - 220 * (one.reward - low) / (top - low);
-  const known = (one) => all.includes(one);
-  const path = points.filter(known).sort((a, b) => x(a) - x(b)).map((one, at) => `${at ? "L" : "M"}${x(one)} ${y(one)}`).join("");
-  const words = (text, one, kind) => draw("text", { x: Math.min(x(one), 560), y: y(one) - 8, class: kind }, text);
-  const ticks = Array.from({ length: Math.floor(right) - Math.ceil(left) + 1 }, (_, at) => Math.ceil(left) + at);
-  return draw("svg", { class: "frontier", viewBox: "0 0 640 300", role: "img", "aria-label": "Reward over cost per request; the table below has the numbers" },
-    draw("path", { d: "M60 250H620M60 20V250", class: "axis" }),
-    ...ticks.map((tick) => draw("text", { x: 60 + 560 * (tick - left) / (right - left), y: 268, class: "tick middle" }, usd(10 ** tick))),
-    ...[low, (low + top) / 2, top].map((tick) => draw("text", { x: 52, y: 254 - 220 * (tick - low) / (top - low), class: "tick end" }, tick.toFixed(3))),
-    draw("text", { x: 340, y: 292, class: "tick middle" }, "dollars per request"), draw("text", { x: 60, y: 12, class: "tick" }, "reward"),
-    draw("path", { d: path, class: "line" }),
-    ...points.filter(known).flatMap((one) => [draw("circle", { cx: x(one), cy: y(one), r: 4, class: "budget" }), words(`× ${one.step}`, one, "tick")]),
-    ...others.filter(known).flatMap((one) => [draw("rect", { x: x(one) - 4, y: y(one) - 4, width: 8, height: 8, class: `model k${(one.colour ?? 1) % 8}` }), words(one.name.slice(-24), one, "tick")]),
-    known(recorded) ? draw("circle", { cx: x(recorded), cy: y(recorded), r: 7, class: "recorded" }) : null);
-}
-
-function widened(values, by) {
-  const low = Math.min(...values), top = Math.max(...values), more = by * (top - low || Math.abs(top) || 1);
-  return [low - more, top + more];
-}

@@ -2,8 +2,8 @@
 
 import { api, ask, draw, el, page, table } from "./dom.js";
 import { count, digits, fixed, moment, percent, usd } from "./format.js";
-import { chart, palette } from "./chart.js";
-import { picture, runner, span } from "./studies.js";
+import { figures, picture } from "./figures.js";
+import { runner, span } from "./studies.js";
 
 const KINDS = {
   price: { label: "A price changes", model: true, value: ["× price", "factor", 2] },
@@ -24,7 +24,7 @@ export function showWhatIf(view, id) {
   const name = el("input", { id: "name", maxlength: 80, placeholder: "a name for the comparison" }), over = span("what-if-span");
   const run = runner(id, show);
   const start = el("button", { type: "submit" }, "Replay");
-  const models = [], drawn = [], ends = new Map(); // charts; and by result the whole of each policy
+  const models = [], ends = [], found = new Map(); // of charts; and by result the whole of each policy
   let numbered = 0;
   const form = el("form", { onsubmit: go }, policies, events,
     el("div.tools", {}, el("button.quiet", { type: "button", onclick: () => events.append(event()) }, "Add an event"),
@@ -43,7 +43,7 @@ export function showWhatIf(view, id) {
     if (!events.children.length) events.append(event());
   };
   known();
-  return () => { source.close(); for (const one of drawn) one.end(); };
+  return () => { source.close(); for (const end of ends) end(); };
 
   function event() {
     const at = ++numbered;
@@ -90,56 +90,27 @@ export function showWhatIf(view, id) {
   }
 
   function show({ number, name: label, began, result }) {
-    if (ends.has(number)) return;
+    if (found.has(number)) return;
     const shares = (one) => Object.entries(one.shares).map(([model, share]) => `${model} ${percent(share)}`).join(", ");
     const rows = Object.entries(result.policies).flatMap(([policy, { phases, total }]) =>
       [...phases, ...(phases.length > 1 ? [{ label: "all of it", ...total }] : [])].map((one) => [policy, one.label, count(one.requests), fixed(one.reward),
         usd(one.cost_usd_per_request), fixed(one.cost_over_budget, 2), digits(one.lambda_t), percent(one.modelled), shares(one)]));
     const said = Array.isArray(result.answer) ? result.answer : [result.answer];
+    const drawn = figures(result);
+    ends.push(drawn.end);
     results.prepend(el("section.result", { "aria-label": label }, el("h3", {}, label), ...said.map((text) => el("p", {}, String(text))),
-      ...chartsOf(number, result),
+      ...drawn.parts,
       table(`${count(result.requests)} requests, replayed ${moment(began)}`,
         ["Policy", "From", "Requests", "Reward", "$ per request", "÷ budget", "λ_t", "Guessed", "Shares"].map((title, at) => ({ label: title, number: at > 1 && at < 8 })), rows)));
-    ends.set(number, { label, policies: result.policies });
+    found.set(number, { label, policies: result.policies });
     compare();
   }
 
   /** Everything that was found so far in one picture: a colour for each result. */
   function compare() {
-    const found = [...ends.values()].slice(-8);
-    const dots = found.flatMap(({ policies }, colour) => Object.entries(policies).map(([name, { total }]) => ({ ...total, name, colour })));
-    together.replaceChildren(el("figure", {}, picture([], dots, null), el("figcaption.legend", {}, ...found.map(({ label }, at) =>
+    const last = [...found.values()].slice(-8);
+    const dots = last.flatMap(({ policies }, colour) => Object.entries(policies).map(([name, { total }]) => ({ ...total, name, colour })));
+    together.replaceChildren(el("figure", {}, picture([], dots, null), el("figcaption.legend", {}, ...last.map(({ label }, at) =>
       el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: `k${at % 8}` })), label)))));
-  }
-
-  /** What each policy did over the requests, as the report of pbstream replay draws it. */
-  function chartsOf(number, { policies, marks }) {
-    const alike = new Map(); // policies that decided alike share a line: one would hide the other
-    for (const [name, one] of Object.entries(policies)) {
-      const same = JSON.stringify(one.points);
-      alike.set(same, [...(alike.get(same) ?? []), name]);
-    }
-    const names = [...alike.values()].map((some) => some.join(", ")), points = [...alike.keys()].map((some) => JSON.parse(some));
-    const times = [...new Set(points.flat().map((one) => one.at))].sort((a, b) => a - b);
-    const numbers = marks.map((one, at) => ({ at: one.index, number: at + 1 }));
-    const pick = (name) => palette(names.indexOf(name));
-    const line = (at, value) => { const by = new Map(points[at].map((one) => [one.at, value(one)])); return times.map((time) => by.get(time) ?? null); };
-    const made = (title, value, options = {}, of = names) => {
-      const one = chart(title, { over: "request", sync: `study ${number}`, pick, ...options });
-      drawn.push(one);
-      one.set(times, Object.fromEntries(of.map((name) => [name, line(names.indexOf(name), value)])), numbers);
-      return one.box;
-    };
-    const budgeted = points.flat().some((one) => one.cost_over_budget !== null);
-    const called = [...new Set(points.flat().flatMap((one) => Object.keys(one.shares)))].sort();
-    const paced = names.filter((_, at) => points[at].some((one) => one.lambda_t));
-    return [
-      el("div.charts", {}, budgeted ? made("Spend ÷ budget", (one) => one.cost_over_budget, { line: 1 }) : made("Dollars per request", (one) => one.cost_usd_per_request, { show: usd }),
-        made("Reward", (one) => one.reward, { high: 1 })),
-      marks.length ? el("p.note", {}, marks.map((one, at) => `${at + 1} at request ${count(one.index)}: ${one.label}`).join("; ")) : null,
-      el("details", {}, el("summary", {}, "λ_t and the models' shares"), el("div.charts", {},
-        ...paced.map((name) => made(`λ_t of ${name}`, (one) => one.lambda_t, {}, [name])),
-        ...called.map((model) => made(`Share of ${model}`, (one) => one.shares[model] ?? 0, { high: 1, show: percent })))),
-    ];
   }
 }
