@@ -50,6 +50,7 @@ class Answers:
             dead_letters: the dead letter writer of each source topic, by short name.
         """
         writer = {full: dead_letters[name] for name, full in topic.items() if name in dead_letters}
+        # All are handed over, then waited for once: a round trip a batch, not one a record.
         for message, router_id in self.strays:
             await outbox.send(
                 message.topic,

@@ -95,6 +95,8 @@ async def retrying(
     Raises:
         GaveUp: it was still failing at the deadline; the last error is its cause.
     """
+    # From 50 ms doubled up to 2 s, each shortened by up to a half, so that workers which lost the
+    # same broker do not return in step ("equal jitter", AWS Architecture Blog, 2015).
     started, delay = clock(), 0.05
     while True:
         try:

@@ -11,6 +11,8 @@ from schemas.dlq import DeadLetter
 from schemas.event import encode
 
 LARGE_BYTES = 500_000
+"""Bytes of a value beyond which a letter goes out by itself, compressed: with its headers it would
+fill a batch of `streams.faust.outgoing` (512 KiB)."""
 
 
 class DeadLetters:

@@ -77,6 +77,7 @@ async def declare_routers(source: Source, service: Service) -> None:
         await service.clear()
         for portion in portions(
             declarations,
+            # One that goes is a portion of its own: what it leaves is cleared before the next one.
             lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
             limit=service.batch_bytes,
         ):
@@ -88,6 +89,8 @@ async def declare_routers(source: Source, service: Service) -> None:
                 ]
                 overtaken += _overtaken(answers, service)
                 service.mark_applied(
+                    # Refused and stray ones count with the last portion: a crash before it reads
+                    # them again.
                     messages if portion[-1] is declarations[-1] else [d.message for d in portion]
                 )
             await service.clear()  # a router that comes again finds nothing of the one before
@@ -161,6 +164,7 @@ def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
     if shard.is_applied(message.topic, message.offset):
+        # A crash may have come between the commit and its tombstone on `pb.lambda`.
         if declared is None and router_id not in shard:
             service.bulletin.changed((shard.number, router_id))
         return False

@@ -29,6 +29,7 @@ ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
     Bill: OrphanCost,
     Reward: OrphanReward,
 }
+"""What an event is refused with whose request never comes."""
 
 
 async def book_all(source: Source, kind: type[E], service: Service) -> None:
@@ -111,6 +112,7 @@ def book(
         and event.at is not None
         and event.at > utc(service.ports.clock()) + MAX_AHEAD
     ):
+        # By the clock, so the refusal is kept: read again after a crash it would be accepted.
         late = FromTheFuture("observed_at is more than 5 minutes ahead")
         service.refuse_later(Parked.of(message, late, router_id=event.router_id), late, answers)
     elif (error := _unreadable(shard, event.router_id)) is not None:
@@ -137,6 +139,7 @@ def apply_waiting(
         shard.unpark(parked)
         is_bill = parked.topic == service.ports.topic["costs"]
         event = _waiting(Bill, parked) if is_bill else _waiting(Reward, parked)
+        # The decision was made in this batch: its record still has the context.
         _apply(shard, event, parked, service, answers, x=None)
 
 
@@ -213,7 +216,10 @@ def _wait(
                     return
                 shard.unpark(other)
                 service.ports.count("bill_revised")
+                # The wait counts from the first bill: revisions must not prolong it.
                 parked = replace(parked, due=other.due)
+    # While requests are still to be answered nothing is refused for want of room: the next one may
+    # be what this waits for. `hold_back` bounds how many come.
     if len(shard.parking) < service.ports.limits.parked_events or service.lags(shard.number):
         shard.park(parked)
         service.note_unbooked(parked, event.router_id, "waiting")

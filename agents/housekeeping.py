@@ -31,6 +31,7 @@ async def resume(service: Service) -> None:
     that were overtaken."""
     if not service.interrupted:
         return
+    # First: a batch that is rolled back below sets it again.
     service.interrupted = False
     undelivered, service.undelivered = service.undelivered, []
     await service.answer(
@@ -56,6 +57,8 @@ async def end_waits(service: Service) -> None:
         answers = Answers()
         async with service.batch():
             for parked in portion:
+                # Looked at again as the only writer: it may have been answered meanwhile, or its
+                # router was declared, or the partition is gone.
                 shard = service.shards.get(parked.partition)
                 if (
                     shard is not None

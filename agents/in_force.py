@@ -79,6 +79,7 @@ async def repeat(routers: Iterable[tuple[int, str]], service: Service) -> None:
         outbox = service.ports.outbox()
         async with service.batch():
             for number, router_id in portion:
+                # Looked at again as the only writer: another declaration may have come into force.
                 one = _owed(service, number, router_id)
                 if one is None:
                     continue

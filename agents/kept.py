@@ -26,7 +26,9 @@ DAMAGE = (
 program."""
 
 VERSION = 1
+"""First byte of what `pack` returns; another one is read as if nothing had been kept."""
 _HEAD = struct.Struct(">B?q")
+"""Version, `last`, offset: 10 bytes, big-endian, so that no padding depends on the machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 HEAD: Final = b"h"
+"""Counts, pacer and who takes part: the piece of a router without which there is none."""
 CONFIG: Final = b"c"
+"""The configuration in force."""
 ARM: Final = b"a"
+"""A model's belief, or another piece of `router_state.journal`; the part names which."""
 REQUEST: Final = b"q"
+"""A request's record; the part is its id."""
 CONTEXT: Final = b"x"
+"""A request's context, 8 bytes a dimension; with Redis on the log only."""
 PARKED: Final = b"p"
+"""An event that waits; the part is `topic/offset`."""
 DECLARED: Final = b"d"
 """What is in force of a router, as it was declared."""
 WATERMARKS: Final = b"w"
+"""The last offsets of the source topics that the partition contains, as JSON; of no router."""
 GONE: Final = b"g"
 """Of a router that was declared gone, while records of it are still to be deleted."""
 
 _END = b"\x00"
+"""Ends the router_id, which has no zero byte: no router's keys begin with another's."""
 
 
 def key(kind: bytes, router_id: str, part: str = "") -> bytes:

@@ -23,6 +23,7 @@ from schemas.headers import Headers, trace_of
 from schemas.reasons import Reason
 
 VERSION = 1
+"""First byte of what `Parked.pack` returns."""
 LEFT = -1
 """Stands for the size of a value that was left where it is."""
 

@@ -52,9 +52,12 @@ class Requests(MutableMapping[str, RequestRecord]):
         packed = self._table.get(keys.key(keys.REQUEST, self._router_id, request_id))
         if packed is None:
             raise KeyError(request_id)
+        # Not remembered: what is only looked at is not written, and the engine sets what it has
+        # changed.
         record = snapshot.unpack_record(packed)
         context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
         if context is not None:
+            # A read-only view of the table's own bytes.
             record.x = np.frombuffer(context, "<f8")
         return record
 

@@ -72,12 +72,15 @@ async def route_requests(source: Source, service: Service) -> None:
         )
         requests = [Prepared(t.message, t.event, t.error) for t in batch.taken]
         await declared(requests, service)
+        # Before the lock: while the encoder works, other agents write.
         prepared = await prepare(requests, service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
             for request in prepared:
                 with on_behalf_of(request.message):
                     decide(request, service, answers)
+            # Strays and unreadable ones as well: their delivery comes before the ack, and
+            # `take_in`, which knows no state, judges them alike when a crash brings them again.
             service.mark_applied(messages)
         await service.answer(answers)
         await route_waiting(answers.declared_meanwhile, service)
@@ -284,6 +287,7 @@ async def route_waiting(router_ids: Iterable[tuple[int, str]], service: Service)
         answers = Answers()
         async with service.batch():
             for request in prepared:
+                # Between the look and the lock another agent may have answered or refused it.
                 if service.shard(request.message.partition).parking.is_waiting(request.message):
                     with on_behalf_of(request.message):
                         decide(request, service, answers)

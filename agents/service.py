@@ -31,6 +31,7 @@ from schemas.lambdas import Contained, Unbooked
 log = logging.getLogger(__name__)
 
 BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
+"""Source topics of which a client may wait to see that its event was taken in."""
 
 
 @dataclass(slots=True)
@@ -92,6 +93,8 @@ class Service:
                 )
             shard.require_topics(self.ports.topic.values())
             await self._complete(shard)
+        # Shown when all are complete: until then a request whose value is still being read would be
+        # taken for one without a body.
         for shard in shards:
             if shard.table.owned:  # it may have been lost meanwhile
                 self.shards[shard.number] = shard
@@ -130,6 +133,8 @@ class Service:
         """Be the only writer; at the end everything that was changed is durable."""
         async with self.ports.states.writing():
             delivered, self._delivered = self._delivered, []
+            # Kafka has what was said of them; forgotten with this commit. A crash before it says
+            # them again, and loses none.
             for parked in delivered:
                 if parked.partition in self.shards:
                     self.shards[parked.partition].unpark(parked)
@@ -159,6 +164,7 @@ class Service:
             self.shards[number] = shard = Shard(self.ports.states.partition(number))
             shard.take_over(before)
             self.undelivered += [parked for parked in shard.parking if parked.refused]
+        # What the batch had forgotten is in the table again; `resume` says it once more.
         self._delivered = []
         self.interrupted = True
 
@@ -213,6 +219,8 @@ class Service:
     def lags(self, partition: int, name: str = "requests") -> bool:
         """Tell whether there are events on a partition of a topic that the state does not contain
         yet: requests without an answer, or declarations that are not in force."""
+        # While the end is not known there may be events: to wait too long is harmless, to refuse
+        # too early is not.
         end = self.ports.log.end_of(name, partition)
         return end is None or end - 1 > self.shards[partition].watermarks.get(
             self.ports.topic[name], -1
@@ -229,6 +237,7 @@ class Service:
         self.ports.log.hold(self.held)
 
     def _is_crowded(self, partition: int) -> bool:
+        # Half the limit to let go: at the limit itself every event would hold the partition again.
         waiting, limit = len(self.shards[partition].parking), self.ports.limits.parked_events
         return self.lags(partition) and waiting >= (limit // 2 if partition in self.held else limit)
 
@@ -279,6 +288,7 @@ class Service:
         answers = Answers()
         async with self.batch():
             self.refuse_later(parked, error, answers)
+            # Of an event that had waited the offset is contained already; then this moves nothing.
             self.shards[parked.partition].mark_applied(parked.topic, parked.offset)
         self.ports.count("internal_error")
         await self.answer(answers)

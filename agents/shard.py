@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import orjson
 
-from agents import keys
+from agents import keys, stored
 from agents.context_store import Ref
-from agents.kept import DAMAGE, readable
+from agents.kept import DAMAGE
+from agents.leftovers import TOMBSTONE_BYTES, Leftovers
 from agents.parking import Parked, Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
@@ -20,10 +21,6 @@ from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.events import Event
-from router_state.journal import CONFIG, HEAD
-
-TOMBSTONE_BYTES = 40
-"""What a record of the changelog takes beside its key."""
 
 
 class ForeignState(Exception):
@@ -59,6 +56,8 @@ class Shard:
         self.table = table
         self.number = table.number
         self._engines: dict[str, Engine] = {}
+        # Every declared router has an entry, unpacked or not. A dict for its order: once the router
+        # is unpacked, the oldest decision comes first.
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
         self._outlines: dict[str, list[snapshot.Outline]] = {}
@@ -66,7 +65,8 @@ class Shard:
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
         self.requests_seen_at = 0.0
-        self.watermarks, self.without_watermarks = _watermarks(table)
+        self.watermarks, self.without_watermarks = stored.watermarks(table)
+        # What the table holds; `watermarks` runs ahead of it by the batch being written.
         self._contained = dict(self.watermarks)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
         # routers the first event waits for nothing else.
@@ -79,12 +79,12 @@ class Shard:
                 _, router_id, request_id = keys.split(raw)
                 self._request_ids.setdefault(router_id, {})[request_id] = None
             elif kind == keys.PARKED:
-                parked.append(self._parked(raw))
+                parked.append(stored.parked(table, raw))
         self.parking = Parking(parked)
-        gone = [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]
-        self._leftovers = {
-            router_id: list(self._request_ids.pop(router_id, ())) for router_id in gone
-        }
+        # After the pass: a mark may come before the requests that it is about.
+        self._leftovers = Leftovers(table)
+        for router_id in [keys.split(raw)[1] for raw in table.records if raw[:1] == keys.GONE]:
+            self._leftovers.found(router_id, list(self._request_ids.pop(router_id, ())))
 
     def __contains__(self, router_id: object) -> bool:
         return router_id in self._request_ids
@@ -141,7 +141,12 @@ class Shard:
         engine = self._engines.get(router_id)
         if engine is None and router_id in self._request_ids:
             try:
-                engine = self._engines[router_id] = self._unpack(router_id)
+                engine = self._engines[router_id] = stored.engine(
+                    self.table,
+                    router_id,
+                    self._request_ids[router_id],
+                    self._outlines.get(router_id),
+                )
             except DAMAGE as error:
                 # A damaged router is set aside and not retried: its records stay, and its
                 # neighbours go on.
@@ -197,15 +202,14 @@ class Shard:
             self._request_ids[router_id] = dict.fromkeys(self._requests_of(router_id))
         if router_id not in self._request_ids:
             return
-        # Tombstones of a router with 100,000 requests exceed a record batch. The head goes first,
-        # with a mark by which a crash finds the rest.
+        # What makes the router goes at once, with a mark (`Leftovers`): without the mark the next
+        # owner would take what is left of its requests for a router.
         arms = keys.key(keys.ARM, router_id)
         for raw in [raw for raw in self.table.records if raw.startswith(arms)]:
             self.table.delete(raw)
         for kind in (keys.HEAD, keys.CONFIG, keys.DECLARED):
             self.table.delete(keys.key(kind, router_id))
-        self.table.put(keys.key(keys.GONE, router_id), b"1")
-        self._leftovers[router_id] = list(self._request_ids.pop(router_id))
+        self._leftovers.add(router_id, list(self._request_ids.pop(router_id)))
         self._engines.pop(router_id, None)
         self._changes.pop(router_id, None)
 
@@ -224,17 +228,7 @@ class Shard:
 
     def clear(self, limit: int) -> None:
         """Delete records of routers that are gone, until their tombstones fill `limit` bytes."""
-        while self._leftovers and limit > 0:
-            router_id, request_ids = next(iter(self._leftovers.items()))
-            while request_ids and limit > 0:
-                request_id = request_ids.pop()
-                for kind in (keys.REQUEST, keys.CONTEXT):
-                    raw = keys.key(kind, router_id, request_id)
-                    self.table.delete(raw)
-                    limit -= len(raw) + TOMBSTONE_BYTES
-            if not request_ids:
-                del self._leftovers[router_id]
-                self.table.delete(keys.key(keys.GONE, router_id))
+        self._leftovers.clear(limit)
 
     def park(self, event: Parked) -> None:
         """Let an event wait, durably."""
@@ -266,8 +260,9 @@ class Shard:
 
     def _write_router(self, router_id: str, changes: Changes) -> None:
         engine = self._engines[router_id]
+        # In a fixed order: that of a set of strings differs from process to process.
         for name in sorted(changes.pieces):
-            at, packed = _key_of(router_id, name), snapshot.pack_piece(engine.state, name)
+            at, packed = stored.key_of(router_id, name), snapshot.pack_piece(engine.state, name)
             if packed is None:
                 self.table.delete(at)
             else:
@@ -278,22 +273,6 @@ class Shard:
     def _requests_of(self, router_id: str) -> list[str]:
         start = keys.key(keys.REQUEST, router_id)
         return [keys.split(raw)[2] for raw in self.table.records if raw.startswith(start)]
-
-    def _parked(self, raw: bytes) -> Parked:
-        """Return a parked event; one that can't be read is refused, as far as its key tells what it
-        is."""
-        try:
-            return Parked.unpack(self.table.records[raw])
-        except DAMAGE as error:
-            _, router_id, part = keys.split(raw)
-            topic, _, offset = part.rpartition("/")
-            return Parked.lost(
-                topic,
-                self.number,
-                int(offset),
-                router_id=router_id,
-                why=f"{type(error).__name__}: {error}",
-            )
 
     def is_warm(self, router_id: str) -> bool:
         """Tell whether a router is unpacked, or soon would be."""
@@ -309,7 +288,7 @@ class Shard:
         found: list[snapshot.Outline] = []
         try:
             for number, request_id in enumerate(list(self._request_ids[router_id])):
-                found.append(self._outline(router_id, request_id))
+                found.append(stored.outline(self.table, router_id, request_id))
                 if number % WARM_AT_ONCE == WARM_AT_ONCE - 1:
                     await asyncio.sleep(0)
                     if router_id in self._engines or router_id not in self._request_ids:
@@ -321,32 +300,6 @@ class Shard:
             self.engine(router_id)
         finally:
             self._outlines.pop(router_id, None)
-
-    def _outline(self, router_id: str, request_id: str) -> snapshot.Outline:
-        return snapshot.outline(
-            request_id, self.table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
-        )
-
-    def _unpack(self, router_id: str) -> Engine:
-        request_ids = self._request_ids[router_id]
-        outlines = self._outlines.get(router_id)
-        # What was outlined before can't have changed: nothing moves requests but an engine.
-        if outlines is None:
-            outlines = [self._outline(router_id, request_id) for request_id in request_ids]
-        outlines.sort(key=lambda outline: outline.seq)
-        state = snapshot.unpack(
-            lambda name: self.table.get(_key_of(router_id, name)) or b"",
-            {outline.request_id: outline.decided_at for outline in outlines if outline.is_awaited},
-        )
-        if not snapshot.says_projection(self.table.get(keys.key(keys.CONFIG, router_id)) or b""):
-            # A program that knows of no projections has put the configuration in force.
-            kept = readable(self.declared(router_id))
-            named = None if kept is None else snapshot.projection_of(orjson.loads(kept.document))
-            state.config = replace(state.config, projection=named)
-        # In the order of their decisions: what is forgotten first is what was decided first.
-        request_ids.clear()
-        request_ids.update(dict.fromkeys(outline.request_id for outline in outlines))
-        return Engine(state, Requests(self.table, router_id, request_ids))
 
     def size_of(self, router_id: str, changes: Changes) -> int:
         """Return about how many bytes the records of these changes take in a batch of the
@@ -361,21 +314,3 @@ class Shard:
             2 * (len(at) + TOMBSTONE_BYTES) + len((record and self.table.get(at)) or b"")
             for at, record in keyed
         )
-
-
-_KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
-
-
-def _watermarks(table: Table) -> tuple[dict[str, int], str]:
-    """Return the watermarks, or none and why they can't be read."""
-    try:
-        found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
-        return {str(topic): int(offset) for topic, offset in found.items()}, ""
-    except DAMAGE as error:
-        return {}, f"{type(error).__name__}: {error}"
-
-
-def _key_of(router_id: str, piece: str) -> bytes:
-    """Return where the table holds a piece of a router."""
-    kind = _KINDS.get(piece)
-    return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)

@@ -71,6 +71,7 @@ class Sweep:
 
     def _turns(self, number: int) -> list[_Turn]:
         router_ids = list(self._service.shards[number])
+        # By place, not by name: where routers went meanwhile, some wait for the next time round.
         start = self._cursor.get(number, 0) if self._cursor.get(number, 0) < len(router_ids) else 0
         self._cursor[number] = start + ROUTERS_PER_ROUND
         return [
@@ -81,9 +82,12 @@ class Sweep:
         """Sweep as many routers as a portion has time and bytes for; one that is not done keeps its
         turn."""
         started, bytes_left, first = self._clock(), self._service.batch_bytes // 4, True
+        # The first router is swept whatever the clock says: a portion that does nothing would come
+        # again for ever.
         while turns and bytes_left > 0 and (first or self._clock() - started < SECONDS_AT_ONCE):
             turn = turns[0]
             shard = self._service.shards.get(turn.number)
+            # To be unpacked by `warm` before the next portion, not under the lock.
             if shard is not None and not first and not shard.is_warm(turn.router_id):
                 return
             limit = min(turn.left, REQUESTS_AT_ONCE)

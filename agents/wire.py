@@ -34,7 +34,9 @@ from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
 
 KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
+"""Fields of a declaration that are knobs of the core, by the same name."""
 PERIODS = {"hour": 3600.0, "day": 86_400.0}
+"""Seconds of a cap's period; a day is 24 hours, in no time zone."""
 
 
 def utc(seconds: float) -> datetime:

@@ -105,7 +105,6 @@ JsonObject = Annotated[
     Field(description="Any JSON object, up to 64 KiB"),
 ]
 
-Usd = Annotated[float, Field(description="US dollars")]
 PricePerM = Annotated[
     float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")
 ]

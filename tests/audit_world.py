@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from schemas.headers import FORWARDED, REPEATED
-from streams.audit.topic_reading import MemoryTopics
 from streams.history.records import Record
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
+from tests.memory_topics import MemoryTopics
 from tests.memory_worker import MemoryWorker
 
 DIMENSIONS = 5

@@ -1,10 +1,10 @@
-"""The topics of a service as an audit reads them: from Kafka, or from memory."""
+"""The topics of a service as an audit reads them, and how it reads them from Kafka."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from aiokafka import TopicPartition
@@ -52,35 +52,6 @@ class Topics(Protocol):
     def size(self) -> int:
         """Return about how many records there are."""
         ...
-
-
-class MemoryTopics:
-    """Topics in lists, by (topic, partition)."""
-
-    def __init__(self, records: Mapping[tuple[str, int], Sequence[Record]]) -> None:
-        self._records = records
-
-    def partitions(self) -> list[int]:
-        """Return all partitions."""
-        return sorted({partition for _, partition in self._records})
-
-    def read(self, topic: str, partition: int) -> Iterator[Record]:
-        """Return a partition's records."""
-        return iter(self._records.get((topic, partition), ()))
-
-    def begin(self, topic: str, partition: int) -> int:
-        """Return the first record's offset."""
-        return next((record.offset for record in self._records.get((topic, partition), ())), 0)
-
-    def end(self, topic: str, partition: int) -> int:
-        """Return the offset after the last record."""
-        return max(
-            (record.offset + 1 for record in self._records.get((topic, partition), ())), default=0
-        )
-
-    def size(self) -> int:
-        """Return how many records there are."""
-        return sum(map(len, self._records.values()))
 
 
 class KafkaTopics(KafkaReader):

@@ -119,6 +119,7 @@ class RecordBatches:
         headers = [(EPOCH, b"%d" % epoch)]
         for key, value in changes.items():
             added = batch.append(timestamp=None, key=key, value=value, headers=headers)
+            # The size too: aiokafka takes the first record of a batch, however large it is.
             if added is None or batch.size() > self._limit:
                 total = sum(len(key) + len(value or b"") for key, value in changes.items())
                 raise BatchTooLarge(

@@ -195,6 +195,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             # All at once; aiokafka's own method asks for one partition after the other.
             assigned = consumer.assignment()
             found = await consumer._coordinator.fetch_committed_offsets(list(assigned))
+            # aiokafka leaves out what was never committed; a committed 0 is the log's start as
+            # well.
             started = {tp: one.offset for tp, one in found.items() if one.offset}
             for tp, offset in started.items():
                 consumer.seek(tp, offset)

@@ -25,6 +25,7 @@ CODECS = {
     "lz4": DefaultRecordBatch.CODEC_LZ4,
     "zstd": DefaultRecordBatch.CODEC_ZSTD,
 }
+"""Codec numbers of Kafka's record batch format by the names of PB_OUTPUT_COMPRESSION."""
 #: Bytes of records in one batch, before compression: half of what a topic takes by default.
 BATCH_BYTES = 512 * 1024
 
@@ -96,10 +97,13 @@ class Outgoing:
         return batch
 
     async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> RecordMetadata:
+        # Filled until its turn comes. Behind the lock aiokafka keeps the order: it sends one batch
+        # of a partition at a time.
         async with self._in_order[tp]:
             if (filling := self._filling.get(tp)) is not None and filling.builder is builder:
                 del self._filling[tp]
             builder.close()
+            # Once more: while it was filling, the group may have gone on without this worker.
             await self._may_write()
             delivery = await self._producer().send_batch(builder, tp[0], partition=tp[1])
         return await delivery

@@ -14,16 +14,7 @@ if TYPE_CHECKING:
 
 Role = Literal["worker", "client", "ingest", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
-MEANING: dict[Role, str] = {
-    "worker": "pbstream worker",
-    "client": "applications and judges: send requests, bills and rewards, "
-    "read decisions, refusals and λ_t",
-    "ingest": "pbstream gateway and pbstream ingest: what a client may, and write dead letters",
-    "operator": "every other command of pbstream",
-    "admin": "pbstream topics create, beside the rights of an operator",
-}
-
-
+"""Who needs rights in Kafka."""
 INGEST_GROUP = "paretobandit-ingest"
 """The consumer group of `pbstream ingest`, unless told otherwise."""
 

@@ -13,7 +13,9 @@ from streams.log.reaching import refusal
 from streams.settings import Settings
 
 MIB = 2**20
+"""Bytes of a mebibyte."""
 DAY_MS = 86_400_000
+"""Milliseconds of a day."""
 # A stale owner's record must stay beside the one it shadows until the next recovery has repaired
 # it.
 REPAIR_MS = 300_000

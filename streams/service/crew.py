@@ -90,6 +90,8 @@ class Crew:
                 self.status = status if status > 0 else 1
                 self._stopping.set()
                 return
+            # From a sound run on it begins again; a process that ends again and again shall not
+            # keep the group rebalancing.
             pause = SOON if time.monotonic() - began > SOUND else min(2 * pause, LATE)
             self._restarts.inc()
             try:

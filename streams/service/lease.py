@@ -90,6 +90,8 @@ class Lease:
         Raises:
             MembershipLost: the group has ended it, since this call or before it.
         """
+        # Counted, as a flag would not do: while a writer waits here, the group may drop this worker
+        # and take it in again, and what it wants to write is of before.
         losses = self._losses
         while self._member and losses == self._losses and self._clock() >= self._until:
             await self._sleep(LOOK_EVERY)

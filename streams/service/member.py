@@ -35,6 +35,7 @@ class Member:
         self._pipe, theirs = PROCESSES.Pipe()
         self._process = PROCESSES.Process(target=work, args=(*self._arguments, theirs))
         self._process.start()
+        # The child has it now; only so does its end show as EOF here.
         theirs.close()
         self.address = None
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._hear)

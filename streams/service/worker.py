@@ -42,7 +42,9 @@ SOURCES: dict[str, Agent] = {
     "costs": pace_spend,
     "rewards": learn_from_rewards,
 }
+"""Which agent reads which source topic, by its short name."""
 TOPICS = (*SOURCES, "routes", "lambda", "alerts", "dlq")
+"""Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
 HOLD_BACK_EVERY = 0.1

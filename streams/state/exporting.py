@@ -25,7 +25,9 @@ from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
+"""Topics of which a state says what it contains."""
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
+"""Kinds of keys that make a router without its requests."""
 
 
 async def read_state(settings: Settings, router_id: str) -> RouterState | None:

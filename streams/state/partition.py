@@ -76,6 +76,7 @@ class Partition:
         self._may_change(key)
         self.dirty[key] = value
         if key[:1] not in self.log_only:
+            # The first change of a batch finds what is durable; later ones must not replace that.
             self._before.setdefault(key, self.records.get(key))
             self._keep(key, value)
 
@@ -103,12 +104,6 @@ class Partition:
             else:
                 self._keep(key, value)
         self.settle()
-
-    def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Return all records under a prefix; reads every key, so only for when a partition was
-        recovered.
-        """
-        return [(key, value) for key, value in self.records.items() if key.startswith(prefix)]
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
         """Apply one record of the log; a stale owner's is left out and noted for repair."""

@@ -21,7 +21,9 @@ from router_state.config import Vector
 from streams.log.reach import Reach
 
 UNREACHED = (ConnectionError, TimeoutError, OSError)
+"""What redis-py, or the system below it, raises where Redis does not answer."""
 TRANSIENT = (KafkaError, TimeoutError, OSError)
+"""What reading the changelog raises that another try may mend."""
 ANSWER_WITHIN = 1.0
 """Seconds; a Redis that answers later is no cache."""
 REST = 1.0
@@ -136,6 +138,8 @@ class RedisContexts:
             await self._ask(self._set, contexts)
 
     async def _set(self, contexts: Mapping[Ref, bytes]) -> None:
+        # No transaction: contexts are independent, and a full Redis that refuses some keeps the
+        # others.
         async with self._client.pipeline(transaction=False) as pipe:
             for ref, value in contexts.items():
                 pipe.set(key_of(self._prefix, ref), value, px=self._ttl_ms)
@@ -158,6 +162,7 @@ class RedisContexts:
             return None
         try:
             answer = await call(argument)
+        # First, as both of redis-py's are RedisErrors too.
         except UNREACHED as error:
             self._rests_until = self._clock() + REST
             self._count()
@@ -165,6 +170,7 @@ class RedisContexts:
             return None
         except RedisError as error:
             self._count()
+            # It answered, and takes nothing, as out of memory: it is there.
             self._reached.answered()
             self._full.failed(f"{type(error).__name__}: {error}")
             return None

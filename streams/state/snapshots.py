@@ -19,6 +19,7 @@ COUNTS = (
     "window",
     "budget_usd_per_request",
 )
+"""Numbers of a router, compared one by one where two snapshots differ."""
 
 
 def summary(exported: Exported, data: bytes) -> Document:

@@ -189,6 +189,8 @@ class States:
                     f"partition {partition.number}: read to {partition.offset}, "
                     f"{ends[partition.number]} is its end"
                 )
+        # A partition that nobody else has written to keeps its epoch and all that was derived of
+        # it: a rebalance that leaves it here unpacks no router again.
         anew = [
             partition
             for partition in self
@@ -228,6 +230,8 @@ class States:
             )
         if not partition.owned:
             raise PartitionLost(f"partition {partition.number} was lost during a commit")
+        # A change is a record is an offset: the batch is not transactional, so no marker follows
+        # it. What was just written counts as recovered.
         partition.end += len(changes)
         partition.offset = partition.end - 1
 

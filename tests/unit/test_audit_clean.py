@@ -1,9 +1,9 @@
 """An audit of true topics finds nothing."""
 
 from streams.audit.run import audit
-from streams.audit.topic_reading import MemoryTopics
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, busy_world, router
+from tests.memory_topics import MemoryTopics
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
 

@@ -15,10 +15,10 @@ from agents import keys
 from router_state.framing import body_of, frame, loads
 from streams.audit.findings import Kind
 from streams.audit.run import audit
-from streams.audit.topic_reading import MemoryTopics
 from streams.history.records import Record
 from streams.settings import Settings
 from tests.audit_world import World, busy_world
+from tests.memory_topics import MemoryTopics
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
 Log = list[Record]

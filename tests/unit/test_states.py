@@ -65,7 +65,7 @@ async def test_a_successor_finds_what_was_committed() -> None:
     await write(await log.recover(0), 0, a=None, b=b"4")
     partition = (await log.recover(0)).partition(0)
     assert (partition.get(b"a"), partition.get(b"b")) == (None, b"4")
-    assert partition.scan(b"") == [(b"b", b"4"), (b"c", b"3")]
+    assert partition.records == {b"b": b"4", b"c": b"3"}
 
 
 async def test_deleting_what_is_not_there_changes_nothing() -> None:

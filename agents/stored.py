@@ -1,0 +1,96 @@
+"""Read what the durable table holds of a partition: watermarks, events that wait, a router's
+engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import orjson
+
+from agents import keys
+from agents.kept import DAMAGE, readable
+from agents.parking import Parked
+from agents.requests import Requests, Table
+from router_state import snapshot
+from router_state.engine import Engine
+from router_state.journal import CONFIG, HEAD
+
+_KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
+"""Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
+
+
+def watermarks(table: Table) -> tuple[dict[str, int], str]:
+    """Return the watermarks, or none and why they can't be read."""
+    try:
+        found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
+        return {str(topic): int(offset) for topic, offset in found.items()}, ""
+    except DAMAGE as error:
+        return {}, f"{type(error).__name__}: {error}"
+
+
+def parked(table: Table, raw: bytes) -> Parked:
+    """Return a parked event; one that can't be read is refused, as far as its key tells what it
+    is."""
+    try:
+        return Parked.unpack(table.records[raw])
+    except DAMAGE as error:
+        _, router_id, part = keys.split(raw)
+        topic, _, offset = part.rpartition("/")
+        return Parked.lost(
+            topic,
+            table.number,
+            int(offset),
+            router_id=router_id,
+            why=f"{type(error).__name__}: {error}",
+        )
+
+
+def key_of(router_id: str, piece: str) -> bytes:
+    """Return where the table holds a piece of a router."""
+    kind = _KINDS.get(piece)
+    return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)
+
+
+def outline(table: Table, router_id: str, request_id: str) -> snapshot.Outline:
+    """Read of a request when it was decided and whether its bill is awaited: all that an engine
+    needs at its start."""
+    return snapshot.outline(
+        request_id, table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
+    )
+
+
+def engine(
+    table: Table,
+    router_id: str,
+    request_ids: dict[str, None],
+    outlines: Iterable[snapshot.Outline] | None = None,
+) -> Engine:
+    """Unpack a router.
+
+    Args:
+        request_ids: the requests that it remembers; put into the order of their decisions.
+        outlines: of all of them, where they were read before.
+
+    Raises:
+        DAMAGE: a record is damaged, or of another version.
+    """
+    # What was outlined before can't have changed: nothing moves requests but an engine.
+    if outlines is None:
+        outlines = [outline(table, router_id, request_id) for request_id in request_ids]
+    ordered = sorted(outlines, key=lambda one: one.seq)
+    state = snapshot.unpack(
+        lambda name: table.get(key_of(router_id, name)) or b"",
+        {one.request_id: one.decided_at for one in ordered if one.is_awaited},
+    )
+    if not snapshot.says_projection(table.get(keys.key(keys.CONFIG, router_id)) or b""):
+        # A program that knows of no projections has put the configuration in force; the document
+        # stands beside it as it was declared.
+        kept = readable(table.get(keys.key(keys.DECLARED, router_id)))
+        named = None if kept is None else snapshot.projection_of(orjson.loads(kept.document))
+        state.config = replace(state.config, projection=named)
+    # In the order of their decisions: what is forgotten first is what was decided first. The same
+    # dict stays, which the shard answers `knows` from.
+    request_ids.clear()
+    request_ids.update(dict.fromkeys(one.request_id for one in ordered))
+    return Engine(state, Requests(table, router_id, request_ids))
