@@ -199,6 +199,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
+            input_tokens=event.input_tokens,
             contained=service.positions(message.partition),
         )
         changes = shard.apply(event.router_id, asked, now=service.ports.clock())

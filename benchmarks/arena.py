@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,14 @@ class Policy(Protocol):
         """Return another one in the same state."""
 
 
+@runtime_checkable
+class Listener(Protocol):
+    """A policy that is told the prompts' lengths."""
+
+    def tell(self, input_tokens: Array | None) -> None:
+        """Take the input tokens of every request, shape (n,)."""
+
+
 @dataclass(slots=True, eq=False)
 class Trace:
     """What a policy did: model (column), reward, cost in dollars, λ_t and reason per request;
@@ -133,6 +141,8 @@ def play(
     """
     column = {name: k for k, name in enumerate(episode.models)}
     trace = Trace.start(len(episode)) if begun is None else begun
+    if isinstance(policy, Listener):
+        policy.tell(episode.input_tokens)
     bills, rewards = _arrivals(episode.bill_delay), _arrivals(episode.reward_delay)
     start = len(trace.reason)
     billed, judged = (sum(due < start for due, _ in arrivals) for arrivals in (bills, rewards))

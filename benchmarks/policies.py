@@ -25,6 +25,7 @@ class Core:
     def __init__(self, knobs: Knobs) -> None:
         self.knobs = knobs
         self.engine: Engine | None = None
+        self.input_tokens: Array | None = None
 
     def declare(self, config: RouterConfig, *, at: int) -> None:
         config = replace(config, knobs=self.knobs)
@@ -37,7 +38,8 @@ class Core:
         assert self.engine is not None
         if i % EXPIRE_EVERY == 0:
             self.engine.expire(now=float(i))
-        record = self.engine.decide(str(i), x, now=float(i))
+        tokens = None if self.input_tokens is None else int(self.input_tokens[i])
+        record = self.engine.decide(str(i), x, now=float(i), input_tokens=tokens)
         return record.model, record.lambda_t, record.reason
 
     def settle(self, i: int, cost_usd: float) -> None:
@@ -61,6 +63,13 @@ class Core:
             restored, {i: copy(record) for i, record in self.engine.records.items()}
         )
         return other
+
+
+class Told(Core):
+    """The core, where requests say how many input tokens they have."""
+
+    def tell(self, input_tokens: Array | None) -> None:
+        self.input_tokens = input_tokens
 
 
 class Thompson(Core):

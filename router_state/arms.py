@@ -16,6 +16,8 @@ from router_state.drift import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
 from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pool import COSTS, REWARDS, Pool
+from router_state.prompt_tokens import PIECE as TOKENS
+from router_state.prompt_tokens import PromptTokens
 from router_state.stack import Stack
 
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
@@ -161,6 +163,7 @@ class Arms:
         beliefs, costs: of the arms, by position: what the hot path walks over.
         rewards, bills: what the arms' rewards, and their bills, have in common.
         doubt: the draw that scores use.
+        tokens: how long prompts are.
 
     Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of
         those that do; whether any arm is
@@ -185,6 +188,7 @@ class Arms:
         "row",
         "stack",
         "suspect",
+        "tokens",
     )
 
     def __init__(self, d: int, journal: Journal) -> None:
@@ -195,6 +199,7 @@ class Arms:
             Pool("\x1fbills", d, COSTS, journal),
         )
         self.doubt = Doubt(d, journal)
+        self.tokens = PromptTokens(journal)
         self._penalties: tuple[float, list[float]] = (0.0, [])
         self._bind(Stack(d))
 
@@ -333,11 +338,23 @@ class Arms:
         self.rewards.estimate(self.beliefs)
 
     def learn_bill(
-        self, arm: Arm, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool
+        self,
+        arm: Arm,
+        ratio: float,
+        x: Vector | None,
+        *,
+        known: float | None = None,
+        budgets: float,
+        now: float,
+        watched: bool,
     ) -> Rescaled | None:
         """Let an arm learn a bill, and all arms what it says of what they share; see
         `CostModel.observe`."""
-        rescaled = arm.costs.observe(ratio, x, budgets=budgets, now=now, watched=watched)
+        rescaled = arm.costs.observe(
+            ratio, x, known=known, budgets=budgets, now=now, watched=watched
+        )
+        if known is not None:
+            self._journal.pieces.add(TOKENS)
         if self.bills.overdue or arm.costs.faded:
             self._estimate_bills()
         return rescaled
@@ -358,6 +375,24 @@ class Arms:
 
     def _estimate_bills(self) -> None:
         self.bills.estimate([costs for costs in self.costs if not costs.free])
+
+    def take_tokens(self, tokens: int | None) -> bool:
+        """Take in how many input tokens a request says it has, None: it does not say. Once enough
+        have, what is expected of whole bills is split; tell whether it was."""
+        began = (tokens is not None or self.tokens.count > 0) and self.tokens.take(tokens)
+        if began:
+            priced = [costs for costs in self.costs if not costs.free]
+            if priced:
+                A, b = self.bills.evidence(priced)
+                b += [
+                    costs.left(self.tokens.mean) * sums[-1]
+                    for costs, sums in zip(priced, A, strict=True)
+                ]
+                self.bills.conclude_from(priced, A, b, rescaled=False)
+            for costs in priced:
+                costs.be_split()
+            self._journal.jumped = True
+        return began
 
     def share_rewards(self) -> None:
         """Let what newcomers were declared to know tell of the others, the scales being as they

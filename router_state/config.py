@@ -132,6 +132,11 @@ class Knobs:
     paced_onboarding: bool = False
     shared_learning: bool = False
 
+    @property
+    def prices_prompts(self) -> bool:
+        """Whether what a call costs is learned per prompt."""
+        return self.dollar_dual or self.commit_and_settle
+
     def __post_init__(self) -> None:
         # Comparisons that NaN fails.
         _require("alpha", self.alpha, 0.0 <= self.alpha < INF, "≥ 0")

@@ -5,6 +5,10 @@ expected as what they are; what all models share of it is learned from all bills
 of bill ÷ exp(prediction) makes the expectation right in dollars (smearing, Duan 1983), bills of
 nothing included. Because ratios are per listed price (per 1k tokens), an announced price needs no
 relearning.
+
+Where requests say how many input tokens they have (`prompt_tokens`), these are counted at their
+list price, times the share of it that bills show (discounts and cached prompts make it less); all
+of the above is then about what paid calls cost on top, and calls that cost nothing are a share.
 """
 
 from __future__ import annotations
@@ -69,6 +73,18 @@ MOST_DOUBT = 1.0
 four, more than models differ by."""
 LEAST_RATIO = 1e-6
 """Of a declared mean cost to the list price: that of nothing has a logarithm all the same."""
+LEAST_OWN = 0.02
+"""Share of a bill that is not for its input tokens, at least: where a cached prompt cost less than
+it was counted, the rest has a logarithm all the same."""
+LEAST_LEFT = 0.1
+"""The same of an expectation that is split into input and rest."""
+LEAST_SMEAR = 0.01
+"""Of the mean of rest ÷ exp(prediction), which a discount makes smaller than any prediction."""
+SHARE_UP, SHARE_DOWN = 1.01, 0.92
+"""What a bill multiplies the share of its list price by that input is taken to cost, all of it at
+most: down where it is lower than that alone. In balance one bill in nine is."""
+LEAST_SHARE = 0.01
+"""Of the list price of input: what is free is nothing that a factor leads back from."""
 DECAY_FLOOR = 0.1
 """Decay below which the prior that the inverse contains is to be made whole again."""
 
@@ -118,6 +134,8 @@ class CostModel:
         list_price: what ratios are of, in dollars per 1k tokens; free: whether the declared one is
             0.
         mean_usd: what a request costs on average.
+        paid: share of bills that were not of nothing.
+        input_usd: list price of an input token, in dollars; input_share: of it that is billed.
         block: shape (d + 1, d): in rows 0..d-1 (A + R)⁻¹, not decayed, in row d the coefficients w.
         inverse, w: views of it.
         tails: shape (8, d) from `stack.WIDE` dimensions on, else (0, d): rows v of which vvᵀ is
@@ -142,10 +160,13 @@ class CostModel:
         "decay",
         "familiar",
         "free",
+        "input_share",
+        "input_usd",
         "inverse",
         "list_price",
         "mean_usd",
         "name",
+        "paid",
         "pending",
         "ratio",
         "smear",
@@ -167,7 +188,8 @@ class CostModel:
 
     def start_over(self, price: Price) -> None:
         """Forget all bills, as those of a free model say nothing of its tokens."""
-        self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
+        self._price(price)
+        self.input_share = self.paid = 1.0
         self.inverse[:], self.pending = np.diag(1.0 / self._pool.ridges), 0
         self.w[:] = 0.0 if self.free else self._pool.mean
         self.decay, self.watch, self.familiar = 1.0, Watch(sigma=FIRST_SIGMA), Familiar()
@@ -187,7 +209,26 @@ class CostModel:
 
     def reprice(self, price: Price) -> None:
         """Put a list price in force; what bills say of the tokens per request stays."""
+        self._price(price)
+        self._moved()
+
+    def _price(self, price: Price) -> None:
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
+        self.input_usd = price.input_price_per_m / 1e6
+
+    @property
+    def per_input_token(self) -> float:
+        """Dollars that an input token is expected to cost."""
+        return self.input_share * self.input_usd
+
+    def left(self, tokens: float) -> float:
+        """Return the logarithm of what is left of a mean bill without so many input tokens."""
+        known = tokens * self.per_input_token / self.list_price
+        return math.log(max(1.0 - known / max(self.ratio, LEAST_RATIO), LEAST_LEFT))
+
+    def be_split(self) -> None:
+        """Let the means move fast: input tokens are counted apart from now on."""
+        self.smeared = min(self.smeared, MEMORY_AFTER_SHIFT)
         self._moved()
 
     def guess(self, ratio: float) -> None:
@@ -196,18 +237,26 @@ class CostModel:
             self.ratio = ratio
             self._moved()
 
-    def expect(self, cost_usd: float, *, bills: float = EXPECTED_COUNTS) -> None:
+    def expect(
+        self, cost_usd: float, *, bills: float = EXPECTED_COUNTS, tokens: float = 0.0
+    ) -> None:
         """Start from a known mean cost instead of the first guess; it counts for 20 bills."""
         at = self._pool.center
         mean = math.log(max(cost_usd / self.list_price, LEAST_RATIO))
-        self.believe(bills * np.outer(at, at), bills * mean * at, mean_usd=cost_usd, bills=bills)
+        A, b = bills * np.outer(at, at), bills * mean * at
+        self.believe(A, b, mean_usd=cost_usd, bills=bills, tokens=tokens)
 
-    def believe(self, A: Matrix, b: Vector, *, mean_usd: float, bills: float) -> None:
+    def believe(
+        self, A: Matrix, b: Vector, *, mean_usd: float, bills: float, tokens: float = 0.0
+    ) -> None:
         """Start from earlier bills: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, their mean, and
-        how many they are."""
+        how many they are; so many input tokens of each are counted apart."""
         ridges = self._pool.ridges
         inverse = symmetric_inverse(A + np.diag(ridges))
-        self.bills = bills
+        self.bills, self.ratio, left = bills, mean_usd / self.list_price, 0.0
+        if tokens:
+            left = self.left(tokens)
+            b = b + left * A[-1]
         self.conclude(inverse, inverse @ (b + ridges * self._pool.mean))
         self.ratio = mean_usd / self.list_price
         # The last feature is 1: the last row of A is Σx, and its corner how many there are.
@@ -217,7 +266,7 @@ class CostModel:
         # variance between prompts.
         expected = math.exp(bounded(float(self.w @ means) + max(spread, 0.0) / 2.0 + self.doubt))
         self.smear, self.smeared = (
-            min(self.ratio / expected, MOST_SMEARED),
+            min(self.ratio * math.exp(left) / expected, MOST_SMEARED),
             max(bills, SMEARED_FIRST),
         )
         self._moved()
@@ -242,7 +291,14 @@ class CostModel:
         self._journal.pieces.add(self.name)
 
     def observe(
-        self, ratio: float, x: Vector | None, *, budgets: float, now: float, watched: bool
+        self,
+        ratio: float,
+        x: Vector | None,
+        *,
+        known: float | None = None,
+        budgets: float,
+        now: float,
+        watched: bool,
     ) -> Rescaled | None:
         """Learn one bill; return what every expectation was multiplied by, if the bill gave a shift
         away.
@@ -250,9 +306,13 @@ class CostModel:
         Args:
             ratio: bill ÷ list price at the decision.
             x: context, shape (d,); without one only the mean learns.
+            known: list price of the input tokens, in the same unit; None where they are not
+                counted apart.
             budgets: the bill, in requests' budgets.
             watched: whether to look for shifts.
         """
+        if ratio <= 0.0 or self.paid < 1.0:
+            self.paid += (float(ratio > 0.0) - self.paid) / (self.bills + SMEARED_FIRST)
         if x is None or self.free:
             self._step(_winsorised(ratio, self.ratio))
             self.smear = self.ratio if self.free else self.smear
@@ -265,31 +325,38 @@ class CostModel:
             correction.u -= V.dot(x).dot(V)
         # Rounding may leave less than nothing in a direction that is well known.
         variance = max(x.dot(correction.u).item() / self.decay, 0.0)
+        own = 1.0
+        if known:
+            known *= self.input_share
+            own = 1.0 - known / (known + self.smear * math.exp(bounded(exponent)))
+            if ratio > 0.0:
+                self._share(SHARE_UP if ratio >= known else SHARE_DOWN)
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
-            residual = math.log(ratio) - exponent
+            residual = math.log(ratio) - (_whole(exponent, known) if known else exponent)
             self.familiar.observe(variance * self.decay / self.inverse.item(-1))
             if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
                 shift = surprise(
                     self.watch,
-                    residual / math.sqrt(1.0 + variance),
-                    budgets=budgets * self.predict(exponent) / ratio,
+                    residual / math.sqrt(1.0 + variance * own * own),
+                    budgets=budgets * (self.predict(exponent) + (known or 0.0)) / ratio,
                     bills=self.bills,
                     now=now,
-                    least=self._pool.deviation,
+                    least=self._pool.deviation * own,
                 )
                 if shift is not None:
                     if self.familiar.novel:
-                        moved = self._redirect(shift, variance)
+                        moved = self._redirect(shift, variance, exponent, known)
                     else:
-                        rescaled = self._rescale(shift)
-                        moved = math.log(rescaled.factor)
+                        rescaled, moved = self._rescale(shift, exponent, known)
                     # The expectation has moved by the shift: what is left of the residual is
                     # learned, not all of it again.
                     residual, exponent = residual - moved, exponent + moved
+            if known:
+                residual = math.log(max(ratio - known, LEAST_OWN * ratio)) - exponent
             self._regress(residual, variance)
             self._pool.observe(residual, variance)
-        self._smear(ratio, exponent)
+        self._smear(ratio, exponent, known)
         self._show()
         self._moved()
         return rescaled
@@ -299,22 +366,37 @@ class CostModel:
         """Whether too little is left of the prior that the inverse contains."""
         return self.decay < DECAY_FLOOR
 
-    def _smear(self, ratio: float, exponent: float) -> None:
-        """Let the means follow a bill whose logarithm was expected to be the exponent."""
+    def _smear(self, ratio: float, exponent: float, known: float | None) -> None:
+        """Let the means follow a bill whose logarithm was expected to be the exponent; of which
+        `known` was expected for its input, if that is counted apart."""
         expected = math.exp(bounded(exponent))
-        self._step(_winsorised(ratio, self.smear * expected))
+        self._step(_winsorised(ratio, self.smear * expected + (known or 0.0)))
+        if known is not None and ratio <= 0.0:
+            return
+        rest = (ratio - (known or 0.0)) / expected
         self.smeared = min(self.smeared + 1.0, MEMORY)
-        self.smear += (min(ratio / expected, MOST_SMEARED) - self.smear) / self.smeared
+        self.smear += (min(rest, MOST_SMEARED) - self.smear) / self.smeared
+        if known:
+            self.smear = max(self.smear, LEAST_SMEAR)
+
+    def _share(self, factor: float) -> None:
+        self.input_share = min(max(self.input_share * factor, LEAST_SHARE), 1.0)
 
     def _step(self, ratio: float) -> None:
         self.bills = self.bills + 1.0 if self.bills < MEMORY else MEMORY
         self.ratio += (ratio - self.ratio) / self.bills
         self.mean_usd, self.awaited = self.ratio * self.list_price, 0
 
-    def _rescale(self, shift: Shift) -> Rescaled:
-        """Multiply every expectation by what a shift says; the means may then move fast."""
+    def _rescale(
+        self, shift: Shift, exponent: float, known: float | None
+    ) -> tuple[Rescaled, float]:
+        """Multiply every expectation by what a shift says; the means may then move fast. Return by
+        what the logarithm of what is not known moved, too."""
         moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
         factor = math.exp(moved)
+        if known:
+            self._share(factor)
+        moved = _of_rest(moved, exponent, known)
         # In list prices, of the mean as it was: what the alert says a call has become dearer or
         # cheaper by.
         size = self.ratio * abs(factor - 1.0)
@@ -325,15 +407,18 @@ class CostModel:
             min(self.smeared, MEMORY_AFTER_SHIFT),
         )
         self._journal.jumped = True
-        return Rescaled(shift, factor, size)
+        return Rescaled(shift, factor, size), moved
 
-    def _redirect(self, shift: Shift, variance: float) -> float:
+    def _redirect(
+        self, shift: Shift, variance: float, exponent: float, known: float | None
+    ) -> float:
         """Let the expectations of prompts like this one follow a shift, and no others'; return by
         how much.
 
         Along Vx, the prompts before, to which this one is new, move least.
         """
         moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
+        moved = _of_rest(moved, exponent, known)
         self.w += (moved / (variance * self.decay)) * self._work.cost.u
         self._journal.jumped = True
         return moved
@@ -443,6 +528,20 @@ class CostModel:
         self._show()
         self.decay, self.watch = decay, watch
         self.mean_usd = self.ratio * self.list_price
+
+
+def _whole(exponent: float, known: float) -> float:
+    """Return the logarithm of what is expected with the input tokens."""
+    return math.log(known + math.exp(bounded(exponent)))
+
+
+def _of_rest(moved: float, exponent: float, known: float | None) -> float:
+    """Return by how much the logarithm of the rest moves where that of the whole moves by so much,
+    and input tokens are not billed above their list price."""
+    if not known or moved < 0.0:
+        return moved
+    rest = math.exp(moved + _whole(exponent, known)) - known
+    return min(math.log(rest) - bounded(exponent), MOST_FACTOR)
 
 
 def _winsorised(ratio: float, predicted: float) -> float:

@@ -42,13 +42,15 @@ def bills_of(prior: CostPrior) -> float:
     return min(float(prior.A[-1, -1]), MOST_BILLS) if prior.n_eff is None else prior.n_eff
 
 
-def start(arm: Arm, prior: CostPrior) -> None:
+def start(arm: Arm, prior: CostPrior, *, tokens: float = 0.0) -> None:
     """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for
-    as many as the prior says."""
+    as many as the prior says. So many input tokens of each are counted apart."""
     per_1k = arm.price.per_1k
     if per_1k <= 0.0:
         return
     bills = bills_of(prior)
     scale = bills / prior.A[-1, -1]
     b = prior.b - math.log(per_1k) * prior.A[-1]
-    arm.costs.believe(scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills)
+    arm.costs.believe(
+        scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills, tokens=tokens
+    )

@@ -21,6 +21,7 @@ def decide(
     offset: int = -1,
     allowed_models: Collection[str] | None = None,
     max_price_per_1k: float | None = None,
+    input_tokens: int | None = None,
     contained: tuple[int, int] | None = None,
 ) -> RequestRecord:
     """Choose a model for a new request and commit its expected cost; see `Engine.decide`.
@@ -34,7 +35,7 @@ def decide(
             Nothing has changed, but that a cap may be noted as reached.
     """
     arms, knobs, pacer = state.arms, state.config.knobs, state.pacer
-    seen = scoring.project(arms, x)
+    seen = scoring.project(arms, x, arms.tokens.of(input_tokens))
     costs = seen[2]
     excluded, limited_to, forced = arms.open, None, None
     if excluded is None or allowed_models is not None or max_price_per_1k is not None:
@@ -47,8 +48,9 @@ def decide(
         excluded, forced = capping.apply(state, excluded, costs, now=now)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
-    if arms.catch_up(t=state.t, gamma=knobs.gamma, shared=knobs.shared_learning):
-        seen = scoring.project(arms, x)
+    moved = arms.catch_up(t=state.t, gamma=knobs.gamma, shared=knobs.shared_learning)
+    if (knobs.prices_prompts and arms.take_tokens(input_tokens)) or moved:
+        seen = scoring.project(arms, x, arms.tokens.of(input_tokens))
         costs = seen[2]
     if knobs.shared_learning and not arms.doubt.serve():
         arms.draw(x, state.rng)
@@ -98,6 +100,7 @@ def decide(
         x,
         candidates,
         applied=basis,
+        input_tokens=input_tokens,
     )
     _take(state, request_id, record, k)
     if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:

@@ -101,7 +101,7 @@ class DualPacer:
         now: float,
     ) -> Weights:
         """See Pacer; takes the context into the window, and solves again if it is time."""
-        self.window.push(x, limited_to)
+        arms.tokens.place(self.window.push(x, limited_to))
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
         if self.stale > EVERY or self.window.size < EVERY:
             self._solve(arms, now=now)

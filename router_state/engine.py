@@ -129,6 +129,7 @@ class Engine:
         offset: int = -1,
         allowed_models: Collection[str] | None = None,
         max_price_per_1k: float | None = None,
+        input_tokens: int | None = None,
         contained: tuple[int, int] | None = None,
     ) -> RequestRecord:
         """Choose a model for a request and commit its expected cost; a request that has its
@@ -152,6 +153,7 @@ class Engine:
             offset=offset,
             allowed_models=allowed_models,
             max_price_per_1k=max_price_per_1k,
+            input_tokens=input_tokens,
             contained=contained,
         )
         self.records[request_id] = record
@@ -298,6 +300,7 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
         offset=event.offset,
         allowed_models=event.allowed_models,
         max_price_per_1k=event.max_price_per_1k,
+        input_tokens=event.input_tokens,
         contained=event.contained,
     )
     if known:

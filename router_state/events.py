@@ -20,6 +20,7 @@ class Asked:
         offset: where in `pb.requests` it was read.
         allowed_models: only these, whatever they cost.
         max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
+        input_tokens: how many its prompt has; None: it does not say.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the record keeps them.
     """
@@ -29,6 +30,7 @@ class Asked:
     offset: int = -1
     allowed_models: Collection[str] | None = None
     max_price_per_1k: float | None = None
+    input_tokens: int | None = None
     contained: tuple[int, int] | None = None
 
 

@@ -57,6 +57,7 @@ def _check_arm(arm: Arm, *, t: int) -> None:
     _require(
         f"cost ratio of {name}", 0.0 <= costs.ratio < math.inf and 0.0 <= costs.bills < math.inf
     )
+    _require(f"input tokens of {name}", 0.0 < costs.input_share <= 1.0 and 0.0 < costs.paid <= 1.0)
     _require(
         f"price of {name}",
         0.0 <= arm.price.input_price_per_m <= 1e6 and 0.0 <= arm.price.output_price_per_m <= 1e6,

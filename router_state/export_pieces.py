@@ -35,7 +35,13 @@ from router_state.export_checks import check
 from router_state.familiar import Familiar
 from router_state.framing import Json
 from router_state.pacing import EmaPacer, Pacer
-from router_state.snapshot import restore_counters, restore_pacer
+from router_state.snapshot import (
+    paid_of,
+    restore_counters,
+    restore_pacer,
+    restore_tokens,
+    tokens_of,
+)
 from router_state.state import RouterState
 
 MAX_DIMENSIONS = 4096
@@ -131,16 +137,17 @@ def gathered(state: RouterState) -> Pieces:
         "rng": _rng(state.rng),
         "arms": [_arm(arm) for arm in state.arms],
         "shared": _shared(state.arms),
+        **({"tokens": tokens_of(state.arms)} if state.arms.tokens.count else {}),
     }
     return Pieces(values, _arrays(state))
 
 
 def restored(pieces: Pieces) -> RouterState:
     """Invert `gathered`. Raises CorruptSnapshot, LookupError, TypeError, ValueError."""
-    names = ("config", "counters", "pacer", "buckets", "rng", "arms", "shared")
-    # Written before arms learned together: None.
-    config, counters, pacer, buckets, rng, arms, shared = _known(
-        "the router", {"shared": None, **pieces.values}, names
+    names = ("config", "counters", "pacer", "buckets", "rng", "arms", "shared", "tokens")
+    # Written before arms learned together: None. No request has said its tokens: None.
+    config, counters, pacer, buckets, rng, arms, shared, tokens = _known(
+        "the router", {"shared": None, "tokens": None, **pieces.values}, names
     )
     state = RouterState.start(_restored_config(config))
     named = dict(zip(COUNTERS, _known("its counters", counters, COUNTERS), strict=True))
@@ -155,6 +162,8 @@ def restored(pieces: Pieces) -> RouterState:
         migration.share(state)
     else:
         _restore_shared(state.arms, shared, pieces)
+    if tokens is not None:
+        restore_tokens(state.arms, tokens)
     if pieces.arrays:
         raise CorruptSnapshot(_unknown("the router", pieces.arrays))
     return state
@@ -300,6 +309,7 @@ def _shared(arms: Arms) -> Values:
     return {
         "costs": [dict(zip(COSTS, costs.scalars(), strict=True)) for costs in arms.costs],
         "familiar": [_fields(costs.familiar, FAMILIAR) for costs in arms.costs],
+        **paid_of(arms),
         "rewards": _fields(arms.rewards, POOL),
         "bills": _fields(arms.bills, POOL),
         "draw": {"levels": arms.doubt.levels, "drawn": arms.doubt.drawn, "left": arms.doubt.left},
@@ -307,11 +317,14 @@ def _shared(arms: Arms) -> Values:
 
 
 def _restore_shared(arms: Arms, body: Mapping[str, Json], pieces: Pieces) -> None:
-    names = ("costs", "familiar", "rewards", "bills", "draw")
-    # Written before it was known which prompts are new to a model: none.
-    costs, familiar, rewards, bills, draw = _known(
-        "what arms share", {"familiar": [], **body}, names
+    names = ("costs", "familiar", "paid", "rewards", "bills", "draw")
+    # Written before it was known which prompts are new to a model: none. No bill was of nothing:
+    # none.
+    costs, familiar, paid, rewards, bills, draw = _known(
+        "what arms share", {"familiar": [], "paid": [], **body}, names
     )
+    for model, share in zip(arms.costs, paid, strict=bool(paid)):
+        model.paid = share
     for model, packed in zip(arms.costs, costs, strict=True):
         model.restore_scalars(_known("a cost model", packed, COSTS))
     for model, packed in zip(arms.costs, familiar, strict=bool(familiar)):

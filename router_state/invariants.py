@@ -46,6 +46,7 @@ def _check_arms(state: RouterState) -> None:
         assert (costs.w == stack.rows[k, d + 1]).all(), (
             f"{name}: costs are not scored as they are known"
         )
+        assert 0.0 < costs.input_share <= 1.0 and 0.0 < costs.paid <= 1.0, f"{name}: input tokens"
         assert costs.mean_usd == costs.ratio * costs.list_price, f"{name}: the mean cost is stale"
         assert arm.per_1k == arm.price.per_1k and costs.list_price == list_price_of(arm.price), (
             f"{name}: the price is stale"

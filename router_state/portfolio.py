@@ -57,12 +57,12 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arm = arms.add(
             name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
         )
-        if not (config.knobs.dollar_dual or config.knobs.commit_and_settle):
+        if not config.knobs.prices_prompts:
             arm.costs.guess(MEAN_GUESS)
         if name in costs:
-            cost_priors.start(arm, costs[name])
+            cost_priors.start(arm, costs[name], tokens=arms.tokens.usual)
         elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
-            arm.costs.expect(model.expected_cost_usd)
+            arm.costs.expect(model.expected_cost_usd, tokens=arms.tokens.usual)
     if joining and config.knobs.shared_learning:
         arms.share_rewards()
     state.buckets = caps.declare(state.buckets, config.caps, now=now)

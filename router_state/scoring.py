@@ -31,11 +31,12 @@ Weights = tuple[float, float, float]
 dollar."""
 
 
-def project(arms: Arms, x: Vector) -> Projection:
+def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
     """Return what the arms say of a context, from one product with the stack.
 
     Args:
         x: context, shape (d,), last entry the bias 1.0.
+        tokens: input tokens that are counted apart, see `prompt_tokens`.
 
     Raises:
         WrongContext: another shape or bias, or features out of all proportion.
@@ -66,6 +67,11 @@ def project(arms: Arms, x: Vector) -> Projection:
         ]
     else:
         costs = arms.mean_costs()
+    if arms.tokens.in_use:
+        costs = [
+            (cost + tokens * model.per_input_token) * model.paid
+            for cost, model in zip(costs, arms.costs, strict=True)
+        ]
     # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of
     # the variances either.
     if not math.isfinite(sum(variances) + sum(costs)):

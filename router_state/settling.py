@@ -77,7 +77,8 @@ def settle(
     # has not taught.
     if first:
         if price is not None:
-            _learn(state, called, price, cost_usd=cost_usd, x=x)
+            tokens = state.arms.tokens.of(record.input_tokens)
+            _learn(state, called, price, cost_usd=cost_usd, tokens=tokens, x=x)
             record.price = price
         if record.label is None:
             record.answered_by = None if called == record.model else called
@@ -86,22 +87,37 @@ def settle(
 
 
 def _learn(
-    state: RouterState, model: str, price: Price, *, cost_usd: float, x: Vector | None
+    state: RouterState,
+    model: str,
+    price: Price,
+    *,
+    cost_usd: float,
+    tokens: float,
+    x: Vector | None,
 ) -> None:
-    """Teach a model's arm a request's first bill."""
+    """Teach a model's arm a request's first bill; `tokens` of input are counted apart."""
     arm, knobs = state.arms.find(model), state.config.knobs
     # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another
     # quantity.
     if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
         return
-    ratio = cost_usd / list_price_of(price)
-    if not (knobs.dollar_dual or knobs.commit_and_settle):
+    list_price = list_price_of(price)
+    ratio = cost_usd / list_price
+    if not knobs.prices_prompts:
         arm.costs.follow(ratio)
         return
     budget = state.pacer.budget_usd
     budgets = 0.0 if budget is None else cost_usd / budget
     rescaled = state.arms.learn_bill(
-        arm, ratio, x, budgets=budgets, now=state.latest, watched=knobs.drift_alarms
+        arm,
+        ratio,
+        x,
+        known=tokens * price.input_price_per_m / 1e6 / list_price
+        if state.arms.tokens.in_use
+        else None,
+        budgets=budgets,
+        now=state.latest,
+        watched=knobs.drift_alarms,
     )
     if rescaled is not None:
         state.journal.alerts.append(_alert(arm, rescaled, now=state.latest))

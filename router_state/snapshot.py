@@ -17,7 +17,7 @@ import orjson
 from msgspec import structs
 
 from router_state import migration
-from router_state.arms import SCALARS
+from router_state.arms import SCALARS, Arms
 from router_state.books import Forgotten
 from router_state.caps import Bucket
 from router_state.config import (
@@ -37,6 +37,7 @@ from router_state.familiar import Familiar
 from router_state.framing import Json, body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
+from router_state.prompt_tokens import PIECE as TOKENS
 from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
 from router_state.state import RouterState
 from router_state.window import PIECES, Window
@@ -180,6 +181,7 @@ def head_of(state: RouterState) -> dict[str, object]:
         "arms": columns,
         "costs": [costs.scalars() for costs in arms.costs],
         "familiar": [costs.familiar.pack() for costs in arms.costs],
+        **paid_of(arms),
     }
 
 
@@ -226,9 +228,40 @@ def _restore(state: RouterState, body: Mapping[str, Json], piece: Callable[[str]
         arm.costs.restore_scalars(packed)
     for arm, known in zip(arms, body.get("familiar", ()), strict=False):  # not kept at first
         arm.costs.familiar = Familiar.unpack(known)
+    for arm, paid in zip(arms, body.get("paid", ()), strict=False):
+        arm.costs.paid = paid
     for pool in arms.pools:
         pool.unpack(body_of(piece(pool.name)))
     arms.doubt.unpack(body_of(piece(DRAW)), len(arms))
+    _restore_tokens(state, piece(TOKENS))
+
+
+def _restore_tokens(state: RouterState, data: bytes) -> None:
+    """Fill in what is known of prompts' lengths. Where a program that does not know of them has
+    decided since, costs are of whole bills again: they are counted anew."""
+    kept = loads(data) if data else None
+    if kept is not None and kept["seq"] == state.seq:
+        restore_tokens(state.arms, kept)
+
+
+def paid_of(arms: Arms) -> dict[str, Json]:
+    """Return which shares of the arms' bills were not of nothing, where any was."""
+    paid = [costs.paid for costs in arms.costs]
+    return {"paid": paid} if any(share < 1.0 for share in paid) else {}
+
+
+def tokens_of(arms: Arms) -> dict[str, Json]:
+    """Return what is kept of prompts' lengths, and of what their tokens cost."""
+    shares = {arm.name: arm.costs.input_share for arm in arms}
+    return {**arms.tokens.values(), "shares": shares}
+
+
+def restore_tokens(arms: Arms, kept: Json) -> None:
+    """Invert `tokens_of`."""
+    arms.tokens.restore(kept)
+    for arm in arms:
+        if arm.name in kept["shares"]:  # else an older program has let it join
+            arm.costs.input_share = float(kept["shares"][arm.name])
 
 
 def restore_counters(state: RouterState, counters: Mapping[str, Json]) -> None:
@@ -297,6 +330,8 @@ def piece_names(state: RouterState) -> list[str]:
     ]
     if isinstance(state.pacer, DualPacer):
         names += state.pacer.window.pieces
+    if arms.tokens.count:
+        names.append(TOKENS)
     return names
 
 
@@ -315,6 +350,8 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
     arms = state.arms
     if name == DRAW:
         return frame(arms.doubt.pack())
+    if name == TOKENS:
+        return frame(orjson.dumps({**tokens_of(arms), "seq": state.seq}))
     for pool in arms.pools:
         if name == pool.name:
             return frame(pool.pack())
@@ -341,11 +378,18 @@ def pack_record(record: RequestRecord) -> bytes:
                 record.label,
                 record.expired,
                 record.applied,
-                *([] if record.answered_by is None else [record.answered_by]),
+                *_optional(record),
             ],
             default=structs.astuple,
         )
     )
+
+
+def _optional(record: RequestRecord) -> list[str | int | None]:
+    """Return what a record has only where it is used; older programs read the first of them."""
+    if record.input_tokens is not None:
+        return [record.answered_by, record.input_tokens]
+    return [] if record.answered_by is None else [record.answered_by]
 
 
 class Outline(NamedTuple):
@@ -375,7 +419,8 @@ def unpack_record(data: bytes) -> RequestRecord:
     with reading("request"):
         fields = loads(data)
         scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
-        price, candidates, bill, label, expired, applied, *answered_by = rest
+        price, candidates, bill, label, expired, applied, *optional = rest
+        answered_by, input_tokens = [*optional, None, None][:2]
         return RequestRecord(
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
@@ -387,5 +432,6 @@ def unpack_record(data: bytes) -> RequestRecord:
             label=None if label is None else Label(*label),
             expired=expired,
             applied=None if applied is None else Basis(*applied),
-            answered_by=answered_by[0] if answered_by else None,
+            answered_by=answered_by,
+            input_tokens=input_tokens,
         )

@@ -58,8 +58,8 @@ class Window:
         """Report that the window is given up: its pieces are to be deleted."""
         self._journal.pieces.update(self.pieces)
 
-    def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> None:
-        """Take a context in for the oldest one."""
+    def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
+        """Take a context in for the oldest one; return its slot."""
         slot = self.next
         self.reach(slot + 1)
         self.contexts[slot] = x
@@ -71,6 +71,7 @@ class Window:
         if self.size < LENGTH:
             self.size += 1
         self._journal.pieces.add(PIECES[slot // BLOCK])
+        return slot
 
     def reach(self, slots: int) -> None:
         """Have room for so many contexts."""
@@ -115,6 +116,10 @@ class Window:
         np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
         np.exp(costs, out=costs)
         costs *= [model.smear * model.list_price for model in arms.costs]
+        if arms.tokens.in_use:
+            per_token = [model.per_input_token for model in arms.costs]
+            costs += np.outer(arms.tokens.slots[:n], per_token)
+            costs *= [model.paid for model in arms.costs]
         costs *= PRICES[:n, None]
         self._close(arms, scores, costs)
         return scores, costs

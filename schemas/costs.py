@@ -9,15 +9,12 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from schemas.event import Event, documented, optional
-from schemas.fields import ModelName, RequestId, Revision, refuse
+from schemas.fields import ModelName, RequestId, Revision, Tokens, refuse
 from schemas.reasons import Reason
 
 TOPIC: Final = "costs"
 KEY: Final = "router_id"
 MAX_COST_USD: Final = 1000.0
-MAX_TOKENS: Final = 1_000_000_000
-
-Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class CostReported(Event):

@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -109,6 +109,8 @@ PricePerM = Annotated[
     float, Field(ge=0, le=1e6, description="US dollars per million tokens; 0 is free")
 ]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
+MAX_TOKENS: Final = 1_000_000_000
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Revision = Annotated[
     int, Field(ge=0, le=LARGEST_INT, description="A higher one replaces a lower one")
 ]

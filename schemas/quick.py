@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
 
-from schemas.costs import MAX_COST_USD, MAX_TOKENS, CostReported
+from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
-from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, utc_of
+from schemas.fields import LARGEST_INT, MAX_METADATA_BYTES, MAX_TOKENS, utc_of
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, MAX_PROMPT_BYTES, RequestSubmitted
 from schemas.rewards import RewardObserved
@@ -76,6 +76,7 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
         None
     )
     max_price_per_1k: Annotated[float, Meta(ge=0.0, le=1e6)] | None = None
+    input_tokens: Tokens | None = None
     metadata: dict[str, Plain] | None = None
     session_id: Label | None = None
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from schemas.event import Event, documented, optional
-from schemas.fields import JsonObject, Label, ModelName, RequestId, refuse
+from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
 from schemas.reasons import Reason
 
 TOPIC: Final = "requests"
@@ -59,6 +59,7 @@ class RequestSubmitted(Event):
                 "router_id": "acme.chat",
                 "request_id": "r-2",
                 "context": _CONTEXT,
+                "input_tokens": 68,
                 "allowed_models": ["llama-3.1-8b", "mistral-large"],
                 "max_price_per_1k": 0.01,
                 "metadata": {"tenant": "blue", "trace": ["a", 1]},
@@ -93,6 +94,10 @@ class RequestSubmitted(Event):
     allowed_models: AllowedModels | None = optional()
     max_price_per_1k: Annotated[float, Field(ge=0, le=1e6)] | None = optional(
         "US dollars per 1,000 tokens, mean of input and output price; dearer models are excluded"
+    )
+    input_tokens: Tokens | None = optional(
+        "Tokens that the call sends, as far as they are known before it: only what it costs on top "
+        "is then guessed"
     )
     metadata: JsonObject | None = optional()
     session_id: Label | None = optional("The conversation that the request belongs to")

@@ -46,6 +46,12 @@ TOPICS = ("requests", "routes", "dlq")
     metavar="USD",
     help="Dollars per 1,000 tokens; dearer models are out.",
 )
+@click.option(
+    "--input-tokens",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Tokens that the call will send: then only the answer's cost is guessed.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @router_option
 @timeout_option
@@ -57,6 +63,7 @@ def request(
     context: IO[str] | None,
     allowed: tuple[str, ...],
     max_price: float | None,
+    input_tokens: int | None,
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -80,7 +87,15 @@ def request(
         raise click.UsageError(
             "a prompt is given in quotes; - is standard input only for --context -"
         )
-    event = _event(router_id, request_id or uuid4().hex[:12], prompt, context, allowed, max_price)
+    event = _event(
+        router_id,
+        request_id or uuid4().hex[:12],
+        prompt,
+        context,
+        allowed=allowed,
+        max_price=max_price,
+        input_tokens=input_tokens,
+    )
 
     async def ask() -> RouteDecided:
         async with (
@@ -129,8 +144,10 @@ def _event(
     request_id: str,
     prompt: str | None,
     context: IO[str] | None,
+    *,
     allowed: tuple[str, ...],
     max_price: float | None,
+    input_tokens: int | None,
 ) -> RequestSubmitted:
     fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
     if prompt is not None:
@@ -141,6 +158,8 @@ def _event(
         fields["allowed_models"] = allowed
     if max_price is not None:
         fields["max_price_per_1k"] = max_price
+    if input_tokens is not None:
+        fields["input_tokens"] = input_tokens
     try:
         return decode(RequestSubmitted, orjson.dumps(fields))
     except MalformedEvent as error:

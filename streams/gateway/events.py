@@ -30,6 +30,7 @@ def asks(router_id: str, bodies: list[dict[str, object]]) -> list[Ask]:
             context=event.context,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
+            input_tokens=event.input_tokens,
             metadata=event.metadata,
             session_id=event.session_id,
         )

@@ -40,6 +40,7 @@ class Request(Struct, frozen=True, gc=False):
     prompt: str | None = None
     allowed_models: list[str] | None = None
     max_price_per_1k: float | None = None
+    input_tokens: int | None = None
     metadata: Metadata | None = None
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class Case(Struct, gc=False):
             earned, else empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
+        input_tokens: what the request said of them.
         eligible: models that history could have called; None: it does not say.
     """
 
@@ -50,6 +51,7 @@ class Case(Struct, gc=False):
     reward: float | None = None
     reward_lag: int = 0
     eligible: tuple[str, ...] | None = None
+    input_tokens: int | None = None
 
 
 class Cases:
@@ -141,6 +143,7 @@ class Cases:
             decision.model,
             decision.propensity,
             eligible=_eligible(decision),
+            input_tokens=request.input_tokens,
         )
         self.decided += 1
         self._open.append(case)

@@ -206,4 +206,6 @@ def _request_fields(case: Case) -> dict[str, object]:
         fields["allowed_models"] = list(case.allowed_models)
     if case.max_price_per_1k is not None:
         fields["max_price_per_1k"] = case.max_price_per_1k
+    if case.input_tokens is not None:
+        fields["input_tokens"] = case.input_tokens
     return fields

@@ -105,6 +105,7 @@ class EngineDecider:
             now=at,
             allowed_models=case.allowed_models,
             max_price_per_1k=case.max_price_per_1k,
+            input_tokens=case.input_tokens,
         )
         return record.model, record.lambda_t
 

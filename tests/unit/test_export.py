@@ -31,6 +31,7 @@ from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.familiar import Familiar
 from router_state.pacing import EmaPacer
+from router_state.prompt_tokens import PromptTokens
 from router_state.state import RouterState
 from router_state.window import Window
 from streams.state.exporting import declaration_from
@@ -256,7 +257,11 @@ KEPT_APART = {
         "free",
         "_pool",
         "familiar",
+        "input_share",
+        "input_usd",
+        "paid",
     },
+    PromptTokens: {"latest"},
     Window: {"contexts", "limited", "size", "next"},
     DualPacer: {"window", "budget_usd", "unreachable"},
     EmaPacer: {"budget_usd"},
@@ -280,6 +285,7 @@ KEPT_APART = {
         ((EmaPacer,), pieces.EMA),
         ((Watch,), ()),
         ((Window,), ()),
+        ((PromptTokens,), ("mean", "count", "slots")),
         ((Price,), pieces.PRICE),
         ((ProjectionRef,), pieces.REF),
     ],

@@ -76,6 +76,8 @@ def _check_ask(event: Ask) -> None:
         raise ValueError("give a prompt or a context")
     if event.context is not None and not all(map(math.isfinite, event.context)):
         raise ValueError("a context of finite numbers only")
+    if event.input_tokens is not None and event.input_tokens < 0:
+        raise ValueError("a count of tokens is not negative")
     if event.session_id is not None:
         _printable(event.session_id, "session", longest=128)
     if event.prompt is not None and event.context is None and _too_large(event.prompt):

@@ -61,6 +61,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context: tuple[float, ...] | None = None
     allowed_models: tuple[str, ...] | None = None
     max_price_per_1k: float | None = None
+    input_tokens: int | None = None
     metadata: dict[str, Any] | None = None
     session_id: str | None = None
 

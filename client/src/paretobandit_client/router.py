@@ -143,6 +143,7 @@ class Router:
         session: str | None = None,
         allowed_models: Iterable[str] | None = None,
         max_price_per_1k: float | None = None,
+        input_tokens: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
@@ -154,6 +155,8 @@ class Router:
             request_id: an id of your own: the same one gets the same decision again. Absent: a new
                 one.
             session: the conversation to which the request belongs.
+            input_tokens: how many the call will send, system prompt and history included: then only
+                what it costs on top is guessed.
             fallback, timeout: other ones than the router's.
 
         Raises:
@@ -176,6 +179,7 @@ class Router:
                 context=None if context is None else tuple(map(float, context)),
                 allowed_models=allowed,
                 max_price_per_1k=max_price_per_1k,
+                input_tokens=input_tokens,
                 metadata=None if metadata is None else dict(metadata),
                 session_id=session,
             )
