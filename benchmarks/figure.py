@@ -1,7 +1,8 @@
-"""Figures in the one style, as PNG for documents."""
+"""Figures in the one style, as PNG for documents, for light pages and for dark ones."""
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import Collection
+from matplotlib.colors import to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 
-from benchmarks.inks import GRID, INK, LINES, QUIET, RULE
+from benchmarks.inks import DARK, INK, LIGHT, LINES, QUIET, RULE
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -31,7 +34,7 @@ STYLE: dict[RcKeyType, object] = {
     "axes.titlesize": 11,
     "figure.titlesize": 12,
     "font.size": 10,
-    "grid.color": GRID,
+    "grid.color": RULE,
     "legend.fontsize": 9,
     "legend.frameon": False,
     "text.color": INK,
@@ -61,9 +64,41 @@ def figure(
 
 
 def save_png(made: Figure, target: Path, *, dpi: int = DPI) -> None:
-    """Write a figure as a PNG, the same bytes for the same figure."""
+    """Write a figure as a PNG for light pages, and as `NAME-dark.png` for dark ones; the same bytes
+    for the same figure. It is left dark.
+    """
     with mpl.rc_context(STYLE):
         made.savefig(target, dpi=dpi, metadata={"Software": None})
+        _darken(made)
+        made.savefig(dark(target), dpi=dpi, metadata={"Software": None})
+
+
+def dark(target: Path) -> Path:
+    """Return where a picture's twin for dark pages is."""
+    return target.with_stem(f"{target.stem}-dark")
+
+
+def shown(file: str, told: str) -> str:
+    """Return a picture as Markdown has it, in the colours of the reader's page."""
+    twin = dark(Path(file))
+    return (
+        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{twin}">\n'
+        f'  <img src="{file}" alt="{escape(told)}">\n</picture>'
+    )
+
+
+def _darken(made: Figure) -> None:
+    """Give every part of a figure that is drawn in one of the palette's light inks the dark one."""
+    turned = {to_rgba(LIGHT[name])[:3]: to_rgba(DARK[name])[:3] for name in LIGHT}
+    turned[to_rgba("black")[:3]] = to_rgba(DARK["ink"])[:3]  # matplotlib's own, of legends
+    for part in made.findobj():
+        for kind in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
+            read, write = (getattr(part, f"{verb}_{kind}", None) for verb in ("get", "set"))
+            if read is None or write is None or (isinstance(read(), str) and read() == "none"):
+                continue
+            inks = to_rgba_array(read())
+            darker = [(*turned.get(tuple(ink[:3]), ink[:3]), ink[3]) for ink in inks]
+            write(darker if isinstance(part, Collection) else darker[0])
 
 
 def entitle(axes: Axes, title: str, *, cut: str = "") -> None:

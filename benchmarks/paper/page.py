@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.figure import shown
 from benchmarks.paper.claims import claims
 from benchmarks.paper.compare import Row
 from benchmarks.paper.data import missing
@@ -86,7 +87,9 @@ def page(
             )
             continue
         lines += [f"{note}\n" for note in NOTES.get(name, ())]
-        lines += [f"![{name}, drawn as in the paper]({file})\n" for file in figures.get(name, ())]
+        lines += [
+            f"{shown(file, f'{name}, drawn as in the paper')}\n" for file in figures.get(name, ())
+        ]
         lines += markdown(rows)
     return "\n".join(lines) + "\n"
 

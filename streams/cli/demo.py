@@ -82,8 +82,8 @@ def demo(
     """Play the paper's benchmark through a real worker on a real Kafka broker.
 
     1,824 judged prompts go through the encoder to three models; each bill comes back when some 30
-    more requests have been decided, each reward some 100 later. It ends with a table, plots and a
-    page in runs/, and leaves nothing running.
+    more requests have been decided, each reward some 100 later. It ends with a table and a page in
+    runs/, and leaves nothing running.
 
     \b
       pbstream demo

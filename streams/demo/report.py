@@ -228,7 +228,7 @@ class Report:
                     self.over,
                     self.summary,
                     f"A point of a line is the mean of the last {WINDOW} decisions, or of all so "
-                    "far.",
+                    "far; λ_t is as used at that one.",
                 ],
                 over="decision",
                 marks=self._marks(series),

@@ -180,8 +180,9 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print(report.table())
     if report.result:
         out.print(f"[bold]{report.result}[/bold]", soft_wrap=True)
-    if report.why:
-        out.print(report.why, soft_wrap=True)
+    for text in (report.lead, report.why):
+        if text:
+            out.print(text, soft_wrap=True)
     out.print(report.summary, soft_wrap=True)
     for alert in report.play.alerts:
         out.print(f"Alert: {sentence(alert)}", soft_wrap=True)

@@ -26,7 +26,7 @@ class Chart:
     Args:
         line: draws a dashed level there.
         high: how far the scale reaches at least.
-        show: how numbers are said: fixed, percent, usd or digits.
+        show: how numbers are said: fixed, percent or usd; None: by three digits that count.
         more: the summary behind which it stands with others, None: in the open.
         alarms: (place, series): a tick at the bottom, in the colour of the series.
     """
@@ -36,7 +36,7 @@ class Chart:
     series: Mapping[str, Sequence[float | None]]
     line: float | None = None
     high: float | None = None
-    show: str = "digits"
+    show: str | None = None
     more: str | None = None
     alarms: Sequence[tuple[float, str]] = ()
 

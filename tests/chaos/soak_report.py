@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figure import entitle, figure, save_png
+from benchmarks.figure import entitle, figure, save_png, shown
 from benchmarks.inks import GRID, LINES
 from tests.chaos.soak import PARTITIONS, REMEMBERED, ROUTERS, TOLERANCE
 
@@ -66,7 +66,7 @@ def report(found: dict[str, Any]) -> str:
             "samples (Theil–Sen)."
         ),
         "",
-        "![memory, latency and lag over time](soak.png)",
+        shown("soak.png", "memory, latency and lag over time"),
         "",
         f"Made by `{found['command']}`.",
     ]
@@ -82,20 +82,20 @@ def draw(found: dict[str, Any], target: Path) -> None:
         ("events not committed", (("lag", ""),)),
         ("decisions per second", (("answered", ""),)),
     )
-    made, grid = figure(len(panels), width=9.0, height=2.2, sharex=True)
+    made, grid = figure(len(panels), width=8.0, height=2.0, sharex=True)
     made.suptitle(
         f"One worker for {found['minutes']:g} minutes at {found['rate']:.0f} requests/s, half of "
         "what it sustains",
         x=0.01,
         ha="left",
     )
-    for axes, (label, series) in zip(grid[:, 0], panels, strict=True):
-        for colour, (name, shown) in zip(LINES, series, strict=False):
+    for axes, (title, series) in zip(grid[:, 0], panels, strict=True):
+        for colour, (name, label) in zip(LINES, series, strict=False):
             values = [sample[name] for sample in found["samples"]]
-            axes.plot(minutes, values, color=colour, linewidth=1.2, label=shown or None)
+            axes.plot(minutes, values, color=colour, linewidth=1.2, label=label or None)
         axes.axvspan(0.0, found["warm_up"] / 60.0, color=GRID, linewidth=0)
         axes.set_ylim(bottom=0.0)
-        entitle(axes, label)
+        entitle(axes, title)
         if len(series) > 1:
             axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, ncol=2)
     grid[-1, 0].set_xlabel("minutes (grey: warm-up)")

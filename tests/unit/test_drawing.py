@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from benchmarks.figure import figure, save_png
-from benchmarks.inks import DARK, LIGHT
+from benchmarks.inks import DARK, LIGHT, LINES
 from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 
+ROOT = Path(__file__).parents[2]
 MARKUP = "</script><img src=x onerror=alert(1)>"
 
 
@@ -111,9 +113,39 @@ def test_no_two_modules_of_a_page_give_a_name_twice_and_each_comes_after_those_i
     assert len(given) == len(set(given))
 
 
-def test_the_same_figure_is_the_same_file(tmp_path: Path) -> None:
+def test_a_figure_is_written_for_light_and_for_dark_pages_the_same_each_time(
+    tmp_path: Path,
+) -> None:
     for name in ("one.png", "two.png"):
         made, grid = figure()
-        grid[0, 0].plot([1, 2], [3, 4])
+        grid[0, 0].plot([1, 2], [3, 4], "o-", label="line")
+        grid[0, 0].fill_between([1, 2], [3, 4], color=LINES[1])
+        grid[0, 0].legend()
+        made.suptitle("title")
         save_png(made, tmp_path / name)
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+    for twin in ("", "-dark"):
+        one, two = (tmp_path / f"{name}{twin}.png" for name in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+    for name, inks in (("one", LIGHT), ("one-dark", DARK)):
+        with Image.open(tmp_path / f"{name}.png") as image:
+            found = {ink for _, ink in image.convert("RGB").getcolors(10**6) or ()}
+        assert {_rgb(inks[ink]) for ink in ("paper", "c0", "c1")} <= found
+    assert not {_rgb(LIGHT["paper"]), (0, 0, 0)} & found
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def test_every_picture_of_a_document_is_there_and_each_for_dark_pages_has_its_size() -> None:
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = path.read_text()
+        named = re.findall(r'!\[[^\]]*\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', text)
+        for one in (path.parent / (plain or marked) for plain, marked in named):
+            assert one.exists(), f"{path.name}: {one.name}"
+            if one.stem.endswith("-dark"):
+                twin = one.with_stem(one.stem.removesuffix("-dark"))
+                with Image.open(one) as image, Image.open(twin) as light:
+                    assert image.size == light.size and image.size[0] <= 2048
+        for dark in re.findall(r'srcset="([^"]+)-dark.png"', text):
+            assert f'src="{dark}.png"' in text

@@ -2,9 +2,9 @@
 
 import { chart, palette } from "./chart.js";
 import { draw, el } from "./dom.js";
-import { count, digits, fixed, percent, usd } from "./format.js";
+import { count, fixed, percent, usd } from "./format.js";
 
-const SHOWN = { fixed, percent, usd, digits };
+const SHOWN = { fixed, percent, usd };
 
 /**
  * The charts {title, at, series: {name: [value or null, …]}, line, high, show, alarms: [{at, of}], more}, those with `more` behind a summary of that text,
