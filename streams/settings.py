@@ -36,6 +36,8 @@ LINK = re.compile(
     r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
 LINKED = re.compile(r"(tcp|udp|sctp)://")
+"""How the values begin that Docker and Kubernetes put into a container's environment for other
+services, such as `PB_REDIS_PORT=tcp://…`: no settings."""
 
 
 class BadSettings(Exception):

@@ -82,9 +82,9 @@ class AnswerCheck:
 
     def run(self, read: Progress, *, begins_at: int) -> Answers:
         """Read requests and routes; `begins_at` is the offset where the log of requests begins."""
-        reached = self._evidence.reached.get("requests", -1)
+        watermark = self._evidence.watermarks.get("requests", -1)
         for record in read("requests", self._evidence.number):
-            if record.offset <= reached:
+            if record.offset <= watermark:
                 self._ask(record)
             else:
                 self._ask_later(record)
@@ -152,6 +152,7 @@ class AnswerCheck:
             incarnation = Incarnation()
             incarnations.append(incarnation)
             known = None
+            # Under a new declaration seq begins at 1, and a request_id may be asked again.
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
         if engine is not None and self._is_beyond(route, engine):
@@ -159,10 +160,10 @@ class AnswerCheck:
             # decided after the state was read, unless its request was decided before, or never sent
             return
         ref = (route.router_id, route.request_id)
-        print_ = answer_checksum(route)
+        checksum = answer_checksum(route)
         if known is None and not route.repeat:
             self._findings.checked["decisions"] += 1
-            incarnation.decisions[route.seq] = (route.request_id, print_)
+            incarnation.decisions[route.seq] = (route.request_id, checksum)
             incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
             if ref in self.answers.decided:
                 self._findings.violation(
@@ -173,7 +174,7 @@ class AnswerCheck:
             self.answers.decided[ref] = route.seq
             self._answered[ref] += 1
             explain(route, where, self._findings)
-        elif known is not None and known != (route.request_id, print_):
+        elif known is not None and known != (route.request_id, checksum):
             self._findings.violation(
                 Kind.CONTRADICTION, where, f"seq {route.seq} was answered otherwise before"
             )

@@ -15,7 +15,9 @@ from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress
 
 COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_flight", "config_offset")
+"""Fields of `pb.lambda` that must equal the state's."""
 AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")
+"""Fields of `pb.lambda` that must equal the state's up to `TOLERANCE`."""
 TOLERANCE = 1e-9
 """As in `answers`."""
 

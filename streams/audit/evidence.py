@@ -19,7 +19,9 @@ from streams.history.records import Record
 from streams.state.partition import EPOCH, Partition
 
 SOURCES = ("routers", "requests", "costs", "rewards")
+"""Topics whose events a state contains, or has refused."""
 OMITTED = "pb.value_omitted"
+"""Header of a dead letter without the value that it had: see `RecordBatches.send_large`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +94,19 @@ class Evidence:
         letters: dead letters of its source events, by short topic and offset.
         waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
             offsets.
-        reached: last offset of each source topic that the state contains.
+        watermarks: last offset of each source topic that the state contains, by its short name.
     """
 
     number: int
     shard: Shard
     letters: dict[str, dict[int, Letter]]
     waiting: dict[str, set[int]]
-    reached: dict[str, int]
+    watermarks: dict[str, int]
     engines: dict[str, Engine] = field(default_factory=dict)
 
     def contained(self, topic: str, read: Progress) -> list[Record] | filter[Record]:
         """Read the source events that the state contains."""
-        last = self.reached.get(topic, -1)
+        last = self.watermarks.get(topic, -1)
         return filter(lambda record: record.offset <= last, read(topic, self.number))
 
     def check_letter(self, topic: str, record: Record, findings: Findings) -> bool:

@@ -47,7 +47,7 @@ class RefusalCheck:
         """Check what was refused of the events that a partition's state contains."""
         for topic in SOURCES:
             told = self._reasons.get((topic, evidence.number), {})
-            last, letters = evidence.reached.get(topic, -1), evidence.letters[topic]
+            last, letters = evidence.watermarks.get(topic, -1), evidence.letters[topic]
             for offset, letter in letters.items():
                 if (
                     letter.named

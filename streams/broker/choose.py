@@ -17,6 +17,7 @@ __all__ = ["Broker", "KafkaUnavailable", "Kind", "LocalKafka", "choose_broker"]
 
 Kind = Literal["env", "docker", "local"]
 NAMES = ("KAFKA_BOOTSTRAP", "PB_BOOTSTRAP")
+"""Variables that name a broker; the first that is set counts."""
 THREE_WAYS = (
     "No Kafka broker. Any one of these gives one:\n"
     "  1. set KAFKA_BOOTSTRAP (or PB_BOOTSTRAP) to a broker that runs, for example 127.0.0.1:9092\n"
@@ -24,6 +25,7 @@ THREE_WAYS = (
     "  3. install Java 17 and Maven: apt-get install openjdk-17-jre-headless maven\n"
     "Tried:\n"
 )
+"""What stands before what was tried, where none gave a broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ import struct
 import uuid
 
 HOST = "127.0.0.1"
+"""Loopback: nothing outside this machine reaches the broker."""
 # Below Linux's outgoing range (32768 and up): a stopped broker's port is not taken by some client's
 # connection.
 PORTS = range(20000, 32000)
 _METADATA_V1_NO_TOPICS = struct.pack(">hhih2si", 3, 1, 1, 2, b"pb", 0)
+"""A Metadata request (API key 3, version 1) of client `pb` about no topics: the shortest question
+that a broker answers once it serves."""
 
 
 def new_cluster_id() -> str:

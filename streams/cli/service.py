@@ -106,8 +106,8 @@ def worker(session: Session, log_level: str, processes: int) -> None:
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
     from agents.boundary import exit_at_once
-    from streams.service.app import serve
     from streams.service.logs import log_to_stderr
+    from streams.service.serving import serve
     from streams.service.worker import build_worker
 
     settings = session.settings

@@ -29,6 +29,7 @@ from streams.console.document import faults
 from streams.console.failures import NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")
+"""What tells whether a declaration came into force: itself, the offset in force, its refusal."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds, at most, before a change that came too late is tried again: who waits at random does not
 meet the same others again."""

@@ -117,6 +117,7 @@ REMEDIES = {
     "wrong_projection": "put the folder that `pbstream fit` wrote where the workers' "
     "PB_PRIORS_PATH leads, all workers alike; `pbstream doctor` looks whether it is there",
 }
+"""What to do about a refusal, by its reason."""
 
 
 class Refused(Failure):
@@ -141,6 +142,8 @@ KNOWN = {
     "UnusableArrays",
     "UnusableJudgements",
 }
+"""Errors whose text says all that a user needs; by name, so that none of their modules is imported
+for it."""
 
 
 def in_a_sentence(error: Exception) -> click.ClickException | None:

@@ -21,6 +21,10 @@ from schemas.headers import TRACEPARENT, trace_of
 from streams.console.bus import Bus
 
 TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
+"""What may speak of a request."""
+ESCAPED = frozenset("\"\\/<>&'+`")
+"""ASCII characters that JSON writers escape: the first two by RFC 8259, `/` as PHP does, the others
+as Go and .NET do. An id with one of them may be named by bytes that do not hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,22 @@ def _trace(record: Record) -> str | None:
     return None if parent is None else parent.split(b"-")[1].decode()
 
 
+def may_name(value: bytes, request_id: str) -> bool:
+    """Tell whether a JSON text may name a request: most are of others, and stay unparsed."""
+    return (
+        not request_id.isascii()
+        or not ESCAPED.isdisjoint(request_id)
+        or request_id.encode() in value
+    )
+
+
 async def _records(
     bus: Bus, name: str, router_id: str, request_id: str, *, limit: int | None
 ) -> list[tuple[Any, Record]]:
     """Return a request's events of one topic with their records, the newest first."""
-    needle, found = request_id.encode(), []
+    found = []
     async for record in bus.backwards(name, router_id, limit=limit):
-        # Most records are of other requests; only those that may be ours are parsed.
-        if record.value is None or (request_id.isascii() and needle not in record.value):
+        if record.value is None or not may_name(record.value, request_id):
             continue
         event: Any = _readable(EVENTS[name], record.value)
         if event is not None and (event.router_id, event.request_id) == (router_id, request_id):
@@ -88,7 +100,7 @@ async def _dead_letters(
 ) -> list[DeadLetter]:
     found = []
     async for record in bus.backwards("dlq", router_id, limit=limit):
-        if record.value is None or request_id.encode() not in record.value:
+        if record.value is None or not may_name(record.value, request_id):
             continue
         try:
             letter = DeadLetter.from_headers(record.headers)
@@ -101,10 +113,12 @@ async def _dead_letters(
         }
         kind = kinds.get(bus.name_of(letter.topic))
         event = kind and _readable(kind, record.value)
-        # What cannot be parsed is shown as well: it names the id somewhere, and its key is the
+        # What cannot be parsed is shown as well where it names the id somewhere, and its key is the
         # router's.
-        if (event is None and record.key == router_id.encode()) or (
-            event is not None and (event.router_id, event.request_id) == (router_id, request_id)
+        if (
+            record.key == router_id.encode() and request_id.encode() in record.value
+            if event is None
+            else (event.router_id, event.request_id) == (router_id, request_id)
         ):
             found.append(letter)
     return found

@@ -17,6 +17,7 @@ from streams.console.bus import Bus
 from streams.console.failures import Failure
 
 OMITTED = "pb.value_omitted"
+"""Header of a letter whose value was too large even for `pb.dlq`: it can't be sent again."""
 RETRIED = "pb.retried"
 """On an event that was sent again: which dead letter it was, as partition:offset."""
 HOPELESS = frozenset(

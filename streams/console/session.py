@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
 DEFAULT_ROUTER = "default"
+"""The router of commands that name none."""
 OUTPUT = "pbstream.output"
+"""Where click's context keeps the form of the output."""
 
 
 @dataclass(slots=False)
@@ -44,6 +46,7 @@ SHARED = (
     ("prefix", "TEXT", 'What topic names begin with; default: PB_PREFIX, else "pb.".'),
     ("app_id", "TEXT", "The consumer group; default: PB_APP_ID, else what the prefix gives."),
 )
+"""Options that every command takes: parameter, what it takes, help."""
 
 
 def take_everywhere(command: click.Command) -> None:

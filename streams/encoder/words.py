@@ -17,6 +17,7 @@ _REMEMBERED = 16_384
 # Longer words are one unknown token to BERT.
 _LONGEST = 100
 _UNKNOWN = "[UNK]"
+"""BERT's piece for a word that no pieces make up."""
 # What holds the interpreter's lock, as a regular expression does, takes a piece at a time: the
 # event loop runs between two.
 _PIECE = 16_384

@@ -10,6 +10,7 @@ from schemas.json_values import Document
 from streams.gateway.problems import MEDIA_TYPE
 
 SECURITY: Document = {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+"""How a key is presented, in OpenAPI's terms."""
 PROBLEM: Document = {
     "type": "object",
     "description": (
@@ -31,6 +32,7 @@ PROBLEM: Document = {
         },
     },
 }
+"""Schema of every answer that is no success."""
 FALLBACK: Document = {
     "type": "object",
     "description": (
@@ -45,11 +47,13 @@ FALLBACK: Document = {
         "fallback": {"const": True},
     },
 }
+"""Schema of an answer with the caller's own choice."""
 ACCEPTED: Document = {
     "type": "object",
     "required": ["accepted"],
     "properties": {"accepted": {"type": "integer", "description": "Events that Kafka has"}},
 }
+"""Schema of the answer to bills and rewards."""
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -106,6 +110,7 @@ def components() -> Document:
 PROBLEMS: dict[int | str, Document] = {
     "default": {"description": "A problem", "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
 }
+"""Responses that every path shares."""
 
 
 def decisions() -> Document:

@@ -106,6 +106,7 @@ class Door:
         """
         self.admit(request, router_id)  # before the body is read
         found, is_batch = await read_events(request, self._bounds)
+        # One was taken before the body.
         self.admit(request, router_id, count=len(found) - 1)
         return found, is_batch
 
@@ -162,6 +163,7 @@ class Door:
     async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
         """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
         try:
+            # Shielded: a caller that hangs up takes nothing back that may be on its way.
             await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in reports))
         except Undelivered as error:
             raise Problem("undelivered") from error

@@ -15,8 +15,11 @@ from fnmatch import fnmatchcase
 _ENTRY = re.compile(
     r"(?P<name>[A-Za-z0-9-]{1,64}) sha256:(?P<digest>[0-9a-f]{64}) (?P<routers>[A-Za-z0-9._*?,-]+)"
 )
+"""A line of the list: a name, the key's SHA-256, patterns of routers."""
 _KEY = re.compile(r"pbk_(?P<name>[A-Za-z0-9-]{1,64})_[A-Za-z0-9_-]{43}")
+"""A key: its name, and 256 random bits in base 64 (43 characters)."""
 _NOBODY = "0" * 64
+"""A digest that no key has, to compare with where the name is unknown."""
 
 
 class BadKeys(Exception):

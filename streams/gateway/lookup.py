@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError
 from schemas import MalformedEvent, RouteDecided, decode
 from streams.console.bus import open_bus
 from streams.console.failures import Failure
+from streams.console.found import may_name
 from streams.gateway.limits import Recent
 from streams.gateway.problems import Problem
 from streams.settings import Settings
@@ -42,9 +43,7 @@ class Lookup:
     async def _search(self, bus: object, router_id: str, request_id: str) -> RouteDecided | None:
         repeated = None
         async for record in bus.backwards("routes", router_id, limit=self._limit):  # type: ignore[attr-defined]
-            if record.key != router_id.encode() or (
-                request_id.isascii() and request_id.encode() not in record.value
-            ):
+            if record.key != router_id.encode() or not may_name(record.value, request_id):
                 continue
             try:
                 decision = decode(RouteDecided, record.value)

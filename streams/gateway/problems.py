@@ -12,6 +12,7 @@ from schemas import MalformedEvent, Reason
 from schemas.json_values import Document, Json
 
 MEDIA_TYPE = "application/problem+json"
+"""RFC 9457."""
 OWN = {
     "unauthorized": (401, "The request carries no valid API key."),
     "forbidden": (403, "The API key does not cover this router."),
@@ -31,6 +32,7 @@ OWN = {
         "Kafka has the request, and no decision came in time. Send the same `request_id` again.",
     ),
 }
+"""HTTP status and meaning of the reasons that only the gateway has."""
 STATUS = {
     Reason.UNKNOWN_ROUTER: 404,
     Reason.CAP_REACHED: 429,
@@ -41,7 +43,9 @@ STATUS = {
     Reason.MALFORMED_JSON: 400,
     Reason.INTERNAL_ERROR: 500,
 }
+"""HTTP status of the service's reasons that are not `UNPROCESSABLE`."""
 UNPROCESSABLE = 422
+"""HTTP status of an event that was read and refused (RFC 9110, 15.5.21)."""
 
 
 class Problem(Exception):

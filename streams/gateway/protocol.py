@@ -40,6 +40,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._owe()
         if len(self.connections) > self.max_connections:
             owing, idle = self._waiting("owing"), self._waiting("idle")
+            # One owes its head: the connection that was just made.
             next(iter(idle if idle and len(owing) == 1 else owing))._cut()
 
     def data_received(self, data: bytes) -> None:

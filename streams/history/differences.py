@@ -10,6 +10,7 @@ from schemas.json_values import Document
 from streams.history.verify import Difference, Verdict
 
 COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
+"""What of a candidate is shown side by side."""
 
 
 def summary(verdict: Verdict) -> list[str]:

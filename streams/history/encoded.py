@@ -56,6 +56,7 @@ class Contexts:
             "INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes())
         )
         self.encoded += 1
+        # So that a replay which is broken off does not encode all of it again.
         if self.encoded % 100 == 0:
             kept.commit()
             if self._progress is not None:

@@ -103,6 +103,7 @@ class Merge:
     def _in_order(self, record: Record, decision: Decision) -> None:
         """Take a decision in its turn; answers that were given again are left out."""
         queue, seq = self._queue(decision.router_id), decision.seq
+        # Almost always: the next one, and none is missing.
         if seq == queue.decided + 1 and not queue.early and not decision.repeat and queue.decided:
             self._decide(queue, record, decision)
             return
@@ -110,6 +111,8 @@ class Merge:
             queue.decided = 0  # the router was gone and was declared anew
         if decision.repeat or seq <= queue.decided:
             return
+        # A worker that crashed before its answers were delivered gave them again later: the order
+        # of decisions is their seq, not their offset.
         queue.early[seq] = record, decision
         if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
             queue.decided = min(queue.early) - 1
@@ -135,6 +138,8 @@ class Merge:
             )
         queue.decided = decision.seq
         at, applied, request_id = decision.at, decision.applied, decision.request_id
+        # In the order in which the worker's state took them: declarations up to the one in force,
+        # feedback up to the watermarks, then the decision.
         self._declare(queue, decision, at)
         if applied is None:
             self._feed_until(queue, at)
@@ -151,6 +156,7 @@ class Merge:
         if len(queue.seen) > MAX_WAITING:
             queue.seen.popitem(last=False)
         self._out.append(Decided(decision.router_id, record.offset, request, decision, at))
+        # As `apply_waiting` does in the worker: right after the decision that they had overtaken.
         if queue.orphans and (overtook := queue.orphans.pop(request_id, None)) is not None:
             self._out += overtook
 

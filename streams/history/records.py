@@ -18,9 +18,11 @@ from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from streams.log.partitioner import partition_of
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+"""Shared by all records without any, most of them."""
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises of bytes that are not the JSON that was expected."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
+"""Topics that make a history."""
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -136,6 +138,7 @@ class JsonlHistory:
                     line.offset,
                     line.timestamp,
                     None if key is None else key.encode(),
+                    # By its first bytes: nearly all values are events, and stay unparsed.
                     value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
                     line.headers or NO_HEADERS,
                 )

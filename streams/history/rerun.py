@@ -117,6 +117,7 @@ class Rerun:
 
     def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
         applied = event.decision.applied
+        # How many bills the worker's clock had given up by then; a rerun has no clock of its own.
         if applied is not None and applied.expired > engine.state.expired:
             _expire(engine, applied.expired - engine.state.expired)
         request = event.request

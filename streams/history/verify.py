@@ -17,6 +17,7 @@ from streams.history.rerun import NoEngine, Rerun
 TOLERANCE = 1e-9
 """Relative or absolute: the sums of another BLAS differ in the last digits."""
 NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
+"""Of a candidate; its score follows from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Part:
 
 
 EVERYTHING = Part()
+"""The part that leaves nothing out, asked for by identity."""
 
 
 def verify(
@@ -95,6 +97,7 @@ def verify(
             rerun.apply(event)
             continue
         decision = event.decision
+        # Also 1: the router was gone, and was declared anew.
         if decision.seq not in (expected.get(router_id, 0) + 1, 1):
             first, last = expected.get(router_id, 0) + 1, decision.seq - 1
             verdict.unprovable[router_id] = (

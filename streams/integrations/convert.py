@@ -13,10 +13,12 @@ from streams.integrations import cloudevents, langfuse, litellm_log, otel
 from streams.integrations.found import Defaults, Found, Unconvertible
 
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
+"""Payloads that are understood, by their names in commands and paths."""
 SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
+"""What a payload becomes, by topic."""
 Finder = Callable[[Json, Mapping[str, str]], list[Found]]
 
 

@@ -39,6 +39,7 @@ THUMBS = {
     "true": 1.0,
     "false": 0.0,
 }
+"""Rewards of labels that are words, in lower case."""
 Strict = ConfigDict(extra="forbid", frozen=True)
 
 

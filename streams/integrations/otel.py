@@ -18,6 +18,7 @@ from streams.integrations.found import Defaults, Found, Unconvertible, number, r
 EVALUATED = "gen_ai.evaluation.result"
 """The event of OpenTelemetry's semantic conventions for generative AI."""
 USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+"""Tokens of a call by OpenTelemetry's semantic conventions for generative AI."""
 NO_CALLS = frozenset(
     {
         "create_agent",
@@ -38,6 +39,7 @@ NO_CALLS = frozenset(
 )
 """The well-known values of `gen_ai.operation.name` that are no inference."""
 KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
+"""Fields of OTLP's `AnyValue` in JSON, and what they hold; 64-bit integers stand as text there."""
 
 
 def found_in(document: Document, defaults: Defaults) -> list[Found]:

@@ -1,12 +1,11 @@
-"""Build the Faust app of a worker: settings that keep events, recovery without holes, an end at
-once when in doubt.
+"""The Faust app of a worker: the durable table, readiness, metrics, recovery without holes, an end
+at once when in doubt.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import faust
-import mode
 from faust.types import TP
 
 from agents import keys
@@ -24,18 +22,15 @@ from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
 from streams.faust.membership import membership_error
 from streams.faust.outgoing import Outgoing
-from streams.faust.recovery import TableManager
 from streams.faust.sources import Source, Sources
 from streams.faust.transport import Transport
 from streams.faust.versions import require_known_versions
 from streams.log.partitioner import partition_of
 from streams.log.probe import LogProbe
 from streams.log.reach import Reach
-from streams.log.rights_check import require_rights
-from streams.log.topics import TopicsNotReady, check_topics
 from streams.service.chatter import Chatter
 from streams.service.cloud_events import as_cloud_events
-from streams.service.collecting import collect_after_losses, little_by_little
+from streams.service.faust_options import faust_options
 from streams.service.lease import Lease
 from streams.service.metrics import Metrics
 from streams.service.prompts import PromptEncoder
@@ -43,8 +38,6 @@ from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
 from streams.service.web import Web
 from streams.settings import Settings
-from streams.state.lost_state import require_state
-from streams.state.ownership import require_own_group
 from streams.state.tables import Committed, States
 
 if TYPE_CHECKING:
@@ -61,41 +54,6 @@ CALM = 1.5
 #: Longest time that a stop waits for its timers and for the group, seconds; after it the session's
 #: end hands over.
 HAND_OVER_WITHIN = 5.0
-
-
-def faust_options(settings: Settings) -> dict[str, object]:
-    """Return Faust's settings; each departs from its default because the default loses, hangs or
-    exposes something.
-    """
-    brokers = [f"kafka://{address}" for address in settings.bootstrap.split(",")]
-    return {
-        "broker": ";".join(brokers),
-        "broker_credentials": settings.faust_credentials(),
-        "consumer_group_instance_id": settings.instance_id,
-        # A member that comes back under its instance id must not be known to the group by another
-        # host's name.
-        **({"canonical_url": f"http://{settings.instance_id}"} if settings.instance_id else {}),
-        "agent_supervisor": mode.CrashingSupervisor,
-        "broker_commit_interval": settings.commit_interval,
-        "broker_session_timeout": settings.session_timeout,
-        "broker_heartbeat_interval": settings.heartbeat,
-        "broker_rebalance_timeout": 60.0,
-        "broker_request_timeout": 30.0,
-        "stream_wait_empty": True,
-        "producer_linger": 0.001,
-        "producer_acks": -1,
-        "producer_request_timeout": 60.0,
-        "producer_max_request_size": 1_000_000,
-        "producer_max_batch_size": 65_536,
-        "store": "memory://",
-        "table_standby_replicas": 0,
-        "topic_partitions": settings.partitions,
-        "topic_allow_declare": False,
-        "topic_disable_leader": True,
-        "web_enabled": False,
-        "autodiscover": False,
-        "TableManager": TableManager,
-    }
 
 
 class App(faust.App):  # type: ignore[misc]
@@ -126,6 +84,7 @@ class App(faust.App):  # type: ignore[misc]
         self._duties = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        # Asked before every record that leaves: `_batches` and `outgoing` wait for it.
         self.lease = Lease(settings.session_timeout)
         self.redis: Reach | None = None
         self.encoder: PromptEncoder | None = None
@@ -381,43 +340,3 @@ def build_app(settings: Settings) -> App:
     """Build the app of a worker; opens nothing."""
     require_known_versions()
     return App(settings)
-
-
-async def serve(app: App) -> None:
-    """Check the topics, run the app until SIGTERM or SIGINT, and stop it in order.
-
-    Raises:
-        TopicsNotReady: a worker could not work on these topics; a line each says what to run.
-        ForeignState: the group is another service's; the text says what to set.
-        StateLost: the changelog is gone; the text says what can be done.
-        MissingRights: its user in Kafka or Redis lacks rights; a line each says which, and what to
-        run.
-    """
-    problems = await check_topics(app.settings)
-    await require_rights(app.settings, "worker")
-    await require_own_group(app.settings)
-    await require_state(app.settings)
-    if problems:
-        raise TopicsNotReady("\n".join(problems))
-    if app.settings.redis_url is not None:
-        from streams.state.redis_rights import require_redis
-
-        await require_redis(app.settings)
-    collect_after_losses(app.states)
-    with little_by_little():
-        await _run(app)
-
-
-async def _run(app: App) -> None:
-    stop = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    starting = asyncio.create_task(app.start())
-    ends = {asyncio.create_task(stop.wait()), asyncio.create_task(app.wait_until_stopped())}
-    await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
-    if starting.done():
-        await starting
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    await app.stop()
-    for task in (starting, *ends):
-        task.cancel()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from streams.log.reach import Reach
 
 CLIENT = ("aiokafka", "faust", "mode")
+"""Loggers of what talks to Kafka, and below them."""
 
 
 class Chatter(logging.Filter):

@@ -9,6 +9,8 @@ from schemas.cloud_events import cloud_event
 from schemas.topic_roles import TOPICS
 
 SAID = frozenset(name for name, topic in TOPICS.items() if not topic.to_service and name != "dlq")
+"""Topics that go out as CloudEvents: what the service says to clients; a dead letter is a copy of
+what came."""
 
 
 def as_cloud_events(send: Produce, *, prefix: str, source: str) -> Produce:

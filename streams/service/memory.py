@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where Linux keeps a container's limit: cgroup v2, then v1."""
 PART = 0.5
 """The other half is for everything beside the table: the routers' models, batches under way, the
 encoder.

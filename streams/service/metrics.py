@@ -35,6 +35,8 @@ OUTCOMES = (
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
     *("parked", "expired", "forgotten", "forgotten_early"),
 )
+"""Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born
+is blind."""
 
 # A second series for each counter, its time of birth, which nothing here asks for.
 disable_created_metrics()  # type: ignore[no-untyped-call]

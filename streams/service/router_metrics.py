@@ -26,11 +26,13 @@ GAUGES = {
     "spend_usd": ("pb_router_spend_usd", "Bills of known requests"),
     "unmatched_cost_usd": ("pb_router_unmatched_cost_usd", "Bills of unknown requests"),
 }
+"""Metric and help by field of `pb.lambda`: what goes up and down."""
 COUNTERS = {
     "decided": ("pb_router_decisions", "Decisions"),
     "settled": ("pb_router_settled", "Bills booked"),
     "rewards_applied": ("pb_router_rewards", "Requests that have a reward"),
 }
+"""The same for what only grows."""
 
 
 @dataclass(slots=True)

@@ -147,7 +147,7 @@ def _redis_contexts(app: App) -> Contexts | None:
         retry_for=settings.retry_for,
         read_back=ChangelogContexts(settings),
         partition_of=partial(partition_of, partitions=settings.partitions),
-        reached=app.redis,
+        reach=app.redis,
         full=Reach(what, fault="refuses contexts, the changelog has them"),
         count=app.metrics.retries.labels(what="redis").inc,
     )

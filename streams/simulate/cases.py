@@ -21,6 +21,7 @@ from streams.history.reading import Decision
 HORIZON = 20_000
 """Decisions that a case waits for its bill and label."""
 NUMBER = {int, float}
+"""Types of a JSON number; a bool is an int to Python and none here."""
 
 
 @final

@@ -44,6 +44,8 @@ class Comparison:
         """Take one case in, and what every policy chose; None: nothing."""
         self._cases.append(case)
         self._choices.append(choices)
+        # A block is at most half of what came before it: the first cases are not all judged by fits
+        # that know nothing.
         if len(self._cases) > min(BLOCK, self._settled // 2):
             self.settle()
 

@@ -22,9 +22,13 @@ from router_state.config import Matrix, Vector
 RIDGE = 1.0
 """Of the regression of rewards: one unit of evidence that there is nothing."""
 Z95 = 1.959964
+"""Half the width of a two-sided 95 % interval, in standard deviations."""
 SUPPORTED, ENOUGH = 0.99, 50
+"""Share of cases in which history could have chosen as the policy does, and effective sample size:
+below either the weighted estimates are not shown."""
 OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance
 ROUNDING = 1e-9
+"""A half-width where all weights are 1 and have none."""
 
 
 class Ridge:
@@ -130,6 +134,7 @@ class Moments:
         """Half of the 95 % interval of the mean."""
         if self.n < 2:
             return math.nan
+        # The difference of two near numbers may round to less than 0.
         variance = max(0.0, self.squares / self.n - self.mean**2) * self.n / (self.n - 1)
         return Z95 * math.sqrt(variance / self.n)
 

@@ -22,6 +22,7 @@ REMEMBERED = 2_000
 TIDY_EVERY = 64
 """Decisions between two sweeps."""
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
+"""Fields of the declaration in force that a policy of another profile keeps."""
 
 
 class Decider(Protocol):

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from router_state.config import Knobs
 
 CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+"""A misspelt field is an error, not left out."""
 
 Model = Annotated[
     str, Field(min_length=1, max_length=200, description="Name of a model of the router")
@@ -222,6 +223,7 @@ SHORT = {
     "recorded": {"name": "recorded", "recorded": True},
     "random": {"name": "random", "random": True},
 }
+"""Policies that a name says all of; any other name is that of a model which is always called."""
 
 
 class Scenario(BaseModel):

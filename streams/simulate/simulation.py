@@ -140,6 +140,7 @@ class Simulation:
     def _step(self, run: PolicyRun, case: Case) -> None:
         world, base = self.world, self._base
         assert base is not None
+        # In one number: what the scenario changes, and what the history declares anew.
         era = world.era(case.index) + (self._declared << 32)
         if era != run.era:
             run.era = era

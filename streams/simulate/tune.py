@@ -25,7 +25,10 @@ FAILED = 0.5
 SETTINGS_AT_ONCE = 10
 """Engines that share one reading of the history."""
 ALPHAS = (0.01, 0.05, 0.1, 0.25)
+"""Explorations that are tried."""
 GAMMAS = (0.994, 0.997, 0.999, 0.9995, 1.0)
+"""Forgetting factors that are tried; half of the evidence is gone after 115, 231, 693 and 1,386
+requests, and never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,6 +218,8 @@ class World:
         if not self._traffic:
             return 1
         factor = self.traffic(index)
+        # The differences of a running total: n requests become n·factor, evenly spread, without a
+        # draw. 1e-9, as ten times 0.1 falls short of 1 in binary.
         return int((index + 1) * factor + 1e-9) - int(index * factor + 1e-9)
 
     def traffic(self, index: int) -> float:
@@ -268,7 +270,9 @@ def _change_points(placed: Placed) -> list[int]:
     points = [placed.start, placed.end]
     if isinstance(placed.event, PriceChange) and placed.event.over:
         points += [
-            placed.start + -(-step * placed.event.over // RAMP_STEPS) for step in range(RAMP_STEPS)
+            # Rounded up: the first index at which `progress` has taken the step.
+            placed.start + -(-step * placed.event.over // RAMP_STEPS)
+            for step in range(RAMP_STEPS)
         ]
     return points
 

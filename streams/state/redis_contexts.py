@@ -52,7 +52,7 @@ class RedisContexts:
         ttl: seconds until a context is forgotten.
         read_back: finds contexts in the changelog.
         partition_of: partition of a router.
-        reached: told whether Redis answers; full: told whether it takes what it is given.
+        reach: told whether Redis answers; full: told whether it takes what it is given.
         count: told of failures of Redis (`redis`).
         retry_for: seconds for which a changelog that is away is waited for.
     """
@@ -66,7 +66,7 @@ class RedisContexts:
         retry_for: float,
         read_back: ReadBack,
         partition_of: Callable[[str], int],
-        reached: Reach,
+        reach: Reach,
         full: Reach,
         count: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -77,7 +77,7 @@ class RedisContexts:
         self._retry_for = retry_for
         self._read_back = read_back
         self._partition_of = partition_of
-        self._reached, self._full = reached, full
+        self._reach, self._full = reach, full
         self._count = count
         self._clock = clock
         self._rests_until = clock()
@@ -166,15 +166,15 @@ class RedisContexts:
         except UNREACHED as error:
             self._rests_until = self._clock() + REST
             self._count()
-            self._reached.failed(f"{type(error).__name__}: {error}")
+            self._reach.failed(f"{type(error).__name__}: {error}")
             return None
         except RedisError as error:
             self._count()
             # It answered, and takes nothing, as out of memory: it is there.
-            self._reached.answered()
+            self._reach.answered()
             self._full.failed(f"{type(error).__name__}: {error}")
             return None
-        self._reached.answered()
+        self._reach.answered()
         return answer
 
     def _remember(self, contexts: Mapping[Ref, bytes]) -> None:

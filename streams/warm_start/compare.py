@@ -20,6 +20,7 @@ from streams.warm_start.judgements import JudgedPrompt
 from streams.warm_start.worth import worth_of
 
 ENCODERS: tuple[Backend, ...] = get_args(Backend)
+"""Every backend of PB_ENCODER_BACKEND."""
 _TIMED = 64  # prompts
 
 

@@ -13,6 +13,7 @@ _SHOWN_ERRORS = 10
 _MOST_USD = 1000.0
 """As on the wire, see `schemas.costs`."""
 _COSTS = ("cost", "cost_usd")
+"""Columns that may hold dollars."""
 
 
 class UnusableJudgements(ValueError):

@@ -13,6 +13,8 @@ from streams.files.array_folder import Array
 FOLDS = 5
 """Parts of the cross-validation that chooses a ridge."""
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
+"""Ridges, added to the eigenvalues of XᵀX, of which cross-validation takes the best for each
+outcome."""
 FEW = 2 * FOLDS  # outcomes of which nothing but their mean is learned
 
 

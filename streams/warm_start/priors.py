@@ -17,6 +17,7 @@ from streams.files.array_folder import (
 )
 
 _NAME = "priors"
+"""Of the files in its folder."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

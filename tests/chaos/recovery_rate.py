@@ -25,7 +25,8 @@ from aiokafka import AIOKafkaProducer
 from streams.broker.child import spawn
 from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
-from streams.service.app import faust_options, serve
+from streams.service.faust_options import faust_options
+from streams.service.serving import serve
 from streams.service.worker import build_worker
 from streams.settings import Settings, load_settings
 from streams.state.partition import EPOCH

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.boundary import fatal
-from streams.service.app import App, serve
+from streams.service.app import App
+from streams.service.serving import serve
 from streams.settings import load_settings
 from tests.integration.faults import arm
 

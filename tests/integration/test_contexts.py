@@ -60,7 +60,7 @@ def make(
         retry_for=5.0,
         read_back=changelog or Changelog(),
         partition_of=lambda _: 3,
-        reached=Reach(f"Redis at {address_of(url)} (PB_REDIS_URL)"),
+        reach=Reach(f"Redis at {address_of(url)} (PB_REDIS_URL)"),
         full=Reach("Redis", fault="refuses contexts"),
         count=count,
     )

@@ -260,11 +260,11 @@ def test_starting_imports_nothing_that_takes_long() -> None:
 
 STOPPED = """
 import atexit
-from streams.service import app
+from streams.service import serving
 
 async def serve(app): ...
 
-app.serve = serve
+serving.serve = serve
 atexit.register(print, "taken apart")
 """
 

@@ -16,6 +16,7 @@ T = TypeVar("T")
 Before = asyncio.Task[object] | None
 """The delivery of the request that an event is about, where that is still under way."""
 MOST = 50_000
+"""Events on their way at most; each is a task of some kB while Kafka is away."""
 
 
 class Deliveries:

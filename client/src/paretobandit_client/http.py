@@ -21,6 +21,7 @@ FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.
 decision, and to pass a request on whose decision nobody waits for any more.
 """
 CONNECTIONS = 1_000
+"""To one gateway at a time: a request holds one until it is answered."""
 AGAIN = frozenset({"no_decision", "rate_limited", "request_timeout", "undelivered"})
 """What a gateway says of a moment, not of the event."""
 OWN = frozenset(

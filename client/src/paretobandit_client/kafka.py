@@ -39,7 +39,10 @@ from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)
 SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
+"""Topics that are written, and those that are read."""
 LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
+"""Bytes of one request to a broker, what `pb.requests` takes; bytes of a batch before it is
+sent."""
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, CLOSING = 0.05, 2.0, 30.0, 10.0
 """Seconds between tries, until a try is given up (one that was only slow is repeated, and counts
 once), for a client to close.
@@ -169,6 +172,8 @@ class KafkaLink:
                 )
             except KafkaError as error:
                 if not error.retriable and not isinstance(error, NEVER):
+                    # An idempotent producer whose sequence is broken refuses everything from then
+                    # on.
                     await self._renew(producer)
                 raise
         if topic == "requests":

@@ -69,6 +69,7 @@ class Waiting:
         future = self._futures.get(ref)
         if future is not None and not future.done():
             future.set_result(route)
+        # None stands for every request that was given up; `self` for one that never was here.
         elif future is None and self._given_up.pop(ref, self) is None:
             self.late += 1
 
