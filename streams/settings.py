@@ -248,6 +248,13 @@ class Settings(BaseSettings):
         ranks = self.source_ranks
         return len(ranks) - ranks.index(source) if source in ranks else 0
 
+    @property
+    def logs_in(self) -> bool:
+        """Whether Kafka learns who asks: by a password, or by a certificate."""
+        if self.security_protocol.startswith("SASL"):
+            return self.sasl_username is not None
+        return self.security_protocol == "SSL" and self.ssl_certfile is not None
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the TLS context for Kafka, or None without TLS. Raises BadSettings for files that
         hold no certificates.

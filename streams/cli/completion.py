@@ -10,6 +10,10 @@ SHELLS: dict[str, type[ShellComplete]] = {
     "zsh": ZshComplete,
     "fish": FishComplete,
 }
+ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }"
+"""`compdef` registers a completion, and is there once `compinit` has run: a new ~/.zshrc does not
+run it.
+"""
 
 
 @click.command()
@@ -25,4 +29,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     found = SHELLS[shell](ctx.find_root().command, {}, "pbstream", "_PBSTREAM_COMPLETE")
     # Not `source`: it starts a bash only to ask for its version.
-    click.echo(found.source_template % found.source_vars())
+    script = found.source_template % found.source_vars()
+    if shell == "zsh":
+        head, _, rest = script.lstrip().partition("\n")
+        script = f"{head}\n{ZSH_READY}\n{rest}"
+    click.echo(script)

@@ -27,16 +27,17 @@ def dashboard(session: Session, admin: bool, opens: bool) -> None:
       pbstream dashboard --admin
     """
     from streams.dashboard.serve import server_of, sessions_of
-    from streams.service.logs import log_to_stderr
+    from streams.service.logs import announce, log_to_stderr
 
     settings = session.settings
     sessions, key = sessions_of(settings, admin=admin)
     server = server_of(settings, sessions)
     log_to_stderr("info", settings.log_format)
     where = f"http://{settings.dashboard_bind}:{settings.dashboard_port}/"
-    click.echo(f"Dashboard of {settings.prefix}* on {settings.bootstrap}: {where}", err=True)
+    listening = f"Dashboard of {settings.prefix}* on {settings.bootstrap}: {where}"
+    announce(listening, settings.log_format)
     if key is not None:
-        click.echo(f"Operator's key for this run, to change routers: {key}", err=True)
+        announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
     if opens:
         server.when_started = lambda: click.launch(where)
     if not server.run_until_stopped():

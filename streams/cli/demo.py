@@ -9,6 +9,7 @@ import click
 from streams.cli.service import stop_on_sigterm
 from streams.console.failures import Failure
 from streams.console.output import console, print_json
+from streams.console.session import json_option
 
 SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 
@@ -62,12 +63,7 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
     type=click.Path(file_okay=False, path_type=Path),
     help="For the results; default: runs/demo-<time>.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="End with the figures as JSON on stdout; all else goes to stderr.",
-)
+@json_option
 def demo(
     requests: int | None,
     shock: str,
@@ -83,7 +79,7 @@ def demo(
 
     1,824 judged prompts go through the encoder to three models; each bill comes back when some 30
     more requests have been decided, each reward some 100 later. It ends with a table and a page in
-    runs/, and leaves nothing running.
+    runs/, and leaves nothing running. With --json the figures are all that stdout gets.
 
     \b
       pbstream demo

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from streams.console.session import Session, pass_session
+from streams.console.output import print_json
+from streams.console.session import Session, json_option, pass_session
 
 
 @click.group()
@@ -27,8 +28,9 @@ def encoder() -> None:
     metavar="NAME|FOLDER",
     help="A sentence-transformers model; default: all-MiniLM-L6-v2.",
 )
+@json_option
 @pass_session
-def export(session: Session, folder: Path, weights: str | None) -> None:
+def export(session: Session, folder: Path, weights: str | None, as_json: bool) -> None:
     """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra
     `reference`, workers do not.
     """
@@ -36,8 +38,7 @@ def export(session: Session, folder: Path, weights: str | None) -> None:
 
     with Console(stderr=True).status("Exporting the encoder, about 20 s ..."):
         export_encoder(folder, weights or session.settings.encoder_weights)
-    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    click.echo(f"{folder}: {size:.0f} MB. Workers use it with PB_ENCODER_PATH={folder.absolute()}")
+    _said(folder, {"PB_ENCODER_PATH": str(folder.absolute())}, as_json=as_json)
 
 
 @encoder.command()
@@ -47,8 +48,9 @@ def export(session: Session, folder: Path, weights: str | None) -> None:
     metavar="NAME|FOLDER",
     help="A BERT of sentence-transformers; default: all-MiniLM-L6-v2.",
 )
+@json_option
 @pass_session
-def distill(session: Session, folder: Path, weights: str | None) -> None:
+def distill(session: Session, folder: Path, weights: str | None, as_json: bool) -> None:
     """Write the table of token vectors that PB_ENCODER_BACKEND=static looks up into FOLDER, and a
     general projection.
 
@@ -58,8 +60,15 @@ def distill(session: Session, folder: Path, weights: str | None) -> None:
     from streams.encoder.distill import distill as make_table
 
     make_table(folder, weights or session.settings.encoder_weights)
-    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    click.echo(
-        f"{folder}: {size:.1f} MB. Workers use it with PB_ENCODER_BACKEND=static "
-        f"PB_ENCODER_PATH={folder.absolute()}"
-    )
+    variables = {"PB_ENCODER_BACKEND": "static", "PB_ENCODER_PATH": str(folder.absolute())}
+    _said(folder, variables, as_json=as_json)
+
+
+def _said(folder: Path, variables: dict[str, str], *, as_json: bool) -> None:
+    """Say what was written, and the variables that workers need for it."""
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    if as_json:
+        print_json({"folder": str(folder), "bytes": size, "settings": variables})
+        return
+    settings = " ".join(f"{name}={value}" for name, value in variables.items())
+    click.echo(f"{folder}: {size / 1e6:.1f} MB. Workers use it with {settings}")

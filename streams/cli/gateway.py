@@ -39,14 +39,14 @@ def gateway(session: Session, new_key: str | None, routers: str) -> None:
         _print_key(new_key, routers)
         return
     from streams.gateway.serve import server_of
-    from streams.service.logs import log_to_stderr
+    from streams.service.logs import announce, log_to_stderr
 
     server = server_of(session.settings)
     log_to_stderr("info", session.settings.log_format)
     where = f"http://{session.settings.gateway_bind}:{session.settings.gateway_port}"
-    click.echo(
+    announce(
         f"Gateway to {session.settings.bootstrap} on {where}; {where}/openapi.json describes it.",
-        err=True,
+        session.settings.log_format,
     )
     if not server.run_until_stopped():
         raise click.exceptions.Exit(1)

@@ -13,8 +13,15 @@ from schemas.json_values import Document
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, read_router, write_router
 from streams.console.failures import Failure, NoRouter
-from streams.console.output import console, table
-from streams.console.session import Session, pass_session, router_option, run, timeout_option
+from streams.console.output import console, print_json, table
+from streams.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
 from streams.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
 
 BILLS = 5000
@@ -39,6 +46,7 @@ BILLS = 5000
 @click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
 @router_option
 @timeout_option
+@json_option
 @pass_session
 def import_models(
     session: Session,
@@ -48,6 +56,7 @@ def import_models(
     dry_run: bool,
     router_id: str,
     timeout: float,
+    as_json: bool,
 ) -> None:
     """Take list prices over from LiteLLM, those that can be trusted.
 
@@ -74,6 +83,7 @@ def import_models(
             dry_run=dry_run,
             router_id=router_id,
             seconds=timeout,
+            as_json=as_json,
         )
     )
 
@@ -87,6 +97,7 @@ async def _import(
     dry_run: bool,
     router_id: str,
     seconds: float,
+    as_json: bool,
 ) -> None:
     async with open_bus(session.settings, *TOPICS, "costs") as bus:
         declared = await read_router(bus, router_id)
@@ -100,16 +111,23 @@ async def _import(
         taken = [
             change
             for change in changes
-            if _is_taken(change, accept, ask=not dry_run and sys.stdin.isatty())
+            if _is_taken(change, accept, ask=not (dry_run or as_json) and sys.stdin.isatty())
         ]
-        _show(changes, taken)
+        if not as_json:
+            _show(changes, taken)
         if dry_run or not taken:
-            click.echo("Nothing was changed.")
+            if as_json:
+                print_json({"models": _listed(changes, taken), "config_offset": None})
+            else:
+                click.echo("Nothing was changed.")
             return
         tokens = await _tokens(bus, router_id)
         state: LambdaUpdated = await write_router(
             bus, router_id, lambda found: _edited(found, taken, tokens), seconds=seconds
         )
+        if as_json:
+            print_json({"models": _listed(changes, taken), "config_offset": state.config_offset})
+            return
         click.echo(
             f"{len(taken)} models are priced by LiteLLM's list now (configuration "
             f"{state.config_offset})."
@@ -123,6 +141,21 @@ def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
         return True
     why = change.doubt or "was priced by hand"
     return ask and click.confirm(f"{change.name} {why}. Take the list's prices?", default=False)
+
+
+def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
+    """Return each model, its prices before and on the list, and whether the list's are taken."""
+    return [
+        {
+            "model": change.name,
+            "before": change.before and dict(change.before),
+            "listed": change.listed and dict(change.listed.prices),
+            "doubt": change.doubt,
+            "priced_by_hand": change.kept,
+            "taken": change in taken,
+        }
+        for change in changes
+    ]
 
 
 def _show(changes: list[Change], taken: list[Change]) -> None:

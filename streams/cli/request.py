@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import IO
 from uuid import uuid4
 
@@ -124,7 +125,7 @@ def request(
     except NoAnswer as error:
         error.message += (
             f" Request {event.request_id} stays queued; `pbstream explain "
-            f"{event.request_id}{named(router_id)}` shows its answer."
+            f"{shlex.quote(event.request_id)}{named(router_id)}` shows its answer."
         )
         if prompt is not None:
             error.message += (
@@ -135,8 +136,9 @@ def request(
         print_json(decision)
         return
     console().print(explain_decision(decision))
-    click.echo(f"\nWhat it cost:      pbstream cost {decision.request_id} USD{named(router_id)}")
-    click.echo(f"How good it was:   pbstream reward {decision.request_id} 0.9{named(router_id)}")
+    quoted = shlex.quote(decision.request_id)
+    click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
+    click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
 
 
 def _event(
@@ -163,7 +165,9 @@ def _event(
     try:
         return decode(RequestSubmitted, orjson.dumps(fields))
     except MalformedEvent as error:
-        raise Refused("the request", error.reason.value, error.message) from error
+        raise Refused(
+            "the request", error.reason.value, error.message, router_id=router_id
+        ) from error
 
 
 def _numbers(file: IO[str]) -> list[float]:

@@ -106,7 +106,7 @@ def worker(session: Session, log_level: str, processes: int) -> None:
     http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
     """
     from agents.boundary import exit_at_once
-    from streams.service.logs import log_to_stderr
+    from streams.service.logs import announce, log_to_stderr
     from streams.service.serving import serve
     from streams.service.worker import build_worker
 
@@ -115,11 +115,13 @@ def worker(session: Session, log_level: str, processes: int) -> None:
     if processes > 1:
         run_crew(settings, processes=processes, log_level=log_level)
         return
-    click.echo(f"Worker of {settings.app_id} on {settings.bootstrap}.", err=True)
+    announce(f"Worker of {settings.app_id} on {settings.bootstrap}.", settings.log_format)
 
     async def work() -> None:
         app = build_worker(settings)
-        app.announce = lambda address: click.echo(f"{address} says when it is ready.", err=True)
+        app.announce = lambda address: announce(
+            f"{address} says when it is ready.", settings.log_format
+        )
         await serve(app)
 
     asyncio.run(work())
@@ -129,12 +131,17 @@ def worker(session: Session, log_level: str, processes: int) -> None:
 def run_crew(settings: Settings, *, processes: int, log_level: str) -> None:
     """Run several workers as one; exits with the status of one that could not begin."""
     from streams.service.crew import Crew
+    from streams.service.logs import announce
 
-    click.echo(f"{processes} workers of {settings.app_id} on {settings.bootstrap}.", err=True)
+    announce(
+        f"{processes} workers of {settings.app_id} on {settings.bootstrap}.", settings.log_format
+    )
 
     async def work() -> int:
         crew = Crew(settings, processes=processes, log_level=log_level)
-        crew.announce = lambda address: click.echo(f"{address} says when all are ready.", err=True)
+        crew.announce = lambda address: announce(
+            f"{address} says when all are ready.", settings.log_format
+        )
         await crew.run()
         return crew.status
 

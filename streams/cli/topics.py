@@ -105,7 +105,7 @@ def acls(
       pbstream topics acls --principal User:pb-worker > grant.sh
       pbstream topics acls --role client --json
       pbstream topics acls --role ingest --topic otlp_spans
-      PB_SASL_USERNAME=pb-worker pbstream topics acls --check
+      pbstream topics acls --role operator --check
     """
     from streams.log.rights_check import missing_rights
 
@@ -117,7 +117,7 @@ def acls(
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
     who = who if ":" in who else f"User:{who}"
-    login = settings.sasl_username is not None or settings.ssl_certfile is not None
+    login = settings.logs_in
     shown = (
         run(missing_rights(settings, role, beside=beside))
         if check
@@ -137,7 +137,8 @@ def acls(
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
         if check and not shown and not login:
             click.echo(
-                f"Kafka at {settings.bootstrap} was asked without a login (PB_SASL_USERNAME, "
+                f"Kafka at {settings.bootstrap} was asked without a login "
+                f"(PB_SECURITY_PROTOCOL={settings.security_protocol}; PB_SASL_USERNAME, "
                 "PB_SSL_CERTFILE): whoever reaches it "
                 f"may do what a {role} does. Of {who} that says nothing."
             )

@@ -165,7 +165,10 @@ async def put_in_force(
         decode(RouterDeclared, value)
     except MalformedEvent as error:
         raise Refused(
-            "the declaration", error.reason.value, "; ".join(faults(document)) or error.message
+            "the declaration",
+            error.reason.value,
+            "; ".join(faults(document)) or error.message,
+            router_id=router_id,
         ) from error
     headers = [] if based_on is None else [(BASED_ON, str(based_on).encode())]
     async with bus.follow("lambda", "dlq", router_id=router_id) as records:
@@ -210,7 +213,7 @@ def refusal_of(record: Record, placed: Placed, what: str) -> Refused | None:
         placed.offset,
     ):
         return None
-    return Refused(what, letter.reason, letter.message)
+    return Refused(what, letter.reason, letter.message, router_id=(record.key or b"").decode())
 
 
 def _readable(record: Record) -> Declared | None:

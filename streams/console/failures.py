@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import click
+
+from streams.console.session import named
 
 
 class Failure(click.ClickException):
@@ -123,9 +127,15 @@ REMEDIES = {
 class Refused(Failure):
     """The worker refused the event; its dead letter says why."""
 
-    def __init__(self, what: str, reason: str, message: str) -> None:
+    def __init__(self, what: str, reason: str, message: str, *, router_id: str) -> None:
         why = f" ({message})" if message else ""
         remedy = f": {REMEDIES[reason]}" if reason in REMEDIES else ""
+        # A command that is copied speaks of the router that was refused.
+        remedy = re.sub(
+            r"`(pbstream (?:models|routers) [^`]*)`",
+            lambda found: f"`{found[1]}{named(router_id)}`",
+            remedy,
+        )
         super().__init__(f"{what} was refused, {reason}{why}{remedy}.")
         self.reason = reason
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import orjson
 from fastapi import FastAPI, Query, Request
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.console.reader import TopicReader
@@ -26,6 +27,7 @@ from streams.gateway.app import HANDLERS, JSON, RouterId
 from streams.gateway.bodies import read_body
 from streams.gateway.limits import Bounds
 from streams.gateway.problems import Problem
+from streams.process_metrics import new_registry
 from streams.settings import Settings
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
@@ -91,6 +93,12 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
 
 
 def _add_page(app: FastAPI, board: Dashboard) -> None:
+    registry = new_registry()
+    ready = Gauge(
+        "pb_dashboard_ready", "1 while Kafka answers and the past is read", registry=registry
+    )
+    streams = Gauge("pb_dashboard_streams", "Views that are followed live", registry=registry)
+
     @app.get("/")
     async def page(request: Request) -> Response:
         return board.assets.answer("index.html", request)
@@ -107,6 +115,12 @@ def _add_page(app: FastAPI, board: Dashboard) -> None:
     async def readyz() -> Response:
         trouble = board.reader.trouble or ("" if board.reader.complete else "reading the past")
         return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        ready.set(board.reader.complete and not board.reader.trouble)
+        streams.set(board.streams)
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_sessions(app: FastAPI, board: Dashboard) -> None:

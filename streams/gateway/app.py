@@ -11,6 +11,7 @@ import orjson
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
@@ -63,6 +64,7 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
     _add_reports(app, door)
     _add_ingest(app, door)
     _add_health(app, door)
+    door.metrics.begin_at_zero(route.name for route in app.routes if isinstance(route, APIRoute))
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     return app
 

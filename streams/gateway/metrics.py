@@ -1,16 +1,23 @@
 """What an operator watches of a gateway."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from streams.process_metrics import new_registry
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, seconds."""
+
+STATUSES = (200, 202, 400, 401, 403, 404, 413, 422, 429, 500, 503, 504)
+"""What is answered, as far as it is known beforehand."""
 
 
 class GatewayMetrics:
     """The metrics of one gateway, all with the prefix `pb_gateway_`."""
 
     def __init__(self) -> None:
-        registry = self.registry = CollectorRegistry()
+        registry = self.registry = new_registry()
         self.requests = Counter(
             "pb_gateway_requests_total", "Requests answered", ["what", "status"], registry=registry
         )
@@ -32,3 +39,14 @@ class GatewayMetrics:
             "1 while events can be sent and decisions are read",
             registry=registry,
         )
+
+    def begin_at_zero(self, names: Iterable[str]) -> None:
+        """Show what can be asked for before anybody asks, so that the first time is seen.
+
+        Args:
+            names: of the paths.
+        """
+        for name in (*names, "other"):
+            self.seconds.labels(what=name)
+            for status in STATUSES:
+                self.requests.labels(what=name, status=status)

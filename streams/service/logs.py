@@ -81,3 +81,13 @@ def log_to_stderr(level: str, form: Form) -> None:
     if level != "debug":
         handler.addFilter(_worth_a_line)
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+def announce(text: str, form: Form) -> None:
+    """Say to who started the process what it is and where it answers; in a log of JSON that is a
+    line of it.
+    """
+    if form == "json":
+        logging.getLogger("pbstream").info(text)
+    else:
+        print(text, file=sys.stderr, flush=True)

@@ -4,25 +4,15 @@ Topics are labelled by their short names (`requests`), whatever the prefix: rule
 every service. What can be counted is at 0 from the start, so that its first increase is seen.
 """
 
-import platform
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.metadata import version
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    GCCollector,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-    disable_created_metrics,
-)
+from prometheus_client import Counter, Gauge, Histogram
 
 from router_state.changes import Outcome
 from schemas.reasons import Reason
 from schemas.routes import RouteReason
+from streams.process_metrics import new_registry
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
@@ -34,12 +24,10 @@ OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
     *("parked", "expired", "forgotten", "forgotten_early"),
+    *("declaration_repeated", "internal_error", "router_unreadable"),
 )
 """Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born
 is blind."""
-
-# A second series for each counter, its time of birth, which nothing here asks for.
-disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -52,7 +40,7 @@ class Metrics:
     def __init__(
         self, sources: Iterable[str] = ("routers", "requests", "costs", "rewards")
     ) -> None:
-        registry = self.registry = CollectorRegistry()
+        registry = self.registry = new_registry()
         self.events = Counter(
             "pb_events_total", "Source events finished", ["topic"], registry=registry
         )
@@ -133,7 +121,6 @@ class Metrics:
             ["topic", "partition"],
             registry=registry,
         )
-        self._describe_process()
         self._begin_at_zero(tuple(sources))
 
     def count(self, what: str, amount: int = 1) -> None:
@@ -153,20 +140,6 @@ class Metrics:
         exemplar = {"trace_id": trace_id} if trace_id else None
         for seconds in waited:
             observe(max(0.0, seconds), exemplar if seconds == longest else None)
-
-    def _describe_process(self) -> None:
-        build = Gauge(
-            "pb_build_info",
-            "1; its labels say what runs",
-            ["version", "python", "faust_streaming", "aiokafka"],
-            registry=self.registry,
-        )
-        service, framework, client = (
-            version(name) for name in ("paretobandit-streams", "faust-streaming", "aiokafka")
-        )
-        build.labels(service, platform.python_version(), framework, client).set(1)
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.registry)
 
     def _begin_at_zero(self, sources: tuple[str, ...]) -> None:
         for outcome in OUTCOMES:

@@ -20,6 +20,7 @@ from streams.cli.loading import COMMANDS
 from streams.console.failures import Refused, in_a_sentence
 from streams.console.session import named
 from streams.log.topics import TopicsNotReady
+from streams.settings import Settings
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -201,11 +202,13 @@ def test_judgements_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 
 def test_a_refusal_carries_reason_explanation_and_remedy() -> None:
-    text = Refused("the request", "no_affordable_model", "the cheapest costs more").format_message()
+    text = Refused(
+        "the request", "no_affordable_model", "the cheapest costs more", router_id="chat"
+    ).format_message()
     assert text.startswith(
         "the request was refused, no_affordable_model (the cheapest costs more): "
     )
-    assert "--max-price" in text
+    assert "--max-price" in text and "`pbstream models list --router chat`" in text
 
 
 def test_missing_topics_are_told_in_one_line() -> None:
@@ -296,6 +299,39 @@ def test_every_command_that_is_listed_is_there() -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_told_how_to_complete(shell: str) -> None:
     assert "_PBSTREAM_COMPLETE" in run("completion", shell).output
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command that does something."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from leaves(command.commands[name], (*path, name))
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield path
+
+
+SHOWS_NOTHING = {
+    **dict.fromkeys(("broker", "worker", "gateway", "dashboard", "ingest"), "stays"),
+    "completion": "prints a script",
+    "convert": "prints events, a line of JSON each",
+    "routers schema": "prints a JSON Schema",
+    "routers remove": "says that it is done",
+}
+"""Commands without `--output`, and why."""
+
+
+@pytest.mark.parametrize("words", [*leaves(main)], ids=" ".join)
+def test_what_shows_something_can_show_it_to_programs(words: tuple[str, ...]) -> None:
+    shown = run(*words, "--help").output
+    assert ("--output [table|json|yaml]" in shown) == (" ".join(words) not in SHOWS_NOTHING)
+    assert ("--json" in shown) == ("--output" in shown)
+
+
+def test_a_name_that_kafka_does_not_learn_is_no_login() -> None:
+    assert not Settings(sasl_username="pb-worker").logs_in
+    plain = Settings(ssl_certfile=Path("worker.pem"), ssl_keyfile=Path("worker.key"))
+    assert not plain.logs_in
+    assert plain.model_copy(update={"security_protocol": "SSL"}).logs_in
 
 
 def test_commands_and_options_are_completed() -> None:

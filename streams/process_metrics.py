@@ -1,0 +1,34 @@
+"""What every process says of itself, whatever it does: which build it is, and what it takes."""
+
+import platform
+from importlib.metadata import version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+# A second series for each counter, its time of birth, which nothing here asks for.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def new_registry() -> CollectorRegistry:
+    """Return a registry of its own with `pb_build_info`, `process_*` and `python_*`."""
+    registry = CollectorRegistry()
+    build = Gauge(
+        "pb_build_info",
+        "1; its labels say what runs",
+        ["version", "python", "faust_streaming", "aiokafka"],
+        registry=registry,
+    )
+    service, framework, client = (
+        version(name) for name in ("paretobandit-streams", "faust-streaming", "aiokafka")
+    )
+    build.labels(service, platform.python_version(), framework, client).set(1)
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    return registry
