@@ -146,6 +146,7 @@ class Belief:
         A *= decay
         A[np.diag_indices(self.d)] += added
         self.inverse[:] = symmetric_inverse(A)
+        # b = A·θ as it was, and is never formed: (A + c·I)⁻¹b is θ less c·(A + c·I)⁻¹θ.
         self.theta -= self.inverse.dot(self.theta) * added
         self.decay = 1.0
 
@@ -173,6 +174,7 @@ class Belief:
         n = self.pending
         if n:
             V = self.tails[:n]
+            # What is still to be taken off counts already.
             u -= V.dot(x).dot(V)
         xu = x.dot(u).item()
         residual = reward - y.item(d)
@@ -211,6 +213,7 @@ class Belief:
         Raises:
             NonFiniteInput: a value is not finite; nothing has changed.
         """
+        # In undecayed statistics what is left of an observation weighs that much more.
         step = x * (difference * discount / self.decay)
         if not math.isfinite(float(step.dot(x))):
             raise NonFiniteInput("a context or a reward is not finite")
@@ -222,6 +225,7 @@ class Belief:
         """Make A⁻¹ positive definite again."""
         self.flush()
         values, vectors = np.linalg.eigh(self.inverse)
+        # In ascending order, as `eigh` returns them.
         values = np.maximum(values, values[-1] * LEAST_EIGENVALUE)
         full = (vectors * values) @ vectors.T
         self.inverse[:] = (full + full.T) / 2.0

@@ -65,6 +65,7 @@ class Explored(NamedTuple):
 
 
 UNEXPLORED = Explored(-1, "ucb", {}, 1.0)
+"""Where nothing was to be explored."""
 
 
 def choose(

@@ -16,6 +16,7 @@ Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 INF = float("inf")
+"""No bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 
 
 PAPER = Knobs()
+"""As the reference library has them; parity is tested bit by bit."""
 LIVE = Knobs(
     gamma=0.9995,
     lambda_c=0.0,
@@ -172,7 +174,9 @@ LIVE = Knobs(
     shared_learning=True,
     onboarding_pulls=0,
 )
+"""What a service wants that is never reset: docs/algorithm.md says why, knob by knob."""
 PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
+"""By the names that a declaration gives."""
 
 
 def n_eff_of(t_adapt: float, *, gamma: float) -> float:

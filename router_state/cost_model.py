@@ -282,6 +282,7 @@ class CostModel:
         often as too dear, and far more expensive where it is too cheap."""
         if self.free:
             return 0.0
+        # The last entry is the bias's: a level is what it multiplies.
         doubt: float = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
         return doubt if doubt < MOST_DOUBT else MOST_DOUBT
 
@@ -319,6 +320,7 @@ class CostModel:
             self._moved()
             return None
         correction, rescaled = self._work.cost, None
+        # One product: inverse·x, which is `correction.u`, and behind it wᵀx.
         exponent = self.block.dot(x, correction.y).item(-1)
         if self.pending:
             V = self.tails[: self.pending]
@@ -419,6 +421,7 @@ class CostModel:
         """
         moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
         moved = _of_rest(moved, exponent, known)
+        # xᵀu is variance·decay: this prompt's own expectation moves by all of it.
         self.w += (moved / (variance * self.decay)) * self._work.cost.u
         self._journal.jumped = True
         return moved

@@ -52,6 +52,7 @@ CUMULATED = np.array([0.5 * math.erfc(-point / math.sqrt(2.0)) for point in GRID
 CUMULATED[[0, -1]] = 0.0, 1.0
 """Of the standard normal distribution, at these points."""
 CELLS = 0.5 * np.diff(CUMULATED)
+"""Half of what lies between two points: the weights of a trapezoidal sum."""
 NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
 """Of a rival's deviation, to that of the score and as such: narrower ones win by their expectation
 alone."""
@@ -208,5 +209,6 @@ def _below_both(variance: float, one: tuple[float, float], two: tuple[float, flo
 def _below_all(deviation: float, rivals: Matrix) -> float:
     """Return the probability that all rivals, shape (n, 2), are below, as a sum over the score."""
     others = np.maximum(np.sqrt(rivals[:, 1:]), deviation * NARROWEST + LEAST_DEVIATION)
+    # Beyond the grid `interp` returns its ends, which are 0 and 1.
     below = np.interp((rivals[:, :1] + deviation * GRID) / others, GRID, CUMULATED).prod(0)
     return float((below[1:] + below[:-1]).dot(CELLS))

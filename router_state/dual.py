@@ -40,6 +40,7 @@ def solve_dual(
     n, K = scores.shape
     rows, ones, values = np.arange(0, n * K, K), np.ones(n), np.empty((n, K))
     flat_scores, flat_costs = scores.ravel(), costs.ravel()
+    # Totals instead of means: a sum is one product, and nothing is divided.
     allowed = target * n
     slack, enough = PRECISION * abs(allowed), -within * abs(allowed)
 

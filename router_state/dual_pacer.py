@@ -84,6 +84,7 @@ class DualPacer:
         """Start without a history."""
         self.budget_usd, self.window, self._journal = budget_usd, window, journal
         self.lambda_t = self.debt_usd = self.target_usd = 0.0
+        # The first decision solves.
         self.stale, self.idle, self.unreachable = EVERY, 0, False
 
     def set_budget(self, budget_usd: float) -> None:
@@ -103,6 +104,7 @@ class DualPacer:
         """See Pacer; takes the context into the window, and solves again if it is time."""
         arms.tokens.place(self.window.push(x, limited_to))
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
+        # In a window of few contexts each one changes the answer.
         if self.stale > EVERY or self.window.size < EVERY:
             self._solve(arms, now=now)
         self._journal.jumped = False
@@ -141,6 +143,7 @@ class DualPacer:
         prompts, shape (size, K), beyond what chance may have made of their bills; allow the next
         one when they do not."""
         budget, at = self.budget_usd, costs.argmin(1)
+        # The one that is cheapest most often stands for all: its bills say how sure the mean is.
         cheapest = arms[int(np.bincount(at).argmax())]
         cheapest_usd = float(costs.min(1).mean())
         bills = cheapest.costs.bills
@@ -181,6 +184,7 @@ class DualPacer:
         self, cost_usd: float, *, charged_usd: float, first: bool, committed: bool, age: int
     ) -> None:
         """See Pacer."""
+        # Where decisions commit nothing, the first bill brings its request's budget with it.
         self._charge(cost_usd - (self.budget_usd if first and not committed else charged_usd))
 
     def _charge(self, usd: float) -> None:

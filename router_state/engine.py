@@ -375,3 +375,4 @@ _APPLY: dict[type, Callable[[Engine, Any, float, Changes], None]] = {
     Aged: _aged,
     Crowded: _crowded,
 }
+"""What moves the state, by the kind of an event."""

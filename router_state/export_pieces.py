@@ -77,7 +77,9 @@ KNOBS = (
     "paced_onboarding",
     "shared_learning",
 )
+"""Of a configuration."""
 PRICE = ("input_price_per_m", "output_price_per_m")
+"""Dollars per million tokens."""
 CAP = ("usd", "seconds", "hard")
 """Dollars, seconds, and whether it stops traffic."""
 REF = ("ref", "sha256")
@@ -95,7 +97,9 @@ ARM = (
     "bills",
     "retired_at",
 )
+"""Of `Arm.scalars`."""
 SUSPICION = ("offset", "count", "evidence", "since", "after")
+"""Of a `Suspicion`, in the order of `Suspicion.pack`."""
 SIDE = ("evidence", "count", "total", "since")
 """Of one side of the CUSUM on residuals."""
 DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
@@ -103,8 +107,11 @@ DUAL = ("lambda_t", "debt_usd", "target_usd", "stale")
 EMA = ("lambda_t", "cost_ema_usd")
 """Of `EmaPacer`: dimensionless, dollars per request."""
 COSTS = ("smear", "smeared", "awaited")
+"""Of `CostModel.scalars`."""
 FAMILIAR = ("mean", "deviation", "count", "lately")
+"""Of `Familiar.pack`, in leverages of the bias; `count` in prompts."""
 POOL = ("ridge", "bias_ridge", "shared_ridge", "noise", "fourth", "noise_count", "seen", "due_at")
+"""Of a `Pool`, in the order of its piece."""
 RNG = ("state", "inc", "has_uint32", "uinteger")
 """Fields by their name in a file; they do not follow the objects' names, see above."""
 
@@ -284,7 +291,7 @@ def _restore_pacer(
         unreachable=unreachable,
     )
     if window is not None:
-        window.reach(size)
+        window.reserve(size)
         window.contexts[:size] = pieces.take("window", size, state.arms.d)
         window.limited = {int(slot): frozenset(models) for slot, models in limited.items()}
 

@@ -30,6 +30,7 @@ ARM = (
     "bills",
     "retired_at",
 )
+"""Order of the scalars of an arm, in this layout for good."""
 RUN = ("evidence", "count", "total", "since")
 """Order of the values of a side of the CUSUM, in this layout for good."""
 

@@ -135,6 +135,7 @@ def evidence(
     held = [regression.held() for regression in regressions]
     A = _inverted(np.array([inverse for inverse, _, _ in held]))
     left = np.array([decay for _, _, decay in held])
+    # What an arm holds solves (A + R)θ = b + R·mean: its own sums follow from it.
     b = np.matmul(A, np.array([theta for _, theta, _ in held])[..., None])[..., 0] - ridges * mean
     _diagonals(A)[:] -= ridges
     A *= left[:, None, None]
@@ -312,17 +313,22 @@ class Pool:
         ÷ Σ coefficients²."""
         guess, noise, unit = self._guess, self.noise, (self.d - 1) * square
         own = fitted.theta - fitted.mean
+        # Of δ_a = θ_a − θ_0: its own variance, and what doubt about θ_0 adds, as θ_a follows θ_0 by
+        # (A + R)⁻¹R of it only.
         away = fitted.pull.copy()
         _diagonals(away)[:] -= 1.0
         variance = _diagonals(fitted.inverse) + np.add.reduce(
             np.matmul(away, fitted.shared) * away, axis=2
         )
+        # MacKay's γ: 1 for a coefficient that data determine, 0 for one of which only the prior
+        # speaks.
         known = np.maximum(1.0 - self.ridges * variance, 0.0).sum(0)
         squares = (own * own).sum(0) / noise
         low, high = FEATURES_WITHIN
         measured = noise / guess.noise if guess.absolute else 1.0
         first = guess.features * unit * measured
         ridge = (known[:-1].sum() + HELD) / (squares[:-1].sum() + HELD / first)
+        # The first guesses count as so many coefficients of the size that they expect.
         bias = (known[-1] + HELD_BIAS) / (squares[-1] + HELD_BIAS / (guess.bias * measured))
         known_shared = np.maximum(
             1.0 - self.shared_ridge * np.diagonal(fitted.shared)[:-1], 0.0

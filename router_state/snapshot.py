@@ -74,9 +74,13 @@ RECORD_SCALARS = (
 """Of a request's record, in its order, for good."""
 
 _COUNTERS_OF, _SCALARS_OF = attrgetter(*COUNTERS), attrgetter(*RECORD_SCALARS)
+"""Read all of them in one call: a dozen attributes a head, and every event writes one."""
 _FORGOTTEN_OF = attrgetter(*(part.name for part in fields(Forgotten)))
+"""The same of `Forgotten`."""
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
+"""Which block of the window a piece holds."""
 _COST_PIECE = cost_piece("")
+"""What the name of a cost model's piece begins with."""
 
 
 def pack_config(config: RouterConfig) -> bytes:

@@ -27,6 +27,7 @@ GOLDEN = 0.6180339887498949
 PRICES = 1.0 + PRICE_SPREAD * (2.0 * (np.arange(LENGTH) * GOLDEN % 1.0) - 1.0)
 """By slot, what its request's price of a dollar is to λ_t."""
 PIECES = tuple(f"\x1fwindow{i}" for i in range(LENGTH // BLOCK))
+"""Names of the blocks' pieces: an event writes the block of its slot alone."""
 
 
 class Window:
@@ -61,7 +62,7 @@ class Window:
     def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
         """Take a context in for the oldest one; return its slot."""
         slot = self.next
-        self.reach(slot + 1)
+        self.reserve(slot + 1)
         self.contexts[slot] = x
         if limited_to is not None:
             self.limited[slot] = limited_to
@@ -73,13 +74,13 @@ class Window:
         self._journal.pieces.add(PIECES[slot // BLOCK])
         return slot
 
-    def reach(self, slots: int) -> None:
+    def reserve(self, slots: int) -> None:
         """Have room for so many contexts."""
-        room = len(self.contexts)
-        while room < min(slots, LENGTH):
-            room *= 2
-        if room > len(self.contexts):
-            self.contexts = np.pad(self.contexts, ((0, room - len(self.contexts)), (0, 0)))
+        capacity = len(self.contexts)
+        while capacity < min(slots, LENGTH):
+            capacity *= 2
+        if capacity > len(self.contexts):
+            self.contexts = np.pad(self.contexts, ((0, capacity - len(self.contexts)), (0, 0)))
 
     @property
     def price(self) -> float:
@@ -101,6 +102,7 @@ class Window:
         with np.errstate(all="ignore"):
             # As the choices see it, with the draw in force; in single precision, as the contexts
             # are kept.
+            # Rows d and d + 1 of each arm: θ and w, so that one product gives scores and costs.
             coefficients = arms.stack.rows[:, d:].astype(np.float32)
             coefficients[:, 0] += arms.doubt.offsets
             both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
@@ -150,7 +152,7 @@ class Window:
         start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
         if len(data) < size:
             raise CorruptSnapshot(f"a block of contexts has {len(data)} bytes, not {size}")
-        self.reach(start + BLOCK)
+        self.reserve(start + BLOCK)
         self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
         try:
             limited = orjson.loads(data[size:]) if len(data) > size else {}

@@ -125,7 +125,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
         for request_id, r in records.items()
         if r.bill is None and not r.expired
     }
-    state = snapshot.unpack(lambda name: pieces[named(name)], awaited)
+    state = snapshot.unpack(lambda name: pieces.get(named(name), b""), awaited)
     return Engine(state, records)
 
 
