@@ -35,6 +35,8 @@ from schemas.routers import ModelDeclared, RouterDeclared
 
 KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
 """Fields of a declaration that are knobs of the core, by the same name."""
+TENTH = 1.2816
+"""Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 PERIODS = {"hour": 3600.0, "day": 86_400.0}
 """Seconds of a cap's period; a day is 24 hours, in no time zone."""
 
@@ -187,7 +189,7 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
     if record.applied is not None:
         value["applied"] = structs.asdict(record.applied)
     if record.candidates is not None:
-        value["candidates"] = _candidates(record.candidates)
+        value["candidates"] = _candidates(record.candidates, record.unsure)
     value |= {
         "expected_reward": record.expected_reward,
         "expected_cost_usd": record.expected_cost_usd,
@@ -199,7 +201,7 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
 
 
-def _candidates(seen: Candidates) -> list[dict[str, object]]:
+def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, object]]:
     rows = zip(
         seen.models,
         seen.mean,
@@ -209,7 +211,7 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
         seen.excluded,
         strict=True,
     )
-    return [
+    found: list[dict[str, object]] = [
         {
             "model": model,
             "mean": mean,
@@ -221,6 +223,27 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
         }
         for model, mean, bonus, penalty, cost, excluded in rows
     ]
+    if unsure is not None:
+        for one, cost, *doubt in zip(
+            found, seen.expected_cost_usd, unsure[1::3], unsure[2::3], unsure[3::3], strict=True
+        ):
+            one |= _doubt(unsure[0], cost, *doubt)
+    return found
+
+
+def _doubt(
+    shared: float, cost_usd: float, deviation: float, spread: float, unpaid: float
+) -> dict[str, float]:
+    """Return what a candidate says of doubt. Bills are taken to be lognormal: their median is below
+    the mean by half the variance, and eight of ten are within `TENTH` deviations of it."""
+    median = cost_usd * math.exp(-0.5 * spread * spread)
+    return {
+        "shared": shared,
+        "deviation": deviation,
+        "cost_low_usd": median * math.exp(-TENTH * spread),
+        "cost_high_usd": median * math.exp(TENTH * spread),
+        "unpaid": unpaid,
+    }
 
 
 def lambda_updated(

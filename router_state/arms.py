@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -277,6 +278,8 @@ class Arms:
         # A ratio of bill to list price means nothing where the price is 0.
         if (arm.per_1k == 0.0) != (price.per_1k == 0.0):
             arm.costs.start_over(price)
+            if self.tokens.count:
+                self._journal.pieces.add(TOKENS)
         arm.set_price(price)
         arm.costs.reprice(price)
         self._jump()
@@ -394,6 +397,25 @@ class Arms:
             self._journal.jumped = True
         return began
 
+    def unsure(self, x: Vector, variances: list[float]) -> list[float]:
+        """Return the doubt about a context x, shape (d,): the mean reward that all arms share; then
+        of each arm the deviation of its mean, that of the logarithm of a bill, and the share of
+        bills that are of nothing. To six digits: for people, and kept with what is in flight.
+
+        Args:
+            variances: xᵀÂ⁻¹x by position, not decayed.
+        """
+        noise, bills = self.rewards.noise, self.bills.noise
+        found = [round(self.rewards.mean.dot(x).item(), 6)]
+        for v, belief, costs in zip(variances, self.beliefs, self.costs, strict=True):
+            level = costs.inverse.item(-1) / costs.decay
+            found += (
+                round(math.sqrt(noise * abs(v) / belief.decay), 6),
+                round(math.sqrt(bills * (1.0 + level)), 6),
+                round(1.0 - costs.paid, 6),
+            )
+        return found
+
     def share_rewards(self) -> None:
         """Let what newcomers were declared to know tell of the others, the scales being as they
         are."""
@@ -414,6 +436,8 @@ class Arms:
         for k, arm in enumerate(self._arms):
             arm.belief.bind(stack, k)
             arm.costs.bind(stack, k)
+        if self.tokens.count:
+            self._journal.pieces.add(TOKENS)
         self.derive()
         self.doubt.resize(len(self._arms))
 

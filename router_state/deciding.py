@@ -101,6 +101,7 @@ def decide(
         candidates,
         applied=basis,
         input_tokens=input_tokens,
+        unsure=arms.unsure(x, seen[1]) if knobs.shared_learning else None,
     )
     _take(state, request_id, record, k)
     if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:

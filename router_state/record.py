@@ -79,6 +79,7 @@ class RequestRecord(Struct, gc=False):
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
     `answered_by` is the model that was called where that was another one than the decided one;
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
+    `unsure` is the doubt at the decision, see `Arms.unsure`; it goes with the candidates.
     """
 
     seq: int
@@ -100,6 +101,7 @@ class RequestRecord(Struct, gc=False):
     applied: Basis | None = None
     answered_by: str | None = None
     input_tokens: int | None = None
+    unsure: list[float] | None = None
 
     @property
     def called(self) -> str:

@@ -83,7 +83,7 @@ def settle(
         if record.label is None:
             record.answered_by = None if called == record.model else called
     record.bill = bill
-    record.candidates = None
+    record.candidates = record.unsure = None
 
 
 def _learn(

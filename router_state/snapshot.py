@@ -389,8 +389,10 @@ def pack_record(record: RequestRecord) -> bytes:
     )
 
 
-def _optional(record: RequestRecord) -> list[str | int | None]:
+def _optional(record: RequestRecord) -> list[str | int | list[float] | None]:
     """Return what a record has only where it is used; older programs read the first of them."""
+    if record.unsure is not None:
+        return [record.answered_by, record.input_tokens, record.unsure]
     if record.input_tokens is not None:
         return [record.answered_by, record.input_tokens]
     return [] if record.answered_by is None else [record.answered_by]
@@ -424,7 +426,7 @@ def unpack_record(data: bytes) -> RequestRecord:
         fields = loads(data)
         scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
         price, candidates, bill, label, expired, applied, *optional = rest
-        answered_by, input_tokens = [*optional, None, None][:2]
+        answered_by, input_tokens, unsure = [*optional, None, None, None][:3]
         return RequestRecord(
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
@@ -438,4 +440,5 @@ def unpack_record(data: bytes) -> RequestRecord:
             applied=None if applied is None else Basis(*applied),
             answered_by=answered_by,
             input_tokens=input_tokens,
+            unsure=unsure,
         )

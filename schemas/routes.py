@@ -46,6 +46,13 @@ class Candidate(Content):
     score: float
     expected_cost_usd: NonNegative
     excluded: Label | None = Field(description="Why this model could not be chosen; null: it could")
+    shared: float | None = optional("Part of the mean that all models of the router have in common")
+    deviation: NonNegative | None = optional("Of the mean: how far it may be off")
+    cost_low_usd: NonNegative | None = optional("One bill in ten is expected below")
+    cost_high_usd: NonNegative | None = optional("One bill in ten is expected above")
+    unpaid: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "Probability that the bill is of nothing; apart from the range"
+    )
 
 
 class Applied(Content):

@@ -49,7 +49,27 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     )
     if decision.candidates is None:
         return Group(head, Text("The terms of this repeated answer are with the first one."), state)
-    return Group(head, _terms(decision, decision.candidates), state)
+    parts: list[RenderableType] = [head, _terms(decision, decision.candidates)]
+    if any(candidate.deviation is not None for candidate in decision.candidates):
+        parts.append(_doubt(decision.candidates))
+    return Group(*parts, state)
+
+
+def _doubt(candidates: tuple[Candidate, ...]) -> Table:
+    shown = table("model", "mean", "shared", "own", "drawn", "a bill, 8 of 10", "of nothing")
+    for one in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
+        if one.deviation is None or one.shared is None:
+            continue
+        shown.add_row(
+            one.model,
+            f"{one.mean:.3f} ± {one.deviation:.3f}",
+            f"{one.shared:.3f}",
+            f"{one.mean - one.shared:+.3f}",
+            f"{one.bonus:+.4f}",
+            f"{usd(one.cost_low_usd or 0.0)} to {usd(one.cost_high_usd or 0.0)}",
+            f"{one.unpaid or 0.0:.1%}",
+        )
+    return shown
 
 
 def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:

@@ -117,8 +117,15 @@ class Books(RuleBasedStateMachine):
             else:
                 self.written[name] = packed
 
-    def decided(self, request_id: str, x: Array, allowed: set[str] | None = None) -> RequestRecord:
-        decision = self.apply(Asked(request_id, x, allowed_models=allowed)).decision
+    def decided(
+        self,
+        request_id: str,
+        x: Array,
+        allowed: set[str] | None = None,
+        tokens: int | None = None,
+    ) -> RequestRecord:
+        asked = Asked(request_id, x, allowed_models=allowed, input_tokens=tokens)
+        decision = self.apply(asked).decision
         assert decision is not None
         return decision
 
@@ -130,9 +137,14 @@ class Books(RuleBasedStateMachine):
         request_id=ids,
         features=st.tuples(entries, entries, entries),
         allowed=st.none() | st.sets(st.sampled_from(NAMES), max_size=3),
+        tokens=st.none() | st.integers(0, 10**9),
     )
     def decide(
-        self, request_id: str, features: tuple[float, float, float], allowed: set[str] | None
+        self,
+        request_id: str,
+        features: tuple[float, float, float],
+        allowed: set[str] | None,
+        tokens: int | None,
     ) -> None:
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
@@ -147,12 +159,17 @@ class Books(RuleBasedStateMachine):
         if not eligible:
             self.refused(errors.NoAllowedModel, lambda: self.decided(request_id, x, allowed))
             return
-        self.check_decision(request_id, x, eligible, allowed)
+        self.check_decision(request_id, x, eligible, allowed, tokens)
 
     def check_decision(
-        self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None
+        self,
+        request_id: str,
+        x: Array,
+        eligible: Any,
+        allowed: set[str] | None,
+        tokens: int | None = None,
     ) -> None:
-        record = self.decided(request_id, x, allowed)
+        record = self.decided(request_id, x, allowed, tokens)
         assert record.model in eligible
         assert 0.0 < record.propensity <= 1.0
         self.contexts[request_id] = x
@@ -340,7 +357,12 @@ class Paper(Books):
             self.pacer = (min(5.0, max(0.0, self.pacer[0] + 0.05 * (mean / budget - 1.0))), mean)
 
     def check_decision(
-        self, request_id: str, x: Array, eligible: Any, allowed: set[str] | None
+        self,
+        request_id: str,
+        x: Array,
+        eligible: Any,
+        allowed: set[str] | None,
+        tokens: int | None = None,
     ) -> None:
         arms, lambda_t, t = self.engine.state.arms, self.engine.state.lambda_t, self.t
         pulls = {arm.name: arm.pulls_left for arm in arms}

@@ -1,0 +1,77 @@
+"""What a decision says of the doubt about its candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pytest
+from rich.console import Console
+
+from agents.wire import route_value
+from router_state import snapshot
+from router_state.framing import body_of
+from router_state.record import RequestRecord
+from schemas import RouteDecided, decode
+from streams.console.decision import explain_decision
+from tests.unit.test_prompt_tokens import D, asked, often_free, started
+
+X = np.append(np.zeros(D - 1), 1.0)
+
+
+def shown(record: RequestRecord) -> RouteDecided:
+    return decode(RouteDecided, route_value("r", "a", record, repeat=False))
+
+
+def test_doubt_shrinks_with_rewards_and_bills() -> None:
+    engine = started()
+    before = shown(engine.decide("before", X, now=0.0)).candidates
+    asked(engine, 300)
+    after = shown(engine.decide("after", X, now=300.0)).candidates
+    assert before is not None and after is not None
+    for one, other in zip(before, after, strict=True):
+        assert one.deviation is not None and other.deviation is not None
+        assert other.deviation < 0.5 * one.deviation
+        assert one.shared == before[0].shared
+
+
+def test_eight_bills_of_ten_are_within_the_range() -> None:
+    engine = started()
+    asked(engine, 300, says=False)
+    within = []
+    for i in range(300, 500):
+        record = engine.decide(f"r-{i}", X, now=float(i))
+        one = next(c for c in shown(record).candidates or () if c.model == record.model)
+        assert one.cost_low_usd is not None and one.cost_high_usd is not None
+        asked(engine, 1, first=i + 1000, says=False)
+        other = engine.records[f"r-{i + 1000}"]
+        if other.model == record.model and other.bill is not None:
+            within.append(one.cost_low_usd <= other.bill.cost_usd <= one.cost_high_usd)
+    assert np.mean(within) == pytest.approx(0.8, abs=0.12)
+
+
+def test_how_likely_a_bill_of_nothing_is_follows_the_bills() -> None:
+    engine = started()
+    asked(engine, 500, bill=often_free)
+    candidates = shown(engine.decide("a", X, now=500.0)).candidates or ()
+    most = max(candidates, key=lambda one: engine.state.arms[one.model].costs.bills)
+    assert most.unpaid == pytest.approx(0.4, abs=0.1)
+
+
+def test_the_first_answer_is_the_same_after_a_crash_and_an_older_program_reads_the_record() -> None:
+    engine = started()
+    record = engine.decide("a", X, now=0.0)
+    packed = snapshot.pack_record(record)
+    again = snapshot.unpack_record(packed)
+    assert route_value("r", "a", again, repeat=False) == route_value("r", "a", record, repeat=False)
+    assert orjson.loads(body_of(packed))[16] is None  # what it takes for who answered
+
+
+def test_explain_shows_mean_draw_range_and_what_is_shared() -> None:
+    engine = started()
+    asked(engine, 100)
+    console = Console(width=140)
+    with console.capture() as captured:
+        console.print(explain_decision(shown(engine.decide("a", X, now=100.0))))
+    text = captured.get()
+    for word in ("shared", "own", "drawn", "8 of 10", "of nothing", "±"):
+        assert word in text
