@@ -2,6 +2,9 @@
 that looks like a setting.
 """
 
+import os
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +51,23 @@ def test_redis_wants_a_password_and_workers_have_it() -> None:
 
 def test_variables_of_the_file_are_no_settings_of_a_command() -> None:
     assert "${PB_" not in TEXT.replace("${PB_PARTITIONS", "")
+
+
+@pytest.mark.parametrize("answer", [f"sha256:{'0a' * 32}", "toomanyrequests"])
+def test_each_image_is_pinned_by_what_its_registry_says_or_none_is(
+    tmp_path: Path, answer: str
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho {answer}\n")
+    docker.chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    ran = subprocess.run(
+        [ROOT / "tools/digests"], env=path, capture_output=True, text=True, check=False
+    )
+    if "sha256" not in answer:
+        assert ran.returncode == 1 and "no digest of apache/kafka" in ran.stderr
+        return
+    tagged = dict(re.findall(r"\$\{(PARETOBANDIT_[A-Z]+_IMAGE):-([^}]+)", TEXT))
+    assert len(tagged) == 4
+    pinned = dict(line.split("=", 1) for line in ran.stdout.splitlines())
+    assert pinned == {name: f"{image}@{answer}" for name, image in tagged.items()}
