@@ -133,7 +133,7 @@ def page(report: Report) -> str:
 <meta name="color-scheme" content="light dark">
 <title>{escape(report.title)}</title>
 <style>
-{_asset("style.css")}{_asset("vendor/uPlot.css")}
+{_asset("style.css")}{_asset("report.css")}{_asset("vendor/uPlot.css")}
 </style>
 </head>
 <body>

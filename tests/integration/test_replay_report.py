@@ -284,3 +284,14 @@ def test_verify_of_a_router_without_history_fails(history: Path) -> None:
         main, ["replay", "--from", str(history), "--router", "nobody", "--verify"]
     )
     assert result.exit_code == 1
+
+
+def test_alerts_are_ticks_in_the_colour_of_their_policy(tmp_path: Path, browser: Chrome) -> None:
+    series: dict[str, list[float | None]] = {"one": [1.0, 1.0, 1.0], "two": [None, None, None]}
+    chart = Chart("Spend", [0.0, 50.0, 100.0], series, alarms=[(20.0, "two"), (70.0, "two")])
+    path = tmp_path / "alerts.html"
+    path.write_text(page(Written(title="a", answer="", names=["one", "two"], charts=[chart])))
+    opened(browser, path)
+    (drawn,) = browser.find_elements("css selector", "figure.chart")
+    assert browser.execute_script(INKED, drawn, "--c1") == 2
+    assert browser.execute_script(INKED, drawn, "--c2") == 0

@@ -9,21 +9,24 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.paper.history import ROUTER, write_history
 from streams.history.account import Account
 from streams.history.encoded import Contexts
+from streams.history.happened import Declared
 from streams.history.merge import Merge
 from streams.history.records import JsonlHistory
 from streams.history.rerun import Rerun
 from streams.history.verify import Verdict, verify
 from streams.simulate.answer import doubt
 from streams.simulate.case_file import CaseFile
-from streams.simulate.cases import Cases
+from streams.simulate.cases import Case, Cases
 from streams.simulate.estimators import OffPolicy
 from streams.simulate.figures import figures, phases_csv, series_csv
 from streams.simulate.scenario import BadScenario, Scenario, load_scenario
-from streams.simulate.study import Study, Survey, study, survey
+from streams.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
+from streams.simulate.study_charts import marks_of
 from streams.simulate.track import Track
 from streams.simulate.tune import tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
@@ -93,6 +96,31 @@ def surveyed(history: JsonlHistory) -> tuple[CaseFile, Survey]:
         account=account,
     )
     return kept, survey(kept.keep(read), Scenario())
+
+
+def test_what_was_declared_on_the_way_is_drawn_with_the_scenario_and_the_last_of_it(
+    histories: Any,
+) -> None:
+    kept, _ = surveyed(histories())
+    with kept:
+        cases = list(kept)
+    declared = next(case for case in cases if isinstance(case, Declared))
+    assert declared.router is not None
+    changed: list[Case | Declared] = []
+    for case in cases:
+        changed.append(case)
+        if isinstance(case, Case) and case.index % 40 == 39:
+            edit = {"budget_usd_per_request": 1e-4 * (1 + case.index)}
+            router = declared.router.model_copy(update=edit)
+            changed.append(replace(declared, router=router))
+    event = {"kind": "price", "model": "small", "factor": 2, "at": 700}
+    scenario = Scenario.model_validate({"policies": ["live"], "events": [event]})
+    found = survey(changed, scenario)
+    assert len(found.changes) == MOST_CHANGES < N // 40
+    assert found.changes[-1] == (N, "budget $0.116 → $0.12")
+    marks = marks_of(run(changed, found, scenario, read_prior=unused))
+    assert [at for at, _ in marks] == sorted(at for at, _ in marks)
+    assert (700.0, "small: price × 2") in marks and (1160.0, "budget $0.112 → $0.116") in marks
 
 
 def mean(found: Study, policy: str, phase: int, what: str) -> Any:
