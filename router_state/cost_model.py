@@ -26,7 +26,9 @@ from router_state.errors import CorruptSnapshot
 from router_state.familiar import Familiar
 from router_state.journal import Journal
 from router_state.pool import Pool
+from router_state.ratio import LEAST_RATIO, MOST_FACTOR, bounded, list_price_of, of_rest, whole
 from router_state.stack import TAILS, WIDE, Stack
+from router_state.surprise import surprise, winsorised
 
 MEMORY = 2000.0
 """Bills over which means are taken."""
@@ -39,40 +41,18 @@ SMEARED_FIRST = 3.0
 MOST_SMEARED = 10.0
 """Times its expectation that a bill counts for in that mean: one of a heavy tail is not the mean of
 the next hundred."""
-MOST_TAUGHT = 10.0
-"""A bill counts in the mean ratio as if it were at most this many times what was expected of it."""
 KNOWN_AFTER = 5
 """Bills after which an expectation is more than a guess."""
 EXPECTED_COUNTS = 20.0
 """Bills that a declared mean cost counts for."""
-COST_LIMIT, LEAST_COST_LIMIT = 12.0, 4.0
-"""Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones
-(benchmarks.shocks)."""
-STAKE = 1.0
-"""By what that limit falls with the logarithm of an expected bill, in budgets: false alarms of a
-model come as rarely per request as its bills are dear, since the budget pays for so few of them."""
-DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
-"""Bills that the first deviation counts for, and over how many it is taken at most."""
 FIRST_SIGMA = 0.7
 """Deviation of the logarithm of a bill, before there is one: a factor of two either way."""
 KNOWN_VARIANCE = 0.25
 """xᵀ(A + R)⁻¹x below which a bill that is off says something of the model, and not of the
 prompt."""
-MIN_PRICE_PER_1K = 1e-9
-"""Dollars per 1k tokens that ratios of a free model are taken of."""
-LEAST_RESIDUAL = -math.log(MOST_TAUGHT)
-"""A bill far below what was expected (a call that was cut off) counts as a tenth of it, as one far
-above counts as ten times."""
-MOST_FACTOR = 7.0
-"""Largest logarithm of what one shift multiplies: a factor of 1,100."""
-MOST_EXPONENT = 20.0
-"""Largest logarithm of an expected ratio: no call costs five hundred million times its list
-price."""
 MOST_DOUBT = 1.0
 """Largest logarithm of what doubt about a level adds to an expectation: a deviation of a factor of
 four, more than models differ by."""
-LEAST_RATIO = 1e-6
-"""Of a declared mean cost to the list price: that of nothing has a logarithm all the same."""
 LEAST_OWN = 0.02
 """Share of a bill that is not for its input tokens, at least: where a cached prompt cost less than
 it was counted, the rest has a logarithm all the same."""
@@ -92,22 +72,6 @@ DECAY_FLOOR = 0.1
 def cost_piece(model: str) -> str:
     """Return the name of the piece that holds a model's cost model."""
     return f"\x1fcost:{model}"
-
-
-def list_price_of(price: Price) -> float:
-    """Return what ratios are of, in dollars per 1k tokens; never 0."""
-    return max(price.per_1k, MIN_PRICE_PER_1K)
-
-
-def bounded(exponent: float) -> float:
-    """Return the logarithm of a ratio within what a call may cost."""
-    return (
-        MOST_EXPONENT
-        if exponent > MOST_EXPONENT
-        else -MOST_EXPONENT
-        if exponent < -MOST_EXPONENT
-        else exponent
-    )
 
 
 class Rescaled(NamedTuple):
@@ -288,7 +252,7 @@ class CostModel:
 
     def follow(self, ratio: float) -> None:
         """Let the mean follow one bill; it is of about the last `MEMORY`."""
-        self._step(_winsorised(ratio, self.ratio))
+        self._step(winsorised(ratio, self.ratio))
         self._journal.pieces.add(self.name)
 
     def observe(
@@ -315,7 +279,7 @@ class CostModel:
         if ratio <= 0.0 or self.paid < 1.0:
             self.paid += (float(ratio > 0.0) - self.paid) / (self.bills + SMEARED_FIRST)
         if x is None or self.free:
-            self._step(_winsorised(ratio, self.ratio))
+            self._step(winsorised(ratio, self.ratio))
             self.smear = self.ratio if self.free else self.smear
             self._moved()
             return None
@@ -335,7 +299,7 @@ class CostModel:
                 self._share(SHARE_UP if ratio >= known else SHARE_DOWN)
         # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
         if ratio > 0.0:
-            residual = math.log(ratio) - (_whole(exponent, known) if known else exponent)
+            residual = math.log(ratio) - (whole(exponent, known) if known else exponent)
             self.familiar.observe(variance * self.decay / self.inverse.item(-1))
             if watched and self.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
                 shift = surprise(
@@ -372,7 +336,7 @@ class CostModel:
         """Let the means follow a bill whose logarithm was expected to be the exponent; of which
         `known` was expected for its input, if that is counted apart."""
         expected = math.exp(bounded(exponent))
-        self._step(_winsorised(ratio, self.smear * expected + (known or 0.0)))
+        self._step(winsorised(ratio, self.smear * expected + (known or 0.0)))
         if known is not None and ratio <= 0.0:
             return
         rest = (ratio - (known or 0.0)) / expected
@@ -398,7 +362,7 @@ class CostModel:
         factor = math.exp(moved)
         if known:
             self._share(factor)
-        moved = _of_rest(moved, exponent, known)
+        moved = of_rest(moved, exponent, known)
         # In list prices, of the mean as it was: what the alert says a call has become dearer or
         # cheaper by.
         size = self.ratio * abs(factor - 1.0)
@@ -420,7 +384,7 @@ class CostModel:
         Along Vx, the prompts before, to which this one is new, move least.
         """
         moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
-        moved = _of_rest(moved, exponent, known)
+        moved = of_rest(moved, exponent, known)
         # xᵀu is variance·decay: this prompt's own expectation moves by all of it.
         self.w += (moved / (variance * self.decay)) * self._work.cost.u
         self._journal.jumped = True
@@ -531,54 +495,3 @@ class CostModel:
         self._show()
         self.decay, self.watch = decay, watch
         self.mean_usd = self.ratio * self.list_price
-
-
-def _whole(exponent: float, known: float) -> float:
-    """Return the logarithm of what is expected with the input tokens."""
-    return math.log(known + math.exp(bounded(exponent)))
-
-
-def _of_rest(moved: float, exponent: float, known: float | None) -> float:
-    """Return by how much the logarithm of the rest moves where that of the whole moves by so much,
-    and input tokens are not billed above their list price."""
-    if not known or moved < 0.0:
-        return moved
-    rest = math.exp(moved + _whole(exponent, known)) - known
-    return min(math.log(rest) - bounded(exponent), MOST_FACTOR)
-
-
-def _winsorised(ratio: float, predicted: float) -> float:
-    return min(ratio, MOST_TAUGHT * predicted) if predicted > 0.0 else ratio
-
-
-def surprise(
-    watch: Watch, residual: float, *, budgets: float, bills: float, now: float, least: float
-) -> Shift | None:
-    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent
-    change of price or tokens.
-
-    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill
-    alone is never enough.
-
-    Args:
-        residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not
-            known).
-        budgets: what was expected of the bill, in requests' budgets. Not the bill itself: an
-            outlier would bring its own limit down.
-        bills: how many the arm has had.
-        least: deviation of bills of all models.
-    """
-    memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
-    limit = (
-        COST_LIMIT
-        if budgets <= 1.0
-        else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
-    )
-    return watch.observe(
-        max(residual, LEAST_RESIDUAL),
-        limit=limit,
-        now=now,
-        adaptive=True,
-        memory=memory,
-        least=least,
-    )

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from router_state.belief import RIDGE_FLOOR
-from router_state.cost_model import list_price_of
 from router_state.dual_pacer import UNREACHABLE, DualPacer
 from router_state.pacing import LAMBDA_MAX, EmaPacer
+from router_state.ratio import list_price_of
 from router_state.record import RequestRecord
 from router_state.state import RouterState
 from router_state.window import LENGTH

@@ -9,8 +9,9 @@ import numpy as np
 
 from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
-from router_state.cost_model import LEAST_RATIO, CostModel
+from router_state.cost_model import CostModel
 from router_state.pool import evidence
+from router_state.ratio import LEAST_RATIO
 from router_state.state import RouterState
 
 ROUNDING = 1e-6

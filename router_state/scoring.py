@@ -6,8 +6,8 @@ import math
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
-from router_state.cost_model import MOST_EXPONENT, bounded
 from router_state.errors import NonFiniteInput, WrongContext
+from router_state.ratio import MOST_EXPONENT, bounded
 from router_state.record import Candidates
 from router_state.stack import WIDE
 

@@ -6,8 +6,9 @@ from router_state.alert import Alert
 from router_state.arms import Arm
 from router_state.books import checked_cost
 from router_state.config import Price, Vector
-from router_state.cost_model import Rescaled, list_price_of
+from router_state.cost_model import Rescaled
 from router_state.errors import CostOutOfRange, UnpricedModel
+from router_state.ratio import list_price_of
 from router_state.record import RequestRecord, Settlement
 from router_state.state import RouterState
 

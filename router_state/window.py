@@ -8,9 +8,9 @@ import orjson
 
 from router_state.arms import Arms
 from router_state.config import Matrix, Vector
-from router_state.cost_model import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot, NonFiniteInput
 from router_state.journal import Journal
+from router_state.ratio import MOST_EXPONENT
 
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/algorithm.md)."""

@@ -192,4 +192,5 @@ class LocalKafka:
         if first.new_archive.exists():
             scratch = first.installed.archive.with_suffix(f".{uuid.uuid4().hex}")
             shutil.move(first.new_archive, scratch)
+            # Renamed into place, as another process may be starting from it.
             scratch.replace(first.installed.archive)

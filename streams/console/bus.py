@@ -133,6 +133,7 @@ class Bus:
                     start = max(begin, end - window)
                     for record in reversed(await _between(consumer, tp, start, end)):
                         yield record
+                    # What is looked for is mostly recent; where it is not, few windows reach it.
                     end, window = start, window * 4
 
     async def at(self, name: str, partition: int, offset: int) -> Record | None:

@@ -86,6 +86,7 @@ class Words:
         return ids
 
     def _learn(self, words: list[str], ids: list[int]) -> None:
+        # Begun anew, not the oldest out: so a word that is known costs one look into a dict.
         if len(self._known) + len(words) > len(self._vocabulary) + _REMEMBERED:
             self._known = dict(self._vocabulary)
         (encoding,) = self._tokenizer.encode_batch([" ".join(words)], add_special_tokens=False)

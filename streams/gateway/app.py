@@ -92,6 +92,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
             try:
                 return await door.decide(event, seconds=seconds, fallback=fallback)
             except Problem as problem:
+                # One of a batch that fails leaves the others their answers.
                 return orjson.dumps(problem.body())
 
         return Response(

@@ -52,5 +52,6 @@ class Lookup:
             if (decision.router_id, decision.request_id) == (router_id, request_id):
                 if not decision.repeat:
                     return decision
+                # It may lack the candidates; the first answer may be beyond the limit.
                 repeated = decision
         return repeated

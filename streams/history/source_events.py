@@ -133,6 +133,7 @@ class Requests:
                 return request
             if self._is_decided(request.router_id, request.request_id):
                 continue
+            # The first of an id was decided, as in the worker: refused ones never came to here.
             waiting.setdefault((request.router_id, request.request_id), request)
             if len(waiting) > MAX_WAITING:
                 (_, lost), _ = waiting.popitem(last=False)

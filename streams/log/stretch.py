@@ -41,6 +41,7 @@ async def read_stretch(
     position, moved_at = begin, clock()
     while position < end:
         found = await consumer.getmany(tp, **{"timeout_ms": 500, **options})
+        # Not the last record's offset: behind it may be markers and what compaction took.
         before, position = position, await consumer.position(tp)
         if position > before:
             moved_at = clock()

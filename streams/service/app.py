@@ -222,6 +222,7 @@ class App(faust.App):  # type: ignore[misc]
         await self._hand_over()
         log.info("stopped seconds=%.2f", time.monotonic() - began)
         await self.probe.stop()
+        # Last, so that /readyz says that it stops for as long as it takes.
         await self._web.stop()
         if self.spans is not None:
             await asyncio.to_thread(self.spans.stop)
@@ -229,6 +230,7 @@ class App(faust.App):  # type: ignore[misc]
     @asynccontextmanager
     async def duty(self) -> AsyncIterator[None]:
         """Surround what a timer does: a stop waits for it, as it writes and sends."""
+        # Counted: several timers may be at work.
         self._duties += 1
         self._idle.clear()
         try:

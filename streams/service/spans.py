@@ -152,6 +152,7 @@ class Spans:
         carrier = {
             name: value.decode(errors="replace") for name, value in trace_of(headers_of(message))
         }
+        # No event of this worker has carried a trace: none is parsed for one.
         if not carrier and not self._requests:
             return {}, None
         request_id = _request_id(message.value)

@@ -37,6 +37,7 @@ class Sums:
 
     def ended(self, member: int) -> None:
         """Keep what a member had counted when it was last asked; the one after it begins at 0."""
+        # What it counted after that is lost with it.
         last = self._last.pop(member, [])
         self._ended = list(added([self._ended, [one for one in last if one.type in COUNTED]]))
 

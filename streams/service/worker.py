@@ -223,6 +223,7 @@ def _fed(agent: Agent, source: Source, service: Service) -> Callable[[], Awaitab
 
 def _fatal(app: App, duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
     async def bounded() -> None:
+        # While partitions are handed over nothing new begins.
         if app.should_stop:
             return
         with fatal():

@@ -105,6 +105,8 @@ class Cases:
                 self._declare(event)
             else:
                 self._feed(event)
+            # In the order of decisions: an open case holds up those behind it, for `horizon` at
+            # most.
             while waiting:
                 first = waiting[0]
                 if type(first) is Case:

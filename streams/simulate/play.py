@@ -152,6 +152,7 @@ class Player:
         self._era = era
         router = self._world.router(base, case.index)
         if not self._target.declares(router):
+            # One is left: that which is about to be sent counts as undecided.
             await self._drain(1)
             offset = await self._target.declare(router)
             await self._until(lambda: self._target.config_offset >= offset)

@@ -44,6 +44,8 @@ class ChangelogContexts:
         """
         async with self._one_at_a_time:
             async with AsyncExitStack() as failed:
+                # Whatever a broken-off call has left behind in it, the next one begins with a new
+                # consumer.
                 failed.push_async_callback(self.close)
                 tp = TopicPartition(self._settings.changelog, partition)
                 found = await self._find(tp, wanted)

@@ -161,6 +161,7 @@ def fit_costs(observed: Observations) -> CostPriors | None:
     A, b, means = [], [], []
     for k in billed:
         bills = observed.costs[:, k]
+        # A bill of nothing has no logarithm, and belongs to the mean all the same.
         some = bills > 0.0
         A.append(X[some].T @ X[some])
         b.append(np.log(bills[some]) @ X[some])

@@ -31,6 +31,7 @@ def held_out(contexts: Array, outcomes: Array) -> Array:
     """
     found = np.empty_like(outcomes)
     known = np.isfinite(outcomes)
+    # Outcomes that are known of the same prompts are regressed together.
     alike: dict[bytes, list[int]] = {}
     for k in range(outcomes.shape[1]):
         alike.setdefault(known[:, k].tobytes(), []).append(k)
@@ -74,6 +75,7 @@ def _regress(contexts: Array, outcomes: Array, asked: Array) -> Array:
     """
     centre, mean = contexts[:, :-1].mean(0), outcomes.mean(0)
     X, Y = contexts[:, :-1] - centre, outcomes - mean
+    # One decomposition for all ridges: XᵀX + λI has the same eigenvectors.
     values, vectors = np.linalg.eigh(X.T @ X)
     target, Z = vectors.T @ (X.T @ Y), (asked[:, :-1] - centre) @ vectors
     return np.stack(

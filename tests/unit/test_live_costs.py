@@ -12,7 +12,7 @@ import pytest
 from router_state import invariants
 from router_state.arms import Arms
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
-from router_state.cost_model import GAMMA, CostModel, surprise
+from router_state.cost_model import GAMMA, CostModel
 from router_state.drift import Watch
 from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
@@ -21,6 +21,7 @@ from router_state.journal import Journal
 from router_state.pool import COSTS, Pool
 from router_state.scoring import project
 from router_state.stack import TAILS, WIDE
+from router_state.surprise import surprise
 from tests.unit.live_world import D, declaration, world
 
 PRICE = Price(1.0, 1.0)
