@@ -9,7 +9,9 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -25,6 +27,7 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 TESTS = Path(__file__).parent
 COMPUTING = ("agents", "unit")
+SHARED = pytest.StashKey[str]()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what it puts into the background, and what the tests start would inherit it:
@@ -47,9 +50,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -1.0 if parts[item.path] == "chaos" else place[item.path])
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Start one broker for all processes of a parallel run: each more costs as much as a hundred
+    tests.
+    """
+    brokers = ExitStack()
+    config.add_cleanup(brokers.close)
+    # Where there is none, the tests that want one say so.
+    with suppress(KafkaUnavailable):
+        config.stash[SHARED] = brokers.enter_context(choose_broker()).bootstrap
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["kafka"] = node.config.stash.get(SHARED, None)
+
+
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[str]:
+def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
     """Yield the bootstrap address of a real broker; each test uses topics and groups of its own."""
+    shared = getattr(request.config, "workerinput", {}).get("kafka")
+    if shared is not None:
+        yield shared
+        return
     try:
         with choose_broker() as broker:
             yield broker.bootstrap
