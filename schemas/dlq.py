@@ -15,6 +15,9 @@ TOPIC: Final = "dlq"
 INGEST: Final = "ingest"
 """The stage of payloads of others that cannot be mapped; their topic is not the service's."""
 MAX_MESSAGE_CHARACTERS: Final = 500
+"""Of an exception's text; what is longer is cut."""
+VALUE_OMITTED: Final = "pb.value_omitted"
+"""Header of a letter whose value was too large even for this topic: how many bytes it had."""
 
 _PREFIX = "__connect.errors."
 SOURCE_TOPIC: Final = _PREFIX + "topic"

@@ -45,3 +45,5 @@ TOPICS: Final = {
         False, "delete", "A refused record: its bytes, untouched, and headers that say why."
     ),
 }
+SOURCES: Final = tuple(name for name, topic in TOPICS.items() if topic.to_service)
+"""What the service reads: a state says of each of these how much of it it contains."""

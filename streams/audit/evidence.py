@@ -11,17 +11,13 @@ from agents.kept import DAMAGE
 from agents.refused_events import refusal_of
 from agents.shard import Shard
 from router_state.engine import Engine
-from schemas.dlq import INGEST, DeadLetter
+from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
 from schemas.event import MalformedEvent
+from schemas.topic_roles import SOURCES
 from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress, Topics
 from streams.history.records import Record
 from streams.state.partition import EPOCH, Partition
-
-SOURCES = ("routers", "requests", "costs", "rewards")
-"""Topics whose events a state contains, or has refused."""
-OMITTED = "pb.value_omitted"
-"""Header of a dead letter without the value that it had: see `RecordBatches.send_large`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
             if letter.stage == INGEST:  # of a topic that is not the service's
                 continue
             place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
-            omitted = OMITTED in record.headers
+            omitted = VALUE_OMITTED in record.headers
             named = not omitted and refusal_of(record, letter, topic=letter.topic) is not None
             found = Letter(
                 letter.reason,

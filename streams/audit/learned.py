@@ -16,7 +16,8 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.state import RouterState
 from schemas.requests import RequestSubmitted
-from streams.audit.evidence import SOURCES, Evidence
+from schemas.topic_roles import SOURCES
+from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress
 from streams.history.account import Account

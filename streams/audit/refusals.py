@@ -8,7 +8,8 @@ import orjson
 
 from schemas.event import MalformedEvent, decode
 from schemas.refusals import EventRefused
-from streams.audit.evidence import SOURCES, Evidence
+from schemas.topic_roles import SOURCES
+from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress, Topics
 

@@ -12,9 +12,10 @@ from functools import partial
 
 from router_state.config import Prior
 from schemas.priors import ReferencedPrior
+from schemas.topic_roles import SOURCES
 from streams.audit.answers import AnswerCheck
 from streams.audit.declarations import check_declarations, check_published
-from streams.audit.evidence import SOURCES, Letters, gather, read_letters
+from streams.audit.evidence import Letters, gather, read_letters
 from streams.audit.feedback import FeedbackCheck
 from streams.audit.findings import Findings, Kind
 from streams.audit.learned import LearnedCheck, StateContexts

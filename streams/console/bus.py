@@ -236,16 +236,13 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
     from aiokafka.admin import AIOKafkaAdminClient
 
     from streams.log.rights_check import require_rights
+    from streams.log.topics import counts_of
 
     topics = {settings.topic(name): name for name in names}
     admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
     try:
         await admin.start()
-        # All topics are asked for: asking by name would create a missing one where the broker
-        # allows that.
-        present = {
-            topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
-        }
+        present = await counts_of(admin)
     finally:
         await admin.close()
     if missing := [topic for topic in topics if topic not in present]:

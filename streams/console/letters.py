@@ -12,12 +12,10 @@ import orjson
 
 from agents.messages import Placed, Record
 from schemas import DeadLetter, MalformedEvent, Reason
-from schemas.dlq import INGEST
+from schemas.dlq import INGEST, VALUE_OMITTED
 from streams.console.bus import Bus
 from streams.console.failures import Failure
 
-OMITTED = "pb.value_omitted"
-"""Header of a letter whose value was too large even for `pb.dlq`: it can't be sent again."""
 RETRIED = "pb.retried"
 """On an event that was sent again: which dead letter it was, as partition:offset."""
 HOPELESS = frozenset(
@@ -171,7 +169,7 @@ def _read(bus: Bus, record: Record) -> Found | None:
         topic=bus.name_of(letter.topic),
         key=record.key,
         value=record.value,
-        omitted=any(name == OMITTED for name, _ in record.headers),
+        omitted=any(name == VALUE_OMITTED for name, _ in record.headers),
     )
 
 

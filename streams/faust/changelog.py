@@ -15,6 +15,7 @@ from faust.types import TP, AppT
 
 from agents.boundary import fatal
 from agents.messages import Record
+from schemas.dlq import VALUE_OMITTED
 from streams.state.partition import EPOCH, Changes
 from streams.state.tables import States
 
@@ -148,7 +149,7 @@ class RecordBatches:
         try:
             await self._send_one(topic, partition, key, value, headers)
         except MessageSizeTooLargeError:
-            omitted = [*headers, ("pb.value_omitted", b"%d" % len(value or b""))]
+            omitted = [*headers, (VALUE_OMITTED, b"%d" % len(value or b""))]
             await self._send_one(topic, partition, key, None, omitted)
 
     @property

@@ -9,6 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.history.kafka_reader import KafkaReader, bounds_of, consumer_of
 from streams.history.records import SOURCES, Record
+from streams.log.topics import counts_of
 from streams.settings import Settings
 
 
@@ -46,11 +47,7 @@ class KafkaHistory(KafkaReader):
         admin = AIOKafkaAdminClient(**self.settings.kafka_auth(), client_id="pbstream-replay")
         try:
             await admin.start()
-            # All topics are asked for: asking by name would create a missing one where the broker
-            # allows that.
-            present = {
-                topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
-            }
+            present = await counts_of(admin)
         finally:
             await admin.close()
         names = {self.settings.topic(name): name for name in SOURCES}

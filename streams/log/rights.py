@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, get_args
 
+from schemas.topic_roles import SOURCES
+
 if TYPE_CHECKING:
     from streams.settings import Settings
 
@@ -50,7 +52,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     from streams.log.topics import topic_specs  # which brings Kafka's client along
 
     topics = [spec.name for spec in topic_specs(settings)]
-    sources = [settings.topic(name) for name in ("routers", "requests", "costs", "rewards")]
+    sources = [settings.topic(name) for name in SOURCES]
     answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]
     state = settings.changelog
     match role:

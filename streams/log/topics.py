@@ -132,10 +132,11 @@ async def _until_visible(admin: AIOKafkaAdminClient, names: list[str]) -> None:
 async def partition_counts(settings: Settings) -> dict[str, int]:
     """Return how many partitions each topic of the cluster has, of those that the user may see."""
     async with _admin(settings) as admin:
-        return await _counts(admin)
+        return await counts_of(admin)
 
 
-async def _counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
+async def counts_of(admin: AIOKafkaAdminClient) -> dict[str, int]:
+    """Return how many partitions each topic has, of those that the user may see."""
     # Asking for a topic by name would create it where the broker allows that, with the broker's
     # defaults.
     return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
@@ -149,7 +150,7 @@ async def check_topics(settings: Settings) -> list[str]:
     free = {settings.topic("alerts"), settings.topic("dlq")}
     problems, present = [], []
     async with _admin(settings) as admin:
-        counts = await _counts(admin)
+        counts = await counts_of(admin)
         for spec in specs:
             count = counts.get(spec.name)
             if count is None:

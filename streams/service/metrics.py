@@ -12,6 +12,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from router_state.changes import Outcome
 from schemas.reasons import Reason
 from schemas.routes import RouteReason
+from schemas.topic_roles import SOURCES
 from streams.process_metrics import new_registry
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -37,9 +38,7 @@ class Metrics:
         sources: short names of the topics that are read.
     """
 
-    def __init__(
-        self, sources: Iterable[str] = ("routers", "requests", "costs", "rewards")
-    ) -> None:
+    def __init__(self, sources: Iterable[str] = SOURCES) -> None:
         registry = self.registry = new_registry()
         self.events = Counter(
             "pb_events_total", "Source events finished", ["topic"], registry=registry

@@ -14,6 +14,7 @@ from agents.messages import Record as KafkaRecord
 from schemas.dlq import SOURCE_TOPIC
 from schemas.event import encode
 from schemas.routers import RouterDeclared
+from schemas.topic_roles import SOURCES
 from streams.history.kafka_reader import batches, bounds_of, consumer_of
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
@@ -74,7 +75,7 @@ class Target:
     async def read_back(self) -> Sent:
         """Read which events of the router stand in the topics, and its declaration."""
         sent = Sent()
-        for topic in ("routers", "requests", "costs", "rewards"):
+        for topic in SOURCES:
             place = self._place(topic)
             begin, end = (await bounds_of(self._answers, [place]))[place]
             async for batch in batches(self.settings, place, begin, end):

@@ -18,14 +18,13 @@ from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.state import RouterState
 from schemas.json_values import Document
+from schemas.topic_roles import SOURCES
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of
 from streams.log.stretch import bounds, read_stretch
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE, Partition
 
-SOURCES = ("routers", "requests", "costs", "rewards")
-"""Topics of which a state says what it contains."""
 STATE = (keys.HEAD, keys.CONFIG, keys.ARM)
 """Kinds of keys that make a router without its requests."""
 

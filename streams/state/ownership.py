@@ -16,12 +16,11 @@ from aiokafka.errors import (
 )
 
 from agents.shard import ForeignState
+from schemas.topic_roles import SOURCES
 from streams.settings import USUAL_PREFIX, Settings, group_of
 
 COORDINATOR_TRIES = 20
 """Looks at the coordinator of a group, which a new cluster needs some seconds to name."""
-SOURCES = ("routers", "requests", "costs", "rewards")
-"""Topics that a worker's group reads: whose they are tells whose the group is."""
 
 
 async def require_own_group(settings: Settings) -> None:
