@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -35,6 +36,9 @@ class Ingest:
     """Bring one topic's payloads over. Offsets are committed once Kafka has what came of them:
     nothing is lost, and events that are written again after a crash count once. What cannot be
     mapped goes to the dead letter topic with its bytes.
+
+    Attributes:
+        done: what was done so far.
     """
 
     def __init__(self, settings: Settings, finder: Finder, *, topic: str, group: str) -> None:
@@ -45,7 +49,12 @@ class Ingest:
         self.done = Ingested()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read until told to stop."""
+        """Read until told to stop.
+
+        Raises:
+            KafkaError: Kafka did not take what came of some records; their offsets stay as they
+                were.
+        """
         auth = self._settings.kafka_auth()
         options = {
             "group_id": self._group,
@@ -62,13 +71,19 @@ class Ingest:
         ):
             while not stop.is_set():
                 batches = await consumer.getmany(timeout_ms=200)
-                for record in (record for records in batches.values() for record in records):
-                    await self._take(record, producer)
+                deliveries = [
+                    delivery
+                    for records in batches.values()
+                    for record in records
+                    for delivery in await self._take(record, producer)
+                ]
                 if batches:
-                    await producer.flush()
+                    # Each by itself: `flush` waits as well, and raises for none that Kafka refused.
+                    await asyncio.gather(*deliveries)
                     await consumer.commit()
 
-    async def _take(self, record: Record, producer: AIOKafkaProducer) -> None:
+    async def _take(self, record: Record, producer: AIOKafkaProducer) -> list[Awaitable[object]]:
+        """Send what a record becomes; return its deliveries."""
         self.done.records += 1
         headers = {
             name: value.decode(errors="replace")
@@ -79,18 +94,20 @@ class Ingest:
             events = convert(record.value, self._finder, headers=headers)
         except (Unconvertible, MalformedEvent) as error:
             self.done.refused += 1
-            await producer.send(
+            letter = await producer.send(
                 self._settings.topic("dlq"),
                 record.value,
                 key=record.key,
                 headers=_letter(record, error),
             )
-            return
-        for name, event in events:
-            self.done.events += 1
+            return [letter]
+        self.done.events += len(events)
+        return [
             await producer.send(
                 self._settings.topic(name), encode(event), key=event.router_id.encode()
             )
+            for name, event in events
+        ]
 
 
 def _letter(record: Record, error: Exception) -> list[tuple[str, bytes]]:

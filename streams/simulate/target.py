@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -48,6 +49,7 @@ class Target:
         self._key = router_id.encode()
         self._number = partition_of(router_id, settings.partitions)
         self._router: Any = None
+        self._sent: list[Awaitable[object]] = []
         self.config_offset = -1
 
     async def __aenter__(self) -> Self:
@@ -106,11 +108,15 @@ class Target:
     async def send(self, topic: str, request_id: str, fields: dict[str, object]) -> None:
         """Write an event."""
         body = orjson.dumps({"router_id": self._router_id, "request_id": request_id, **fields})
-        await self._producer.send(self.settings.topic(topic), body, key=self._key)
+        self._sent.append(
+            await self._producer.send(self.settings.topic(topic), body, key=self._key)
+        )
 
     async def flush(self) -> None:
-        """Wait until Kafka has what was written."""
-        await self._producer.flush()
+        """Wait until Kafka has what was written. Raises KafkaError: it has not."""
+        # Each by itself: the producer's `flush` raises for none that Kafka refused.
+        sent, self._sent = self._sent, []
+        await asyncio.gather(*sent)
 
     async def answers(self, seconds: float) -> list[Answer]:
         """Return the router's next answers, waiting for the first one at most so long."""

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
 
 from schemas import DeadLetter, MalformedEvent
@@ -328,3 +331,23 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
         "invalid_field",
         topic,
     )
+
+
+async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
+    name = f"ingest-{uuid.uuid4().hex[:8]}"
+    settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=1)
+    await create_topics(settings)
+    topic = settings.topic("alerts")
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    smaller = {"max.message.bytes": "100"}
+    rewards = settings.topic("rewards")
+    await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, rewards, smaller)])
+    async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
+        value = (GOLDEN / "langfuse-v3.json").read_bytes()
+        await producer.send_and_wait(topic, value, key=b"k")
+    work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name)
+    with pytest.raises(MessageSizeTooLargeError):
+        await asyncio.wait_for(work.run(asyncio.Event()), 60)
+    assert not await admin.list_consumer_group_offsets(name)
+    await admin.close()
