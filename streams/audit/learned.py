@@ -24,7 +24,7 @@ from streams.history.account import Account
 from streams.history.happened import Decided, Happened
 from streams.history.merge import Merge
 from streams.history.records import Record
-from streams.history.rerun import Rerun
+from streams.history.rerun import Rerun, expire_oldest
 from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
@@ -86,6 +86,7 @@ class LearnedCheck:
         """Run everything again; where the topics do not hold all of it, say so instead."""
         evidence = self._evidence
         refused = {
+            # What waits was not applied either.
             (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
             for topic in SOURCES
         }
@@ -113,6 +114,7 @@ class LearnedCheck:
     def _until_state(self, merged: Merge) -> Iterator[Happened]:
         for event in merged:
             engine = self._evidence.engines.get(event.router_id)
+            # Decided after the state was read: the recomputation would pass it by.
             if isinstance(event, Decided) and (
                 engine is None or event.decision.seq > engine.state.seq
             ):
@@ -125,7 +127,8 @@ class LearnedCheck:
             self._findings.unprovable("learned", where, "its declaration is no longer on the log")
             return
         self._findings.checked["routers_recomputed"] += 1
-        _expire(again, engine.state.expired - again.state.expired)
+        # What the worker has given up since the last decision.
+        expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
         for name in engine.state.arms.names:
             for what, found, expected in _statistics(name, engine.state, again.state):
                 apart = float(
@@ -163,10 +166,3 @@ def _statistics(
     yield "b", mine.belief.b(), theirs.belief.b()
     yield "w", mine.costs.w, theirs.costs.w
     yield "θ", mine.belief.theta, theirs.belief.theta
-
-
-def _expire(engine: Engine, count: int) -> None:
-    """Give up the oldest commitments, as many as the worker has given up since the last
-    decision.
-    """
-    engine.expire(now=math.inf, limit=max(count, 0))

@@ -4,14 +4,11 @@ one.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from router_state.config import Prior
-from schemas.priors import ReferencedPrior
 from schemas.topic_roles import SOURCES
 from streams.audit.answers import AnswerCheck
 from streams.audit.declarations import check_declarations, check_published
@@ -25,7 +22,7 @@ from streams.history.account import Account
 from streams.history.rerun import Rerun
 from streams.log.partitioner import partition_of
 from streams.settings import Settings
-from streams.warm_start.references import prior_reader
+from streams.warm_start.references import blocking_prior_reader
 
 
 @dataclass(slots=True)
@@ -105,19 +102,7 @@ def _audit_partition(
     rerun = Rerun(
         contexts=StateContexts(evidence),  # type: ignore[arg-type]
         rank_of=settings.source_rank,
-        read_prior=_prior_reader(settings),
+        read_prior=blocking_prior_reader(settings.priors_path),
         account=account,
     )
     LearnedCheck(evidence, findings).run(read, rerun, account)
-
-
-def _prior_reader(settings: Settings) -> Callable[[ReferencedPrior], Prior]:
-    read = prior_reader(settings.priors_path)
-
-    def read_prior(reference: ReferencedPrior) -> Prior:
-        async def found() -> Prior:
-            return await read(reference)
-
-        return asyncio.run(found())
-
-    return read_prior

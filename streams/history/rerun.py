@@ -119,7 +119,7 @@ class Rerun:
         applied = event.decision.applied
         # How many bills the worker's clock had given up by then; a rerun has no clock of its own.
         if applied is not None and applied.expired > engine.state.expired:
-            _expire(engine, applied.expired - engine.state.expired)
+            expire_oldest(engine, applied.expired - engine.state.expired)
         request = event.request
         record = engine.decide(
             event.decision.request_id,
@@ -156,7 +156,7 @@ class Rerun:
         )
 
 
-def _expire(engine: Engine, count: int) -> None:
+def expire_oldest(engine: Engine, count: int) -> None:
     """Give up waiting for the bills of the oldest commitments, as many as the worker had given up
     by then.
     """

@@ -4,12 +4,10 @@ declarations refer to.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from router_state.config import Prior, ProjectionRef
-from schemas.priors import ReferencedPrior
+from router_state.config import ProjectionRef
 from streams.encoder.load import encoder_of
 from streams.encoder.projections import Encoders
 from streams.history.account import Account
@@ -19,7 +17,7 @@ from streams.history.merge import Merge
 from streams.history.records import History, partitions_of, refused_offsets
 from streams.history.rerun import ReadPrior
 from streams.settings import Settings
-from streams.warm_start.references import prior_reader
+from streams.warm_start.references import blocking_prior_reader
 
 
 def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
@@ -45,9 +43,4 @@ def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = 
 
 def prior_reader_of(settings: Settings) -> ReadPrior:
     """Return what reads a prior that is declared by reference."""
-    read = prior_reader(settings.priors_path)
-
-    async def awaited(reference: ReferencedPrior) -> Prior:
-        return await read(reference)
-
-    return lambda reference: asyncio.run(awaited(reference))
+    return blocking_prior_reader(settings.priors_path)

@@ -62,6 +62,7 @@ class Target:
         await self._producer.partitions_for(self.settings.topic("requests"))
         self._answers.assign([self._place("routes"), self._place("dlq"), self._place("lambda")])
         await self._answers.seek_to_beginning(self._place("routes"), self._place("dlq"))
+        # What earlier declarations were acknowledged with says nothing of this player's.
         await self._answers.seek_to_end(self._place("lambda"))
         return self
 

@@ -42,6 +42,16 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
     return read_prior
 
 
+def blocking_prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Prior]:
+    """Return the same for code that no event loop runs."""
+    read = prior_reader(folder)
+
+    async def awaited(reference: ReferencedPrior) -> Prior:
+        return await read(reference)
+
+    return lambda reference: asyncio.run(awaited(reference))
+
+
 def projection_checker(settings: Settings) -> Callable[[ProjectionRef, int], Awaitable[None]]:
     """Return the function that looks whether a projection is at hand as declared, for so many
     dimensions.

@@ -125,11 +125,13 @@ class HttpLink:
                     raise TimeoutError from why
                 if now + pause > max(deadline, until or 0.0):
                     raise Undelivered(f"request {event.request_id}: {why}") from why
+                # Where Kafka has the request, the gateway has done the waiting.
                 await asyncio.sleep(0.0 if why.delivered else max(pause, why.pause))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _report(self, event: Event, before: Before) -> None:
         if before is not None:
+            # Not for its result: a report goes out whatever became of the request.
             await asyncio.wait({before})
         deadline, pause = time.monotonic() + self._delivery_timeout, FIRST_PAUSE
         while True:
@@ -157,6 +159,7 @@ class HttpLink:
     ) -> bytes:
         path = f"/v1/routers/{event.router_id}/{what}"
         options = {"data": encode(event), "params": query or {}}
+        # A second more than the gateway waits, so that its answer comes before our patience ends.
         return await self._exchange("POST", path, seconds=seconds + 1.0, **options)
 
     async def _exchange(self, method: str, path: str, *, seconds: float, **options: Any) -> bytes:
