@@ -1,10 +1,7 @@
-"""One decision or one dead letter for each request; seq without gaps; every decision explained by
-its own record.
-"""
+"""One decision or one dead letter for each request; seq without gaps."""
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -18,14 +15,13 @@ from router_state.record import RequestRecord
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.requests import RequestSubmitted
-from schemas.routes import RouteDecided, RouteReason
+from schemas.routes import RouteDecided
 from streams.audit.evidence import Evidence
+from streams.audit.explained import explain
 from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
-TOLERANCE = 1e-9
-"""Relative or absolute: another order of sums moves the last digits, and nothing else may."""
 Ref = tuple[str, str]
 """router_id and request_id."""
 
@@ -315,45 +311,6 @@ def record_checksum(ref: Ref, record: RequestRecord) -> int:
 
 def _checksum(*parts: object) -> int:
     return zlib.crc32(orjson.dumps(parts))
-
-
-def explain(route: RouteDecided, where: str, findings: Findings) -> None:
-    """Check that a decision follows from what its own record shows."""
-
-    def unexplained(why: str) -> None:
-        findings.violation(Kind.UNEXPLAINED, where, f"{route.request_id}: {why}")
-
-    candidates = route.candidates
-    if candidates is None:
-        return
-    chosen = next((candidate for candidate in candidates if candidate.model == route.model), None)
-    if chosen is None:
-        unexplained("the model is not among the candidates")
-        return
-    for candidate in candidates:
-        if not math.isclose(
-            candidate.score,
-            candidate.mean + candidate.bonus - candidate.penalty,
-            rel_tol=TOLERANCE,
-            abs_tol=TOLERANCE,
-        ):
-            unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
-    forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
-    if chosen.excluded is not None and not forced:
-        unexplained(f"the model is excluded ({chosen.excluded})")
-    best = max(
-        (candidate.score for candidate in candidates if candidate.excluded is None),
-        default=math.inf,
-    )
-    drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
-    if not drawn and chosen.score < best - TOLERANCE:
-        unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
-    same = (
-        chosen.mean == route.expected_reward,
-        chosen.expected_cost_usd == route.expected_cost_usd,
-    )
-    if not all(same):
-        unexplained("expected reward or cost are not the chosen candidate's")
 
 
 def _name(ref: Ref) -> str:
