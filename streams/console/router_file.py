@@ -17,6 +17,7 @@ from streams.console.document import faults
 from streams.console.failures import Failure
 
 ABSENT = "–"
+"""What stands for a value that one side does not have."""
 LONGEST = 60
 """Characters of a value in a line of differences."""
 

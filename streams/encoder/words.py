@@ -25,8 +25,12 @@ _PIECE = 16_384
 # signs.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACE = re.compile(r"[ \t\n\r]")
+"""BERT's white space within ASCII."""
 _EDGE = re.compile(r"[ \t\n\r!-/:-@\[-`{-~]")
+"""White space, or one of ASCII's signs: a word ends before it."""
 _WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+"""What BERT takes for one word of lower-case ASCII: letters and digits together, each sign
+alone."""
 
 
 class Words:

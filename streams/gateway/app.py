@@ -28,6 +28,7 @@ from streams.gateway.problems import Problem
 from streams.settings import Settings
 
 JSON = "application/json"
+"""Media type of answers that are no problems."""
 RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 Timeout = Annotated[
     float | None,
