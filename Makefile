@@ -32,7 +32,6 @@ lint:
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
-	$(RUN) mypy --config-file tests/mypy.ini
 	$(RUN) lint-imports
 
 # Style and types beside the tests, which wait for brokers at first.

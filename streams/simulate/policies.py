@@ -77,9 +77,10 @@ class EngineDecider:
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
-        if self._policy.profile != "declared":
+        profile = self._policy.profile
+        if profile is not None and profile != "declared":
             kept = {name: getattr(router, name) for name in KEPT}
-            router = RouterDeclared.model_construct(**kept, profile=self._policy.profile)
+            router = RouterDeclared.model_construct(**kept, profile=profile)
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
         if self._policy.knobs:
             config = replace(config, knobs=replace(config.knobs, **self._policy.knobs))  # type: ignore[arg-type]

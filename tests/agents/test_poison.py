@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import deciding, engine, invariants, settling, suspecting
+from router_state import deciding, invariants, portfolio, settling, suspecting, sweeping
 from streams.audit.run import audit
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes
@@ -137,7 +137,7 @@ async def test_a_declaration_that_fails_is_refused_and_what_is_in_force_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker, log = await started()
-    defect(monkeypatch, engine.portfolio, "declare", lambda *_: True)
+    defect(monkeypatch, portfolio, "declare", lambda *_: True)
     await worker.take("routers", [log.event("routers", router(HOME, budget_usd_per_request=5.0))])
     assert reasons(worker) == ["internal_error"]
     assert check(worker).config.budget_usd_per_request != 5.0
@@ -177,7 +177,7 @@ async def test_a_router_on_which_the_sweep_fails_keeps_no_other_from_it(
     )
     defect(
         monkeypatch,
-        engine.sweeping,
+        sweeping,
         "expire",
         lambda state, *_: state.seq == 1 and "first" in state.open_commitments,
     )
