@@ -389,10 +389,8 @@ def pack_record(record: RequestRecord) -> bytes:
     )
 
 
-def _optional(record: RequestRecord) -> list[str | int | list[float] | None]:
+def _optional(record: RequestRecord) -> list[str | int | None]:
     """Return what a record has only where it is used; older programs read the first of them."""
-    if record.unsure is not None:
-        return [record.answered_by, record.input_tokens, record.unsure]
     if record.input_tokens is not None:
         return [record.answered_by, record.input_tokens]
     return [] if record.answered_by is None else [record.answered_by]
@@ -426,7 +424,7 @@ def unpack_record(data: bytes) -> RequestRecord:
         fields = loads(data)
         scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
         price, candidates, bill, label, expired, applied, *optional = rest
-        answered_by, input_tokens, unsure = [*optional, None, None, None][:3]
+        answered_by, input_tokens = [*optional, None, None][:2]
         return RequestRecord(
             **dict(zip(RECORD_SCALARS, scalars, strict=True)),
             price=Price(*price),
@@ -440,5 +438,4 @@ def unpack_record(data: bytes) -> RequestRecord:
             applied=None if applied is None else Basis(*applied),
             answered_by=answered_by,
             input_tokens=input_tokens,
-            unsure=unsure,
         )
