@@ -79,8 +79,8 @@ class RequestRecord(Struct, gc=False):
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
     `answered_by` is the model that was called where that was another one than the decided one;
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
-    `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it: the packed record
-    is without it, since older programs could not read one with it, so a repeat may lack it.
+    `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
+    record is without it, as older programs could not read one with it; so a repeat may lack it.
     """
 
     seq: int
