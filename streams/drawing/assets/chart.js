@@ -29,7 +29,7 @@ export function chart(title, { line = null, high = null, show = (value) => value
       width: Math.max(240, box.clientWidth), height: 190, padding: [16, 12, 0, 0],
       cursor: { sync: { key: sync }, drag: { x: true, y: false } },
       scales: { x: { time: !over }, y: { range: (_, low, top) => range(low, top) } },
-      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis }, { ...axis, size: 56, values: (_, values) => values.map((value) => String(Number(value.toPrecision(6)))) }],
+      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis, values: (_, values, at, space, step) => moments(values, step) }, { ...axis, size: 56, values: (_, values) => values.map((value) => String(Number(value.toPrecision(6)))) }],
       series: [over ? { label: over, value: (_, value) => value === null ? "–" : Math.round(value).toLocaleString("en") } : { value: "{HH}:{mm}:{ss}" }, ...labels.map((label, at) => ({
         label, stroke: colour(pick?.(label) ?? palette(at)), width: 1.8, spanGaps: true, points: { show: false },
         value: (_, value) => value === null ? "–" : show(value) }))],
@@ -111,6 +111,19 @@ export function chart(title, { line = null, high = null, show = (value) => value
   const recolour = () => { if (last) { names = ""; set(...last); } };
   dark.addEventListener("change", recolour);
   return { box, set, end: () => { sized.disconnect(); dark.removeEventListener("change", recolour); plot?.destroy(); } };
+}
+
+/** Ticks of an axis of time, seconds since 1970 and `step` apart: days, or times with the day below the first of each. */
+function moments(values, step) {
+  let before = "";
+  return values.map((value) => {
+    const at = new Date(1000 * value), day = at.toLocaleDateString([], { day: "numeric", month: "short" });
+    if (step >= 86400) return day;
+    const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false, ...(step < 60 ? { second: "2-digit" } : {}) });
+    const tick = day === before ? time : `${time}\n${day}`;
+    before = day;
+    return tick;
+  });
 }
 
 /** The highest of sorted values that is no outlier. */
