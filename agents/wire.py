@@ -35,6 +35,8 @@ from schemas.routers import ModelDeclared, RouterDeclared
 
 KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
 """Fields of a declaration that are knobs of the core, by the same name."""
+DIGITS = 6
+"""Of rewards and shares that are published for people to read."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
 PERIODS = {"hour": 3600.0, "day": 86_400.0}
@@ -232,17 +234,18 @@ def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, 
 
 
 def _doubt(
-    shared: float, cost_usd: float, deviation: float, spread: float, unpaid: float
+    shared: float, cost_usd: float, variance: float, spread: float, paid: float
 ) -> dict[str, float]:
-    """Return what a candidate says of doubt. Bills are taken to be lognormal: their median is below
-    the mean by half the variance, and eight of ten are within `TENTH` deviations of it."""
-    median = cost_usd * math.exp(-0.5 * spread * spread)
+    """Return what a candidate says of doubt, see `Arms.unsure`. Bills are taken to be lognormal:
+    their median is below the mean by half the variance `spread`, and eight of ten are within
+    `TENTH` deviations of it."""
+    median, tenth = cost_usd * math.exp(-0.5 * spread), TENTH * math.sqrt(spread)
     return {
-        "shared": shared,
-        "deviation": deviation,
-        "cost_low_usd": median * math.exp(-TENTH * spread),
-        "cost_high_usd": median * math.exp(TENTH * spread),
-        "unpaid": unpaid,
+        "shared": round(shared, DIGITS),
+        "deviation": round(math.sqrt(abs(variance)), DIGITS),
+        "cost_low_usd": median * math.exp(-tenth),
+        "cost_high_usd": median * math.exp(tenth),
+        "unpaid": round(1.0 - paid, DIGITS),
     }
 
 

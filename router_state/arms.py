@@ -399,21 +399,17 @@ class Arms:
 
     def unsure(self, x: Vector, variances: list[float]) -> list[float]:
         """Return the doubt about a context x, shape (d,): the mean reward that all arms share; then
-        of each arm the deviation of its mean, that of the logarithm of a bill, and the share of
-        bills that are of nothing. To six digits: for people, and kept with what is in flight.
+        of each arm the variance of its mean, that of the logarithm of a bill, and the share of
+        bills that are not of nothing.
 
         Args:
             variances: xᵀÂ⁻¹x by position, not decayed.
         """
         noise, bills = self.rewards.noise, self.bills.noise
-        found = [round(self.rewards.mean.dot(x).item(), 6)]
+        found = [self.rewards.mean.dot(x).item()]
         for v, belief, costs in zip(variances, self.beliefs, self.costs, strict=True):
             level = costs.inverse.item(-1) / costs.decay
-            found += (
-                round(math.sqrt(noise * abs(v) / belief.decay), 6),
-                round(math.sqrt(bills * (1.0 + level)), 6),
-                round(1.0 - costs.paid, 6),
-            )
+            found += (noise * v / belief.decay, bills * (1.0 + level), costs.paid)
         return found
 
     def share_rewards(self) -> None:
