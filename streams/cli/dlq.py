@@ -192,7 +192,10 @@ def retry(
         if (obstacle := one.obstacle()) is not None:
             raise Failure(f"{one.name} is not sent again: {obstacle}.")
     if chosen and not (yes or names):
-        click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)
+        try:
+            click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)
+        except click.Abort:  # a no, or nobody there to ask
+            raise Failure("Nothing was sent. To send without being asked, give --yes.") from None
     sent = run(send(chosen)) if chosen else []
     if as_json:
         print_json(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 from rich.console import Console
 
@@ -65,8 +67,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         out.print(explain_decision(decision))
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)
-    for bill in found.costs:
-        out.print(f"Cost: {_bill(bill, _dollars(bill, decision, then))}.")
+    for bill, late in zip(found.costs, _superseded(found.costs), strict=True):
+        out.print(f"Cost: {_bill(bill, _dollars(bill, decision, then))}{late}.")
     _outcomes(out, found.costs, found.rewards, letters)
 
 
@@ -105,8 +107,8 @@ def _outcomes(
 ) -> None:
     if not costs:
         out.print("Cost: none reported yet.")
-    for label in rewards:
-        out.print(f"Reward: {label.reward:g} by {label.source}{_revision(label.revision)}.")
+    for label, late in zip(rewards, _superseded(rewards), strict=True):
+        out.print(f"Reward: {label.reward:g} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")
     for letter in letters:
@@ -118,6 +120,22 @@ def _outcomes(
 
 def _revision(number: int) -> str:
     return f", revision {number}" if number else ""
+
+
+def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
+    """Return what to add to each event: that it changed nothing, where its source had said as high
+    a revision before."""
+    highest: dict[str, int] = {}
+    said = []
+    for event in events:
+        source = event.source if isinstance(event, RewardObserved) else ""
+        said.append(
+            " (changed nothing: this or a higher revision came before)"
+            if event.revision <= highest.get(source, -1)
+            else ""
+        )
+        highest[source] = max(event.revision, highest.get(source, -1))
+    return said
 
 
 async def _found(

@@ -62,6 +62,13 @@ def test_a_bill_in_tokens_is_explained_in_dollars_at_the_prices_of_the_decision(
     (bill,) = done_json(worker, "explain", "t", router="tokens")["costs"]
     assert bill["priced_usd"] == pytest.approx(0.0001252)
     assert done_json(worker, "budget", "show", router="tokens")["spend_usd"] == bill["priced_usd"]
+    run(worker, "cost", "t", "--input-tokens", "12", "--output-tokens", "310", router="tokens")
+    first, second = (
+        line
+        for line in done(worker, "explain", "t", router="tokens").splitlines()
+        if line.startswith("Cost: ")
+    )
+    assert ("changed nothing" in first, "changed nothing" in second) == (False, True)
 
 
 def test_the_same_request_again_gets_the_same_answer(worker: Settings) -> None:

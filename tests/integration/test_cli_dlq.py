@@ -43,6 +43,8 @@ def test_a_refused_request_is_listed_shown_and_answered_when_it_is_sent_again(
     assert f"pbstream dlq retry {one['letter']}" in shown
     assert json.loads(done(worker, "dlq", "show", one["letter"], "--raw"))["request_id"] == "early"
     add_two(worker, router)
+    asked = run(worker, "dlq", "retry", "--reason", "unknown_router", router=router)
+    assert (asked.exit_code, "--yes" in asked.output) == (1, True)
     (sent,) = done_json(
         worker, "dlq", "retry", "--reason", "unknown_router", "--yes", router=router
     )
