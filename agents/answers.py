@@ -9,7 +9,7 @@ from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
 from agents.messages import Record
-from agents.parking import Parked
+from agents.parked import Parked
 from schemas.headers import Headers
 
 

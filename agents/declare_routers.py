@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agents.answers import Answers
+from agents.declared import config_of, projection_ref
 from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
 from agents.messages import Record, headers_of
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
 from agents.ports import Source
@@ -23,7 +24,6 @@ from agents.refusals import (
 )
 from agents.route_requests import route_waiting
 from agents.service import Service
-from agents.wire import config_of, projection_ref
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
@@ -163,7 +163,7 @@ def _put_in_force(declaration: Declaration, service: Service, answers: Answers) 
 def _apply(declaration: Declaration, service: Service, answers: Answers) -> bool:
     message, router_id, declared = declaration.message, declaration.router_id, declaration.declared
     shard = service.shard(message.partition)
-    if shard.is_applied(message.topic, message.offset):
+    if shard.watermarks.is_applied(message.topic, message.offset):
         # A crash may have come between the commit and its tombstone on `pb.lambda`.
         if declared is None and router_id not in shard:
             service.bulletin.changed((shard.number, router_id))

@@ -10,7 +10,7 @@ from agents.answers import Answers
 from agents.context_store import Ref
 from agents.intake import Taken, take_in
 from agents.messages import Message, Record
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.ports import Source
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
@@ -105,7 +105,7 @@ def book(
     nothing."""
     message, event = taken.message, taken.event
     shard = service.shard(message.partition)
-    if shard.is_applied(message.topic, message.offset):
+    if shard.watermarks.is_applied(message.topic, message.offset):
         return
     if (
         isinstance(event, Reward)

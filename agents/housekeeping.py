@@ -8,7 +8,7 @@ import logging
 from agents import feedback
 from agents.answers import Answers
 from agents.in_force import repeat
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
 from agents.route_requests import route_waiting

@@ -13,7 +13,7 @@ from agents.context_store import Prompt
 from agents.feedback import apply_waiting
 from agents.intake import take_in
 from agents.messages import Message, Record, trace_of_message
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
 from agents.ports import Source
@@ -168,7 +168,9 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     shard = service.shard(message.partition)
     engine = shard.engine(event.router_id)
     known = engine.records.get(event.request_id) if engine is not None else None
-    contained = request.parked is None and shard.is_applied(message.topic, message.offset)
+    contained = request.parked is None and shard.watermarks.is_applied(
+        message.topic, message.offset
+    )
     if known is not None and not (contained and known.offset > message.offset):
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset

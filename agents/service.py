@@ -20,7 +20,7 @@ from agents.answers import Answers
 from agents.bulletin import Bulletin
 from agents.memory import Memory
 from agents.messages import Message, Record
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.poison import try_alone
 from agents.portions import arm_bytes, portions
 from agents.ports import Ports, Source
@@ -84,14 +84,14 @@ class Service:
             Shard(self.ports.states.partition(number)) for number in partitions - self.shards.keys()
         ]
         for shard in shards:
-            if shard.without_watermarks:
+            if shard.watermarks.unreadable:
                 log.error(
                     "what the state of partition %d contains can't be read (%s): events that were "
                     "not acknowledged are taken in again",
                     shard.number,
-                    shard.without_watermarks,
+                    shard.watermarks.unreadable,
                 )
-            shard.require_topics(self.ports.topic.values())
+            shard.watermarks.require_topics(self.ports.topic.values())
             await self._complete(shard)
         # Shown when all are complete: until then a request whose value is still being read would be
         # taken for one without a body.
@@ -181,7 +181,7 @@ class Service:
         commit."""
         for message in messages:
             shard = self.shards[message.partition]
-            shard.mark_applied(message.topic, message.offset)
+            shard.watermarks.advance(message.topic, message.offset)
             if message.topic == self.ports.topic["requests"]:
                 shard.requests_seen_at = (message.timestamp or 0) / 1000.0
 
@@ -189,16 +189,14 @@ class Service:
         """Return the last offsets of `pb.costs` and `pb.rewards` that a partition's state contains;
         −1 before the first."""
         watermarks = self.shards[partition].watermarks
-        return watermarks.get(self.ports.topic["costs"], -1), watermarks.get(
-            self.ports.topic["rewards"], -1
-        )
+        return watermarks.of(self.ports.topic["costs"]), watermarks.of(self.ports.topic["rewards"])
 
     def applied(self, partition: int) -> Contained:
         """Return the last offsets of the sources that a partition's state contains; −1 before the
         first."""
         watermarks = self.shards[partition].watermarks
         return Contained(
-            **{name: watermarks.get(self.ports.topic[name], -1) for name in Contained.model_fields}
+            **{name: watermarks.of(self.ports.topic[name]) for name in Contained.model_fields}
         )
 
     def note_unbooked(
@@ -222,9 +220,8 @@ class Service:
         # While the end is not known there may be events: to wait too long is harmless, to refuse
         # too early is not.
         end = self.ports.log.end_of(name, partition)
-        return end is None or end - 1 > self.shards[partition].watermarks.get(
-            self.ports.topic[name], -1
-        )
+        contained = self.shards[partition].watermarks.of(self.ports.topic[name])
+        return end is None or end - 1 > contained
 
     def hold_back(self) -> None:
         """Take no more bills and rewards where too many wait already for requests that are still to
@@ -289,6 +286,6 @@ class Service:
         async with self.batch():
             self.refuse_later(parked, error, answers)
             # Of an event that had waited the offset is contained already; then this moves nothing.
-            self.shards[parked.partition].mark_applied(parked.topic, parked.offset)
+            self.shards[parked.partition].watermarks.advance(parked.topic, parked.offset)
         self.ports.count("internal_error")
         await self.answer(answers)

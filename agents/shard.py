@@ -4,31 +4,23 @@ once a batch."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-
-import orjson
 
 from agents import keys, stored
 from agents.context_store import Ref
 from agents.kept import DAMAGE
-from agents.leftovers import TOMBSTONE_BYTES, Leftovers
-from agents.parking import Parked, Parking
+from agents.leftovers import Leftovers
+from agents.parked import Parked
+from agents.parking import Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
+from agents.watermarks import Watermarks
 from router_state import snapshot
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.events import Event
-
-
-class ForeignState(Exception):
-    """The state is another service's: it contains events of topics that are not this one's."""
-
-    reason = "foreign_state"
-    retriable = False
-
 
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some
@@ -42,12 +34,9 @@ class Shard:
     the table.
 
     Attributes:
-        watermarks: the last offset of each source topic that the state contains, with the batch
-            being written.
+        watermarks: which source events the state contains.
         unreadable: routers whose records can't be read, and why; they are left as they are, and all
             others go on.
-        without_watermarks: why they can't be read, empty where they can: what was not acknowledged
-            is taken in again, and changes nothing where its request's record contains it.
         requests_seen_at: when the last request that was taken in had been sent, seconds since the
             epoch.
     """
@@ -65,9 +54,7 @@ class Shard:
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
         self.requests_seen_at = 0.0
-        self.watermarks, self.without_watermarks = stored.watermarks(table)
-        # What the table holds; `watermarks` runs ahead of it by the batch being written.
-        self._contained = dict(self.watermarks)
+        self.watermarks = Watermarks(table)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
         # routers the first event waits for nothing else.
         parked: list[Parked] = []
@@ -95,14 +82,6 @@ class Shard:
     def __len__(self) -> int:
         return len(self._request_ids)
 
-    def require_topics(self, topics: Collection[str]) -> None:
-        """Raise ForeignState where it contains events of other topics than these."""
-        if foreign := sorted(self.watermarks.keys() - set(topics)):
-            raise ForeignState(
-                f"partition {self.number} of the changelog has the state of {', '.join(foreign)}: "
-                "look at PB_APP_ID"
-            )
-
     def take_over(self, before: Shard) -> None:
         """Take over what the table does not hold from the shard that was indexed before: requests
         that wait."""
@@ -116,17 +95,6 @@ class Shard:
             ):
                 self.parking.add(replace(parked, value=value))
         self.requests_seen_at = before.requests_seen_at
-
-    def is_applied(self, topic: str, offset: int) -> bool:
-        """Tell whether the state already contains this source event."""
-        return bool(self._contained.get(topic, -1) >= offset)
-
-    def mark_applied(self, topic: str, offset: int) -> None:
-        """Note that everything of a source topic up to this offset is contained with the next
-        commit."""
-        # After a recovery older events come again: a watermark never goes back.
-        if offset > self.watermarks.get(topic, -1):
-            self.watermarks[topic] = offset
 
     def knows(self, router_id: str, request_id: str) -> bool:
         """Tell whether a request has its decision."""
@@ -251,11 +219,7 @@ class Shard:
         changed, self._changes = self._changes, {}
         for router_id, changes in changed.items():
             self._write_router(router_id, changes)
-        # In the same record batch as the state: an event is contained if and only if its offset
-        # is.
-        if self.watermarks != self._contained:
-            self.table.put(keys.WATERMARKS, orjson.dumps(self.watermarks))
-            self._contained = dict(self.watermarks)
+        self.watermarks.write()
         return changed
 
     def _write_router(self, router_id: str, changes: Changes) -> None:
@@ -300,17 +264,3 @@ class Shard:
             self.engine(router_id)
         finally:
             self._outlines.pop(router_id, None)
-
-    def size_of(self, router_id: str, changes: Changes) -> int:
-        """Return about how many bytes the records of these changes take in a batch of the
-        changelog."""
-        # The record as it was, since what it will be is not packed yet; and a tombstone for its
-        # context.
-        keyed = (
-            (keys.key(keys.REQUEST, router_id, name), record)
-            for name, record in changes.records.items()
-        )
-        return sum(
-            2 * (len(at) + TOMBSTONE_BYTES) + len((record and self.table.get(at)) or b"")
-            for at, record in keyed
-        )

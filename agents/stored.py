@@ -1,5 +1,4 @@
-"""Read what the durable table holds of a partition: watermarks, events that wait, a router's
-engine."""
+"""Read what the durable table holds of a partition: events that wait, a router's engine."""
 
 from __future__ import annotations
 
@@ -10,23 +9,16 @@ import orjson
 
 from agents import keys
 from agents.kept import DAMAGE, readable
-from agents.parking import Parked
+from agents.leftovers import TOMBSTONE_BYTES
+from agents.parked import Parked
 from agents.requests import Requests, Table
 from router_state import snapshot
+from router_state.changes import Changes
 from router_state.engine import Engine
 from router_state.journal import CONFIG, HEAD
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
 """Kind of key of the two pieces that are no model's; all others lie under `keys.ARM`."""
-
-
-def watermarks(table: Table) -> tuple[dict[str, int], str]:
-    """Return the watermarks, or none and why they can't be read."""
-    try:
-        found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
-        return {str(topic): int(offset) for topic, offset in found.items()}, ""
-    except DAMAGE as error:
-        return {}, f"{type(error).__name__}: {error}"
 
 
 def parked(table: Table, raw: bytes) -> Parked:
@@ -50,6 +42,20 @@ def key_of(router_id: str, piece: str) -> bytes:
     """Return where the table holds a piece of a router."""
     kind = _KINDS.get(piece)
     return keys.key(keys.ARM, router_id, piece) if kind is None else keys.key(kind, router_id)
+
+
+def size_of(table: Table, router_id: str, changes: Changes) -> int:
+    """Return about how many bytes the records of these changes take in a batch of the changelog."""
+    # The record as it was, since what it will be is not packed yet; and a tombstone for its
+    # context.
+    keyed = (
+        (keys.key(keys.REQUEST, router_id, name), record)
+        for name, record in changes.records.items()
+    )
+    return sum(
+        2 * (len(at) + TOMBSTONE_BYTES) + len((record and table.get(at)) or b"")
+        for at, record in keyed
+    )
 
 
 def outline(table: Table, router_id: str, request_id: str) -> snapshot.Outline:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agents import stored
 from agents.poison import on_behalf_of
 from agents.refusals import InternalError
 from agents.service import Service
@@ -109,7 +110,7 @@ class Sweep:
                 changes = shard.apply(
                     router_id, self._event(what, shard, turn, limit=left), now=now
                 )
-                size += shard.size_of(router_id, changes)
+                size += stored.size_of(shard.table, router_id, changes)
                 self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
         return limit - left, size

@@ -1,180 +1,28 @@
-"""Between what is on the wire and what the core speaks."""
+"""What the core has decided and knows, as it is published."""
 
 from __future__ import annotations
 
-import binascii
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 
-import numpy as np
 import orjson
 from msgspec import structs
 
 from router_state.alert import Alert
-from router_state.config import (
-    PROFILES,
-    Cap,
-    CostPrior,
-    Knobs,
-    ModelConfig,
-    Price,
-    Prior,
-    ProjectionRef,
-    RouterConfig,
-    knobs_for,
-)
-from router_state.errors import CorruptSnapshot
 from router_state.record import Candidates, RequestRecord
 from router_state.state import RouterState
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Contained, LambdaUpdated, Unaffordable, Unbooked
-from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
-from schemas.routers import ModelDeclared, RouterDeclared
 
-KNOBS = ("gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon", "seed")
-"""Fields of a declaration that are knobs of the core, by the same name."""
 DIGITS = 6
 """Of rewards and shares that are published for people to read."""
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution is, on either side."""
-PERIODS = {"hour": 3600.0, "day": 86_400.0}
-"""Seconds of a cap's period; a day is 24 hours, in no time zone."""
 
 
 def utc(seconds: float) -> datetime:
     """Return seconds since the epoch as an aware time."""
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def config_of(
-    declared: RouterDeclared, *, offset: int, references: Mapping[str, Prior]
-) -> RouterConfig:
-    """Return a declaration as the core's configuration.
-
-    Args:
-        offset: where in `pb.routers` it was read.
-        references: priors that were read from the files which the declaration names, by model.
-
-    Raises:
-        InvalidConfig: the knobs contradict each other.
-        CorruptSnapshot: its snapshot is no base64.
-    """
-    knobs = {name: getattr(declared, name) for name in KNOBS}
-    caps = (
-        ()
-        if declared.caps is None
-        else tuple(
-            Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")
-            for period in PERIODS
-            if (cap := getattr(declared.caps, period)) is not None
-        )
-    )
-    return RouterConfig(
-        models={
-            name: _model(model, references.get(name)) for name, model in declared.models.items()
-        },
-        budget_usd_per_request=declared.budget_usd_per_request,
-        dimensions=declared.dimensions,
-        profile=declared.profile,
-        knobs=knobs_for(declared.profile, knobs),
-        caps=caps,
-        offset=offset,
-        snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
-        projection=projection_ref(declared),
-    )
-
-
-def projection_ref(declared: RouterDeclared) -> ProjectionRef | None:
-    """Return which projection makes the contexts of a router's prompts, None for the workers'
-    own."""
-    named = declared.projection
-    return None if named is None else ProjectionRef(named.ref, named.sha256)
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error as error:
-        raise CorruptSnapshot(f"no base64: {error}") from None
-
-
-def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
-    price = Price(declared.input_price_per_m, declared.output_price_per_m)
-    match declared.prior:
-        case None:
-            prior = None
-        case InlinePrior(A=A, b=b, n_eff=n_eff):
-            prior = Prior(A=np.array(A), b=np.array(b), n_eff=n_eff)
-        case LikePrior(like=like, n_eff=n_eff):
-            prior = Prior(like=like, n_eff=n_eff)
-        case ReferencedPrior():
-            # Its file may know costs only.
-            prior = None if referenced is None or referenced.A is None else referenced
-    return ModelConfig(
-        price,
-        prior,
-        declared.onboarding_pulls,
-        declared.expected_cost_usd,
-        _costs(declared, referenced),
-    )
-
-
-def _costs(declared: ModelDeclared, referenced: Prior | None) -> CostPrior | None:
-    """Return what the declaration says of costs, else what the file of its prior does."""
-    given = declared.cost_prior
-    if given is None:
-        return None if referenced is None else referenced.costs
-    return CostPrior(np.array(given.A), np.array(given.b), given.mean_usd, given.n_eff)
-
-
-def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
-    """Return a declaration that means a configuration; priors, which have done their work, are left
-    out.
-
-    Knobs are named only where they differ from the profile's.
-    """
-    models: dict[str, dict[str, float]] = {}
-    for name, model in config.models.items():
-        models[name] = {
-            "input_price_per_m": model.price.input_price_per_m,
-            "output_price_per_m": model.price.output_price_per_m,
-        }
-        if model.onboarding_pulls is not None:
-            models[name]["onboarding_pulls"] = model.onboarding_pulls
-    document: dict[str, object] = {
-        "router_id": router_id,
-        "models": models,
-        "profile": config.profile,
-        "dimensions": config.dimensions,
-    }
-    if config.budget_usd_per_request is not None:
-        document["budget_usd_per_request"] = config.budget_usd_per_request
-    if config.projection is not None:
-        document["projection"] = asdict(config.projection)
-    if config.caps:
-        period = {seconds: name for name, seconds in PERIODS.items()}
-        document["caps"] = {
-            period[cap.seconds]: {"usd": cap.usd, "mode": "hard" if cap.hard else "soft"}
-            for cap in config.caps
-        }
-    return document | _knobs(config.knobs, PROFILES[config.profile])
-
-
-def _knobs(knobs: Knobs, usual: Knobs) -> dict[str, object]:
-    names = [name for name in KNOBS if name != "t_adapt"]
-    found = {
-        name: getattr(knobs, name) for name in names if getattr(knobs, name) != getattr(usual, name)
-    }
-    if knobs.n_eff != usual.n_eff:
-        found["t_adapt"] = float(f"{_t_adapt(knobs.n_eff, gamma=knobs.gamma):.12g}")
-    return found
-
-
-def _t_adapt(n_eff: float, *, gamma: float) -> float:
-    """Invert `config.n_eff_of`."""
-    return n_eff if gamma >= 1.0 else math.log1p(n_eff * (1.0 - gamma)) / -math.log(gamma)
 
 
 def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:

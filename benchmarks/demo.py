@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.wire import config_of, route_value
+from agents.declared import config_of
+from agents.wire import route_value
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 from router_state.engine import Engine

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import orjson
 
-from agents.wire import config_of, route_value
+from agents.declared import config_of
+from agents.wire import route_value
 from router_state.engine import Engine
 from schemas import (
     CostReported,

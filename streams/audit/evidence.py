@@ -152,7 +152,7 @@ def gather(
             Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}"
         )
         return None
-    shard.require_topics(names)
+    shard.watermarks.require_topics(names)
     waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
     for parked in shard.parking:
         waiting[names[parked.topic]].add(parked.offset)
@@ -161,7 +161,7 @@ def gather(
         shard,
         {name: letters.get((name, number), {}) for name in SOURCES},
         waiting,
-        {names[topic]: offset for topic, offset in shard.watermarks.items()},
+        {names[topic]: offset for topic, offset in shard.watermarks.offsets.items()},
     )
     _unpack(evidence, findings)
     return evidence

@@ -256,7 +256,7 @@ async def _routers(settings: Settings) -> AsyncIterator[Finding]:
 
 def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
     """Look for the projections that routers have of their own."""
-    from agents.wire import projection_ref
+    from agents.declared import projection_ref
     from streams.encoder.projections import require_projection
     from streams.files.array_folder import UnusableArrays
 

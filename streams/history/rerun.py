@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from agents.wire import config_of
+from agents.declared import config_of
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError

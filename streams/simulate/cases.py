@@ -10,7 +10,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from agents.wire import projection_ref
+from agents.declared import projection_ref
 from router_state.config import Price, ProjectionRef, Vector
 from schemas.json_values import Json
 from streams.history.account import Account

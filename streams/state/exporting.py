@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from agents import keys
+from agents.declared import declaration_of
 from agents.shard import Shard
-from agents.wire import declaration_of
 from router_state import portable
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
@@ -79,7 +79,7 @@ async def _read_shard(
                 epoch = int(dict(record.headers).get(EPOCH, b"0"))
                 partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
     shard = Shard(partition)
-    shard.require_topics([settings.topic(name) for name in SOURCES])
+    shard.watermarks.require_topics([settings.topic(name) for name in SOURCES])
     return shard
 
 

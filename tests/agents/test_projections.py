@@ -12,7 +12,7 @@ import pytest
 
 from agents import keys
 from agents.context_store import Prompt
-from agents.wire import declaration_of
+from agents.declared import declaration_of
 from router_state import portable
 from router_state.config import ProjectionRef
 from router_state.framing import frame, loads

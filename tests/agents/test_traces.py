@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import generate_latest
 from prometheus_client.exposition import choose_encoder
 
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.route_requests import route_requests
 from schemas.headers import trace_of
 from streams.service.cloud_events import as_cloud_events

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from agents import keys
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.refusals import Refused
 from router_state import snapshot
 from router_state.config import LIVE, PAPER, Knobs

@@ -18,7 +18,7 @@ import orjson
 
 from agents import feedback, keys
 from agents.answers import Answers
-from agents.parking import Parked
+from agents.parked import Parked
 from agents.route_requests import route_waiting
 from router_state import snapshot
 from router_state.framing import body_of

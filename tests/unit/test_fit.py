@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.wire import config_of
+from agents.declared import config_of
 from schemas import ReferencedPrior, RouterDeclared, decode
 from streams.encoder.errors import EncoderError
 from streams.encoder.projection import Projection

@@ -1,0 +1,72 @@
+"""Which source events one partition's state contains: the last offset of each source topic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import orjson
+
+from agents import keys
+from agents.kept import DAMAGE
+from agents.requests import Table
+
+
+class ForeignState(Exception):
+    """The state is another service's: it contains events of topics that are not this one's."""
+
+    reason = "foreign_state"
+    retriable = False
+
+
+class Watermarks:
+    """The last offset of each source topic that a partition's state contains.
+
+    Attributes:
+        offsets: by the topic's full name, with those of the batch being written.
+        unreadable: why they can't be read, empty where they can: what was not acknowledged is taken
+            in again, and changes nothing where its request's record contains it.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.offsets: dict[str, int] = {}
+        self.unreadable = ""
+        try:
+            found = orjson.loads(table.get(keys.WATERMARKS) or b"{}")
+            self.offsets = {str(topic): int(offset) for topic, offset in found.items()}
+        except DAMAGE as error:
+            self.unreadable = f"{type(error).__name__}: {error}"
+        # What the table holds; `offsets` runs ahead of it by the batch being written.
+        self._durable = dict(self.offsets)
+
+    def of(self, topic: str) -> int:
+        """Return the last offset of a topic that is contained, −1 before the first."""
+        return self.offsets.get(topic, -1)
+
+    def is_applied(self, topic: str, offset: int) -> bool:
+        """Tell whether the state already contains this source event."""
+        # Of the durable ones: the events of one batch would otherwise hide each other.
+        return self._durable.get(topic, -1) >= offset
+
+    def advance(self, topic: str, offset: int) -> None:
+        """Note that everything of a source topic up to this offset is contained with the next
+        commit."""
+        # After a recovery older events come again: a watermark never goes back.
+        if offset > self.of(topic):
+            self.offsets[topic] = offset
+
+    def write(self) -> None:
+        """Put them into the table, if they moved; call in the batch that writes the state."""
+        # In the same record batch as the state: an event is contained if and only if its offset
+        # is.
+        if self.offsets != self._durable:
+            self._table.put(keys.WATERMARKS, orjson.dumps(self.offsets))
+            self._durable = dict(self.offsets)
+
+    def require_topics(self, topics: Collection[str]) -> None:
+        """Raise ForeignState where they are of other topics than these."""
+        if foreign := sorted(self.offsets.keys() - set(topics)):
+            raise ForeignState(
+                f"partition {self._table.number} of the changelog has the state of "
+                f"{', '.join(foreign)}: look at PB_APP_ID"
+            )
