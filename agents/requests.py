@@ -9,7 +9,7 @@ import numpy as np
 
 from agents import keys
 from agents.context_store import Ref
-from router_state import snapshot
+from router_state import record_bytes
 from router_state.config import Vector
 from router_state.record import RequestRecord
 
@@ -54,7 +54,7 @@ class Requests(MutableMapping[str, RequestRecord]):
             raise KeyError(request_id)
         # Not remembered: what is only looked at is not written, and the engine sets what it has
         # changed.
-        record = snapshot.unpack_record(packed)
+        record = record_bytes.unpack_record(packed)
         context = self._table.get(keys.key(keys.CONTEXT, self._router_id, request_id))
         if context is not None:
             # A read-only view of the table's own bytes.
@@ -90,6 +90,6 @@ class Requests(MutableMapping[str, RequestRecord]):
                 context = record.x.astype("<f8", copy=False).tobytes()
                 table.put(keys.key(keys.CONTEXT, router_id, request_id), context)
                 contexts.append(((router_id, request_id), record.x))
-            table.put(at, snapshot.pack_record(record))
+            table.put(at, record_bytes.pack_record(record))
         self._unpacked.clear()
         return contexts

@@ -16,7 +16,7 @@ from agents.parking import Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
-from router_state import snapshot
+from router_state import record_bytes, snapshot
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
@@ -49,7 +49,7 @@ class Shard:
         # is unpacked, the oldest decision comes first.
         self._request_ids: dict[str, dict[str, None]] = {}
         self._changes: dict[str, Changes] = {}
-        self._outlines: dict[str, list[snapshot.Outline]] = {}
+        self._outlines: dict[str, list[record_bytes.Outline]] = {}
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
@@ -249,7 +249,7 @@ class Shard:
         requests takes a second."""
         if self.is_warm(router_id):
             return
-        found: list[snapshot.Outline] = []
+        found: list[record_bytes.Outline] = []
         try:
             for number, request_id in enumerate(list(self._request_ids[router_id])):
                 found.append(stored.outline(self.table, router_id, request_id))

@@ -12,7 +12,7 @@ from agents.kept import DAMAGE, readable
 from agents.leftovers import TOMBSTONE_BYTES
 from agents.parked import Parked
 from agents.requests import Requests, Table
-from router_state import snapshot
+from router_state import config_bytes, record_bytes, snapshot
 from router_state.changes import Changes
 from router_state.engine import Engine
 from router_state.journal import CONFIG, HEAD
@@ -58,10 +58,10 @@ def size_of(table: Table, router_id: str, changes: Changes) -> int:
     )
 
 
-def outline(table: Table, router_id: str, request_id: str) -> snapshot.Outline:
+def outline(table: Table, router_id: str, request_id: str) -> record_bytes.Outline:
     """Read of a request when it was decided and whether its bill is awaited: all that an engine
     needs at its start."""
-    return snapshot.outline(
+    return record_bytes.outline(
         request_id, table.get(keys.key(keys.REQUEST, router_id, request_id)) or b""
     )
 
@@ -70,7 +70,7 @@ def engine(
     table: Table,
     router_id: str,
     request_ids: dict[str, None],
-    outlines: Iterable[snapshot.Outline] | None = None,
+    outlines: Iterable[record_bytes.Outline] | None = None,
 ) -> Engine:
     """Unpack a router.
 
@@ -89,11 +89,11 @@ def engine(
         lambda name: table.get(key_of(router_id, name)) or b"",
         {one.request_id: one.decided_at for one in ordered if one.is_awaited},
     )
-    if not snapshot.says_projection(table.get(keys.key(keys.CONFIG, router_id)) or b""):
+    if not config_bytes.says_projection(table.get(keys.key(keys.CONFIG, router_id)) or b""):
         # A program that knows of no projections has put the configuration in force; the document
         # stands beside it as it was declared.
         kept = readable(table.get(keys.key(keys.DECLARED, router_id)))
-        named = None if kept is None else snapshot.projection_of(orjson.loads(kept.document))
+        named = None if kept is None else config_bytes.projection_of(orjson.loads(kept.document))
         state.config = replace(state.config, projection=named)
     # In the order of their decisions: what is forgotten first is what was decided first. The same
     # dict stays, which the shard answers `knows` from.

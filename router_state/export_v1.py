@@ -14,7 +14,8 @@ import numpy as np
 import orjson
 
 from router_state.errors import CorruptSnapshot
-from router_state.export_pieces import MAX_DIMENSIONS, Array, Pieces, Values
+from router_state.export_config import MAX_DIMENSIONS
+from router_state.export_fields import Array, Pieces, Values
 from router_state.framing import Json
 
 LENGTH_BYTES = 4

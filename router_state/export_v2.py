@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from router_state.errors import CorruptSnapshot
-from router_state.export_pieces import Array, Pieces
+from router_state.export_fields import Array, Pieces
 
 _HEAD = struct.Struct(">I")
 """Bytes of the head."""

@@ -9,26 +9,17 @@ window) and one piece per request. Each begins with the version of its format an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from operator import attrgetter
-from typing import NamedTuple
 
 import orjson
-from msgspec import structs
 
 from router_state import migration
 from router_state.arms import SCALARS, Arms
 from router_state.books import Forgotten
 from router_state.caps import Bucket
-from router_state.config import (
-    Cap,
-    Knobs,
-    ModelConfig,
-    Price,
-    ProjectionRef,
-    RouterConfig,
-    knobs_for,
-)
+from router_state.config import Price
+from router_state.config_bytes import pack_config, unpack_config
 from router_state.cost_model import cost_piece
 from router_state.doubt import PIECE as DRAW
 from router_state.dual_pacer import DualPacer
@@ -38,7 +29,6 @@ from router_state.framing import Json, body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
 from router_state.prompt_tokens import PIECE as TOKENS
-from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
 from router_state.state import RouterState
 from router_state.window import PIECES, Window
 
@@ -56,108 +46,14 @@ COUNTERS = (
 )
 """Of the books, in the order of a head, for good."""
 
-NEW_KNOBS = frozenset({"shared_learning"})
-"""Knobs that the released format 4 did not have at first."""
-
-RECORD_SCALARS = (
-    "seq",
-    "model",
-    "reason",
-    "propensity",
-    "expected_reward",
-    "expected_cost_usd",
-    "lambda_t",
-    "config_offset",
-    "decided_at",
-    "offset",
-)
-"""Of a request's record, in its order, for good."""
-
-_COUNTERS_OF, _SCALARS_OF = attrgetter(*COUNTERS), attrgetter(*RECORD_SCALARS)
-"""Read all of them in one call: a dozen attributes a head, and every event writes one."""
+_COUNTERS_OF = attrgetter(*COUNTERS)
+"""Reads all of them in one call: a dozen attributes a head, and every event writes one."""
 _FORGOTTEN_OF = attrgetter(*(part.name for part in fields(Forgotten)))
 """The same of `Forgotten`."""
 _BLOCKS = {name: block for block, name in enumerate(PIECES)}
 """Which block of the window a piece holds."""
 _COST_PIECE = cost_piece("")
 """What the name of a cost model's piece begins with."""
-
-
-def pack_config(config: RouterConfig) -> bytes:
-    """Return a configuration without the priors, which have done their work when it is in force."""
-    models = {
-        name: [
-            model.price.input_price_per_m,
-            model.price.output_price_per_m,
-            model.onboarding_pulls,
-        ]
-        for name, model in config.models.items()
-    }
-    return frame(
-        orjson.dumps(
-            {
-                "models": models,
-                "budget": config.budget_usd_per_request,
-                "dimensions": config.dimensions,
-                "profile": config.profile,
-                "knobs": _knobs_to_keep(config),
-                "caps": [asdict(cap) for cap in config.caps],
-                "offset": config.offset,
-                "applied": config.applied,
-                "projection": config.projection and asdict(config.projection),
-            }
-        )
-    )
-
-
-def says_projection(data: bytes) -> bool:
-    """Tell whether a packed configuration says which projection the router has: a program that
-    does not know of projections leaves it out."""
-    return "projection" in loads(data)
-
-
-def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
-    """Return a router's knobs without the new ones that are as its profile has them: a program that
-    does not know these can't read a configuration that names them.
-    """
-    usual = asdict(knobs_for(config.profile))
-    return {
-        name: value
-        for name, value in asdict(config.knobs).items()
-        if name not in NEW_KNOBS or value != usual[name]
-    }
-
-
-def unpack_config(data: bytes) -> RouterConfig:
-    """Invert `pack_config`. Raises CorruptSnapshot."""
-    with reading("configuration"):
-        body = loads(data)
-        costs, rewards = body["applied"]
-        return RouterConfig(
-            models={
-                name: ModelConfig(Price(i, o), None, pulls)
-                for name, (i, o, pulls) in body["models"].items()
-            },
-            budget_usd_per_request=body["budget"],
-            dimensions=body["dimensions"],
-            profile=body["profile"],
-            # Knobs that this state does not have yet are its profile's; those that only a newer
-            # program has are left out.
-            knobs=knobs_for(
-                body["profile"],
-                {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__},
-            ),
-            caps=tuple(Cap(**cap) for cap in body["caps"]),
-            offset=body["offset"],
-            applied=(costs, rewards),
-            projection=projection_of(body),
-        )
-
-
-def projection_of(body: Mapping[str, Mapping[str, str] | None]) -> ProjectionRef | None:
-    """Return which projection a configuration, or a declaration, names."""
-    named = body.get("projection")
-    return None if named is None else ProjectionRef(named["ref"], named["sha256"])
 
 
 def pack_head(state: RouterState) -> bytes:
@@ -368,74 +264,3 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
     if arm is None:
         return None
     return frame(arm.pack() if name == arm.name else arm.costs.pack())
-
-
-def pack_record(record: RequestRecord) -> bytes:
-    """Return a request's record without its context, which is kept apart."""
-    return frame(
-        orjson.dumps(
-            [
-                *_SCALARS_OF(record),
-                [record.price.input_price_per_m, record.price.output_price_per_m],
-                record.candidates,
-                record.bill,
-                record.label,
-                record.expired,
-                record.applied,
-                *_optional(record),
-            ],
-            default=structs.astuple,
-        )
-    )
-
-
-def _optional(record: RequestRecord) -> list[str | int | None]:
-    """Return what a record has only where it is used; older programs read the first of them."""
-    if record.input_tokens is not None:
-        return [record.answered_by, record.input_tokens]
-    return [] if record.answered_by is None else [record.answered_by]
-
-
-class Outline(NamedTuple):
-    """What a router's books need of a request."""
-
-    request_id: str
-    seq: int
-    decided_at: float
-    is_awaited: bool
-
-
-def outline(request_id: str, data: bytes) -> Outline:
-    """Return what the books need of a packed request, without unpacking the rest. Raises
-    CorruptSnapshot."""
-    with reading("request"):
-        fields = loads(data)
-        bill, _, expired = fields[len(RECORD_SCALARS) + 2 : len(RECORD_SCALARS) + 5]
-        seq, decided_at = (
-            fields[RECORD_SCALARS.index("seq")],
-            fields[RECORD_SCALARS.index("decided_at")],
-        )
-        return Outline(request_id, seq, decided_at, bill is None and not expired)
-
-
-def unpack_record(data: bytes) -> RequestRecord:
-    """Invert `pack_record`. Raises CorruptSnapshot."""
-    with reading("request"):
-        fields = loads(data)
-        scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
-        price, candidates, bill, label, expired, applied, *optional = rest
-        answered_by, input_tokens = [*optional, None, None][:2]
-        return RequestRecord(
-            **dict(zip(RECORD_SCALARS, scalars, strict=True)),
-            price=Price(*price),
-            x=None,
-            candidates=None
-            if candidates is None
-            else Candidates(tuple(candidates[0]), *candidates[1:]),
-            bill=None if bill is None else Settlement(*bill),
-            label=None if label is None else Label(*label),
-            expired=expired,
-            applied=None if applied is None else Basis(*applied),
-            answered_by=answered_by,
-            input_tokens=input_tokens,
-        )

@@ -5,7 +5,7 @@ gone on from.
 import pytest
 
 from agents import keys
-from router_state import invariants, snapshot
+from router_state import invariants, record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, SMALL, Dying, Log, reasons, routes
 from tests.audit_world import router
@@ -94,7 +94,7 @@ async def test_a_router_that_comes_again_finds_nothing_of_the_one_before() -> No
     engine = after.service.shards[0].engine(HOME)
     assert engine is not None and list(engine.records) == ["r"]
     invariants.check(engine.state, engine.records)
-    assert snapshot.unpack_record(after.table(0)[keys.key(keys.REQUEST, HOME, "r")]).seq == 1
+    assert record_bytes.unpack_record(after.table(0)[keys.key(keys.REQUEST, HOME, "r")]).seq == 1
     assert keys.key(keys.CONTEXT, HOME, "r") in after.table(0)
     assert reasons(after) == []
 

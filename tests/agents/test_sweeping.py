@@ -11,7 +11,7 @@ import pytest
 
 from agents import keys
 from agents.sweep import REQUESTS_AT_ONCE, Sweep
-from router_state import snapshot
+from router_state import record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log
 from tests.audit_world import router
@@ -34,13 +34,13 @@ async def crowded(requests: int) -> Dying:
     await worker.start()
     await worker.take("routers", [log.event("routers", router(HOME, models=MODELS))])
     await worker.take("requests", [log.event("requests", {"request_id": "r", "context": CONTEXT})])
-    record = snapshot.unpack_record(worker.table(0)[keys.key(keys.REQUEST, HOME, "r")])
+    record = record_bytes.unpack_record(worker.table(0)[keys.key(keys.REQUEST, HOME, "r")])
     for start in range(1, requests, 100):
         async with worker.states.writing():
             for number in range(start, min(start + 100, requests)):
                 record.seq = number + 1
                 worker.states.partition(0).put(
-                    keys.key(keys.REQUEST, HOME, f"r-{number:05}"), snapshot.pack_record(record)
+                    keys.key(keys.REQUEST, HOME, f"r-{number:05}"), record_bytes.pack_record(record)
                 )
             await worker.states.commit()
     after = Dying(SETTINGS)

@@ -13,7 +13,7 @@ import pytest
 from agents import keys
 from agents.parked import Parked
 from agents.refusals import Refused
-from router_state import snapshot
+from router_state import config_bytes
 from router_state.config import LIVE, PAPER, Knobs
 from router_state.framing import body_of, frame
 from schemas.dlq import REASON
@@ -201,7 +201,7 @@ async def test_missing_knobs_are_those_of_the_profile_and_unknown_ones_are_left_
     )
     body = orjson.loads(body_of(worker.table(0)[keys.key(keys.CONFIG, HOME)]))
     body["knobs"] = {"alpha": 0.5, "of_a_newer_program": 1}
-    config = snapshot.unpack_config(frame(orjson.dumps(body)))
+    config = config_bytes.unpack_config(frame(orjson.dumps(body)))
     assert config.knobs.alpha == 0.5
     assert (config.knobs.gamma, config.knobs.dollar_dual) == (knobs.gamma, knobs.dollar_dual)
 

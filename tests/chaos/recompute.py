@@ -20,7 +20,7 @@ from agents import feedback, keys
 from agents.answers import Answers
 from agents.parked import Parked
 from agents.route_requests import route_waiting
-from router_state import snapshot
+from router_state import record_bytes
 from router_state.framing import body_of
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE
@@ -57,7 +57,7 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         step.at = record.timestamp / 1000
         if kind == keys.REQUEST and record.value is not None:
             _, router_id, request_id = keys.split(record.key)
-            known = snapshot.unpack_record(record.value)
+            known = record_bytes.unpack_record(record.value)
             step.decided[router_id, request_id] = known.decided_at, known.offset
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))

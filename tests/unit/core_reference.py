@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from router_state import snapshot
+from router_state import record_bytes, snapshot
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.journal import CONFIG, HEAD
@@ -102,7 +102,7 @@ def freeze(engine: Engine) -> dict[str, bytes]:
     state = engine.state
     pieces = {named(name): piece for name, piece in snapshot.pack_pieces(state).items()}
     return pieces | {
-        f"request {request_id}": snapshot.pack_record(record)
+        f"request {request_id}": record_bytes.pack_record(record)
         for request_id, record in engine.records.items()
     }
 
@@ -117,7 +117,7 @@ def thaw(pieces: Mapping[str, bytes], contexts: Mapping[str, Array]) -> Engine:
     records: dict[str, RequestRecord] = {}
     for key, data in pieces.items():
         if key.startswith("request "):
-            record = snapshot.unpack_record(data)
+            record = record_bytes.unpack_record(data)
             record.x = contexts[key.removeprefix("request ")]
             records[key.removeprefix("request ")] = record
     awaited = {

@@ -5,7 +5,7 @@ learning are true.
 import numpy as np
 import pytest
 
-from router_state import invariants, snapshot
+from router_state import invariants, record_bytes, snapshot
 from router_state.changes import Outcome
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
@@ -95,7 +95,9 @@ def test_a_decision_that_came_after_all_is_booked_as_if_in_time() -> None:
     prompt.settle("r", cost_usd=0.002)
     prompt.learn("r", reward=0.9)
     assert snapshot.pack_head(late.state) == snapshot.pack_head(prompt.state)
-    assert snapshot.pack_record(late.records["r"]) == snapshot.pack_record(prompt.records["r"])
+    assert record_bytes.pack_record(late.records["r"]) == record_bytes.pack_record(
+        prompt.records["r"]
+    )
 
 
 def test_a_model_outside_the_portfolio_is_billed_in_dollars_only_and_teaches_nothing() -> None:
@@ -112,8 +114,8 @@ def test_a_model_outside_the_portfolio_is_billed_in_dollars_only_and_teaches_not
 
 def test_what_was_called_is_remembered_across_a_restart() -> None:
     router = decided()
-    plain = snapshot.pack_record(router.records["r"])
+    plain = record_bytes.pack_record(router.records["r"])
     router.settle("r", cost_usd=1e-4, model="small")
-    record = snapshot.unpack_record(snapshot.pack_record(router.records["r"]))
+    record = record_bytes.unpack_record(record_bytes.pack_record(router.records["r"]))
     assert (record.called, record.model, record.price) == ("small", "large", SMALL)
-    assert snapshot.unpack_record(plain).called == "large"
+    assert record_bytes.unpack_record(plain).called == "large"

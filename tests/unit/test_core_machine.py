@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router_state import errors, invariants, portable, snapshot
+from router_state import errors, invariants, portable, record_bytes, snapshot
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
@@ -108,7 +108,7 @@ class Books(RuleBasedStateMachine):
         state = self.engine.state
         found = {named(piece): snapshot.pack_piece(state, piece) for piece in changes.pieces}
         found |= {
-            f"request {request_id}": None if record is None else snapshot.pack_record(record)
+            f"request {request_id}": None if record is None else record_bytes.pack_record(record)
             for request_id, record in changes.records.items()
         }
         for name, packed in found.items():

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from agents.wire import route_value
-from router_state import snapshot
+from router_state import record_bytes
 from router_state.record import RequestRecord
 from schemas import RouteDecided, decode
 from streams.console.decision import explain_decision
@@ -58,7 +58,7 @@ def test_how_likely_a_bill_of_nothing_is_follows_the_bills() -> None:
 def test_an_answer_after_a_crash_lacks_the_doubt_and_nothing_else() -> None:
     engine = started()
     record = engine.decide("a", X, now=0.0)
-    again = snapshot.unpack_record(snapshot.pack_record(record))
+    again = record_bytes.unpack_record(record_bytes.pack_record(record))
     first, second = shown(record), shown(again)
     assert first.candidates is not None and first.candidates[0].deviation is not None
     assert second.candidates is not None and second.candidates[0].deviation is None

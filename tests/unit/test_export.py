@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router_state import export_arms, export_config, invariants, portable, snapshot
 from router_state import export_pieces as pieces
-from router_state import invariants, portable, snapshot
 from router_state.arms import Arm
 from router_state.belief import Belief
 from router_state.books import Books
@@ -274,20 +274,20 @@ KEPT_APART = {
     ("kinds", "written"),
     [
         ((RouterState, Books), {*pieces.COUNTERS} - {"unreachable"}),
-        ((Arm, Belief, CostModel), {*pieces.ARM, *pieces.COSTS}),
-        ((Knobs,), pieces.KNOBS),
-        ((Cap,), pieces.CAP),
+        ((Arm, Belief, CostModel), {*export_arms.ARM, *export_arms.COSTS}),
+        ((Knobs,), export_config.KNOBS),
+        ((Cap,), export_config.CAP),
         ((Bucket,), pieces.BUCKET),
-        ((Suspicion,), pieces.SUSPICION),
-        ((Side,), pieces.SIDE),
-        ((Familiar,), pieces.FAMILIAR),
+        ((Suspicion,), export_arms.SUSPICION),
+        ((Side,), export_arms.SIDE),
+        ((Familiar,), export_arms.FAMILIAR),
         ((DualPacer,), {*pieces.DUAL, "idle"}),
         ((EmaPacer,), pieces.EMA),
         ((Watch,), ()),
         ((Window,), ()),
         ((PromptTokens,), ("mean", "count", "slots")),
-        ((Price,), pieces.PRICE),
-        ((ProjectionRef,), pieces.REF),
+        ((Price,), export_config.PRICE),
+        ((ProjectionRef,), export_config.REF),
     ],
 )
 def test_nothing_of_a_state_is_left_out_of_a_file(

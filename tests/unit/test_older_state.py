@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state import invariants, snapshot
+from router_state import config_bytes, invariants, snapshot
+from router_state.config_bytes import NEW_KNOBS
 from router_state.engine import Engine
 from router_state.framing import frame, loads
 from router_state.journal import CONFIG, HEAD
 from router_state.record import RequestRecord
-from router_state.snapshot import NEW_KNOBS
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 
 
@@ -81,5 +81,5 @@ def test_an_older_program_is_not_told_of_new_knobs_that_are_as_the_profile_has_t
     assert not NEW_KNOBS & set(loads(snapshot.pack_piece(usual, CONFIG) or b"")["knobs"])
     other = {"shared_learning": not usual.config.knobs.shared_learning}
     chosen = Engine.start(declaration(PORTFOLIO, profile=profile, **other)).state
-    config = snapshot.unpack_config(snapshot.pack_piece(chosen, CONFIG) or b"")
+    config = config_bytes.unpack_config(snapshot.pack_piece(chosen, CONFIG) or b"")
     assert config.knobs == chosen.config.knobs

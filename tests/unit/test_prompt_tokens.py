@@ -11,7 +11,7 @@ import pytest
 from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.policies import Core, Told
-from router_state import invariants, portable, snapshot
+from router_state import invariants, portable, record_bytes, snapshot
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.framing import body_of, frame
@@ -176,8 +176,8 @@ def test_a_record_keeps_its_tokens_and_an_older_program_reads_it(tokens: int | N
     engine = started()
     x = np.append(np.zeros(D - 1), 1.0)
     record = engine.decide("r", x, now=0.0, input_tokens=tokens)
-    packed = snapshot.pack_record(record)
-    assert snapshot.unpack_record(packed).input_tokens == tokens
+    packed = record_bytes.pack_record(record)
+    assert record_bytes.unpack_record(packed).input_tokens == tokens
     fields = orjson.loads(body_of(packed))
     # An older program takes what comes after sixteen fields as the model that answered, if it is
     # there.

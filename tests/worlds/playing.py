@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from router_state import invariants, portable, snapshot
+from router_state import invariants, portable, record_bytes, snapshot
 from router_state.changes import Changes, Outcome
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
@@ -96,7 +96,7 @@ class Game:
         }
         for request_id, record in changes.records.items():
             packed[f"request {request_id}"] = (
-                None if record is None else snapshot.pack_record(record)
+                None if record is None else record_bytes.pack_record(record)
             )
         for name, piece in packed.items():
             if piece is None:
