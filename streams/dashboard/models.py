@@ -52,6 +52,7 @@ class ModelTally:
         rated: decisions that had it among their candidates, over which `quality_sum` and `cost_sum`
             add up what was expected of it.
         quality_now, cost_now: the same as a mean that forgets.
+        deviation_now: so far the expected quality may be off, likewise; None: no decision said it.
     """
 
     chosen: int = 0
@@ -60,6 +61,7 @@ class ModelTally:
     cost_sum: float = 0.0
     quality_now: float = 0.0
     cost_now: float = 0.0
+    deviation_now: float | None = None
     labels: Mean | None = None
     bills: Mean | None = None
 
@@ -71,6 +73,10 @@ class ModelTally:
         weight = max(RECENT, 1.0 / self.rated)
         self.quality_now += weight * (candidate.mean - self.quality_now)
         self.cost_now += weight * (candidate.expected_cost_usd - self.cost_now)
+        if candidate.deviation is not None:
+            before = self.deviation_now
+            start = candidate.deviation if before is None else before
+            self.deviation_now = start + weight * (candidate.deviation - start)
 
     def label(self, reward: float, *, before: float | None) -> None:
         """Take a label in."""
@@ -92,6 +98,7 @@ class ModelTally:
             "share": share,
             "expected_cost_usd": self.cost_now if self.rated else None,
             "expected_quality": self.quality_now if self.rated else None,
+            "deviation": self.deviation_now,
             "cost_usd": bills.value,
             "bills": bills.n,
             "quality": labels.value,

@@ -260,10 +260,44 @@ def test_one_router_says_what_the_topics_say(
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.02)
     assert max(shares, key=lambda model: shares[model]) in chosen
     assert rows[MARKUP][1] == "$0.25 / $0.5"
+    for model, row in rows.items():
+        mean, deviation = expected_now(told["routes"], model)
+        assert row[5] == f"{mean:.3f} ± {deviation:.3f}"
     news = text(browser, ".news")
     assert "budget $0.0004 → $0.0003" in news
     assert f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in news
     assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 4
+
+
+def expected_now(routes: list[Any], model: str) -> tuple[float, float]:
+    """Return what the decisions expected of a model's quality, and how far that may be off: means
+    that forget, of some 200 decisions.
+    """
+    seen = [one for route in routes for one in route["candidates"] if one["model"] == model]
+    mean = deviation = 0.0
+    for n, candidate in enumerate(seen, start=1):
+        weight = max(1 / 200, 1 / n)
+        mean += weight * (candidate["mean"] - mean)
+        deviation += weight * (candidate["deviation"] - deviation)
+    return mean, deviation
+
+
+def test_a_decision_shows_the_doubt_that_the_topic_says(
+    address: str, browser: Chrome, told: dict[str, list[Any]]
+) -> None:
+    route = told["routes"][200]
+    open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
+    rows = {row[0]: row for row in cells(browser, ".scroll tbody tr") if len(row) == 7}
+    assert set(rows) == set(MODELS)
+    for one in route["candidates"]:
+        shown = [cell.replace("−", "-") for cell in rows[one["model"]]]
+        assert shown[1] == f"{one['mean']:.4f} ± {one['deviation']:.4f}"
+        terms = (one["shared"], one["mean"] - one["shared"], one["bonus"])
+        assert [float(cell) for cell in shown[2:5]] == pytest.approx(terms, abs=6e-5)
+        low, high = (float(cell.removeprefix("$")) for cell in shown[5].split(" to "))
+        assert (low, high) == pytest.approx((one["cost_low_usd"], one["cost_high_usd"]), rel=0.01)
+        assert float(shown[6].removesuffix(" %")) == pytest.approx(100 * one["unpaid"], abs=0.06)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.bar path.off")) == len(MODELS)
 
 
 def test_the_bars_of_a_decision_add_up_to_its_score(

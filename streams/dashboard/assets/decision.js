@@ -1,7 +1,7 @@
 // One decision: the terms of every candidate as bars that add up to its score, and what came of it.
 
 import { api, ask, draw, el, page, table } from "./dom.js";
-import { digits, fixed, moment, signed, usd } from "./format.js";
+import { digits, fixed, known, moment, off, percent, signed, usd } from "./format.js";
 
 /** Show the page; returns what ends it. */
 export function showDecision(view, id, request) {
@@ -43,28 +43,40 @@ function shown({ decision, because, candidates, costs, rewards, refusals, trace,
 const facts = (terms) => el("dl.sums", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
 function bars(candidates) {
-  const reached = candidates.flatMap((one) => [one.mean, one.mean + one.bonus, one.score]);
+  const unsure = candidates.filter(({ deviation }) => known(deviation));
+  const reached = candidates.flatMap((one) => [one.mean, one.mean + (one.deviation ?? 0), one.mean - (one.deviation ?? 0), one.mean + one.bonus, one.score]);
   const top = Math.max(...reached, 0.01), low = Math.max(Math.min(0, ...reached), -top);
   const x = (value) => 100 * (Math.max(value, low) - low) / (top - low); // what is far below is cut, and says so
   const swatch = (kind, text) => el("span", {}, draw("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { class: kind, width: 1, height: 1 })), text);
   return el("section", { "aria-label": "Candidates" },
-    el("p.legend", {}, swatch("mean", "expected quality"), swatch("bonus", "what the doubt adds (or takes)"), swatch("penalty", "− price of its cost: λ_t × expected cost ÷ budget"), el("span", {}, "┃ score")),
+    el("p.legend", {}, swatch("mean", "expected quality"), swatch("bonus", "what the doubt adds (or takes)"), swatch("penalty", "− price of its cost: λ_t × expected cost ÷ budget"), el("span", {}, "┃ score"),
+      unsure.length ? el("span", {}, "├┤ by so much the quality may be off") : null),
     el("div.bars", {}, ...candidates.map((one) => el("div", {},
       el("div.name", {}, el("span", {}, one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model), el("span.number", {}, `score ${fixed(one.score, 4)}`)),
       bar(one, x),
       el("small", {}, one.lost === null ? "chosen" : one.lost, one.score < low ? " (its bar is cut)" : "")))),
     table("The same in numbers: mean + bonus − penalty = score", ["Model", "Mean", "Bonus", "Penalty", "Score", "Expected cost"].map((label, at) => ({ label, number: at > 0 })),
-      candidates.map((one) => [one.model, fixed(one.mean, 4), signed(one.bonus, 4), `−${fixed(one.penalty, 4)}`, fixed(one.score, 4), usd(one.expected_cost_usd)])));
+      candidates.map((one) => [one.model, fixed(one.mean, 4), signed(one.bonus, 4), `−${fixed(one.penalty, 4)}`, fixed(one.score, 4), usd(one.expected_cost_usd)])),
+    unsure.length ? doubts(unsure) : null);
 }
+
+/** What the router did not know when it decided: of the quality, and of the bill. */
+const doubts = (candidates) => table("How sure the router was: quality ± a standard deviation, its part that all models share and the model's own, what was drawn from the doubt (the bonus); between which bills it expected eight of ten, and how likely one of nothing",
+  ["Model", "Quality", "Shared", "Own", "Drawn", "A bill, 8 of 10", "Of nothing"].map((label, at) => ({ label, number: at > 0 })),
+  candidates.map((one) => [one.model, off(one.mean, one.deviation, 4), fixed(one.shared, 4), signed(one.mean - one.shared, 4), signed(one.bonus, 4),
+    `${usd(one.cost_low_usd)} to ${usd(one.cost_high_usd)}`, percent(one.unpaid, 1)]));
 
 /** Mean from 0, the bonus behind it, and the penalty back to the score: three thin lanes of one bar. */
 function bar(one, x) {
   const lane = (kind, from, to, y) => draw("rect", { class: kind, x: Math.min(x(from), x(to)), width: Math.max(0.3, Math.abs(x(to) - x(from))), y, height: 6 });
-  const spoken = `${one.model}: mean ${fixed(one.mean, 4)}, bonus ${signed(one.bonus, 4)}, penalty ${fixed(one.penalty, 4)}, score ${fixed(one.score, 4)}`;
+  const spoken = `${one.model}: mean ${off(one.mean, one.deviation, 4)}, bonus ${signed(one.bonus, 4)}, penalty ${fixed(one.penalty, 4)}, score ${fixed(one.score, 4)}`;
   return draw("svg", { class: "bar", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img", "aria-label": spoken },
     lane("mean", 0, one.mean, 0.5), lane("bonus", one.mean, one.mean + one.bonus, 7), lane("penalty", one.mean + one.bonus, one.score, 13.5),
+    known(one.deviation) ? whisker(x(one.mean - one.deviation), x(one.mean + one.deviation)) : null,
     draw("line", { class: "score", x1: x(one.score), x2: x(one.score), y1: 0, y2: 20, "vector-effect": "non-scaling-stroke" }));
 }
+
+const whisker = (from, to) => draw("path", { class: "off", d: `M${from} 1v5M${from} 3.5H${to}M${to} 1v5`, "vector-effect": "non-scaling-stroke" });
 
 function outcomes(costs, rewards) {
   const revision = (one) => one.revision ? `, revision ${one.revision}` : "";

@@ -1,7 +1,7 @@
 // One router: its numbers, its charts with what explains them, its models, its decisions.
 
 import { api, ask, el, page, say, table } from "./dom.js";
-import { clock, count, digits, fixed, moment, percent, usd } from "./format.js";
+import { clock, count, digits, fixed, moment, off, percent, usd } from "./format.js";
 import { chart, palette } from "./chart.js";
 import { follow } from "./live.js";
 import { kindsOf, frontierOf } from "./studies.js";
@@ -93,11 +93,11 @@ export function showRouter(view, id) {
     const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share", "Suspicion"]
       .map((label, at) => ({ label, number: at > 0 && at < 7 }));
     const scrolled = models.firstChild?.scrollLeft ?? 0;
-    models.replaceChildren(table("Prices in dollars per million tokens; quality as labelled, ± half of its 95 % interval; expected: now, by the router", heads,
+    models.replaceChildren(table("Prices in dollars per million tokens; quality as labelled, ± half of its 95 % interval; expected: now, by the router, ± its own doubt of it (a standard deviation)", heads,
       router.models.map((one) => [el("span", {}, one.model, one.prices ? "" : " (left)"),
         one.prices ? `$${one.prices[0]} / $${one.prices[1]}` : null, usd(one.expected_cost_usd), usd(one.cost_usd),
-        one.quality === null ? null : `${fixed(one.quality)}${one.doubt === null ? "" : ` ± ${fixed(one.doubt)}`} (${count(one.labels)})`,
-        fixed(one.expected_quality), percent(one.share), one.suspect ? one.suspect.text : "none"])));
+        one.quality === null ? null : `${off(one.quality, one.doubt)} (${count(one.labels)})`,
+        off(one.expected_quality, one.deviation), percent(one.share), one.suspect ? one.suspect.text : "none"])));
     models.firstChild.scrollLeft = scrolled;
   }
 

@@ -1,7 +1,7 @@
 // Numbers as people read them.
 
 export const NONE = "–";
-const known = (value) => value !== null && value !== undefined;
+export const known = (value) => value !== null && value !== undefined;
 
 /** Dollars: four digits that count, plain from a hundred on. */
 export function usd(value) {
@@ -20,3 +20,5 @@ export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString([]
 export const moment = (seconds) => new Date(1000 * seconds).toLocaleString([], { hour12: false });
 export const signed = (value, many = 3) =>
   known(value) ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(many)}` : NONE;
+/** A value and by how much it may be off. */
+export const off = (value, by, many = 3) => known(value) && known(by) ? `${fixed(value, many)} ± ${fixed(by, many)}` : fixed(value, many);
