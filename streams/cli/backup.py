@@ -131,11 +131,18 @@ async def _write_all(session: Session, folder: Path) -> tuple[int, int]:
 
 
 async def _declare_all(session: Session, files: list[Path], patience: float) -> tuple[int, int]:
-    """Return how many routers were declared, and how many were there already."""
-    restored = there = 0
+    """Return how many routers were declared, and how many were there already. What is in force is
+    left out beforehand: its declaration would be refused, and leave a dead letter.
+    """
+    from streams.cli.routers import every_router
+
     async with open_bus(session.settings, *TOPICS) as bus:
-        for first in range(0, len(files), ROUTERS_AT_ONCE):
-            new, old = await _declare_some(bus, files[first : first + ROUTERS_AT_ONCE], patience)
+        rows = await every_router(bus)
+        known = {row["router_id"] for row in rows if row["decided"] is not None}
+        missing = [file for file in files if not known or _router_of(file) not in known]
+        restored, there = 0, len(files) - len(missing)
+        for first in range(0, len(missing), ROUTERS_AT_ONCE):
+            new, old = await _declare_some(bus, missing[first : first + ROUTERS_AT_ONCE], patience)
             restored, there = restored + new, there + old
     return restored, there
 
@@ -159,6 +166,10 @@ async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[i
             for name, record in await records.arrivals():
                 there += _settle(name, record, pending)
     return count - there, there
+
+
+def _router_of(file: Path) -> str:
+    return str(read_file(file)[1].about.get("router_id", ""))
 
 
 def _declaration(file: Path) -> tuple[str, Document]:

@@ -5,6 +5,7 @@ of all.
 from __future__ import annotations
 
 import asyncio
+import os
 from importlib import import_module
 from typing import Any
 
@@ -79,15 +80,31 @@ class Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        if not STAYING & {*ctx._protected_args, *ctx.args[:1]}:
+        stays = bool(STAYING & {*ctx._protected_args, *ctx.args[:1]})
+        if not stays:
             quiet()
         with Attempt() as done:
             return super().invoke(ctx)
         assert done.error is not None
         sentence = _unreached(ctx, done.error) or in_a_sentence(done.error)
+        # From the environment, as the settings may be what is wrong.
+        if stays and os.environ.get("PB_LOG_FORMAT") == "json":
+            _log(sentence or done.error)
         if sentence is None:
             raise done.error
         raise sentence from done.error
+
+
+def _log(error: Exception) -> None:
+    """End the process with one JSON line that says why, if it failed."""
+    from streams.service.logs import say_why
+
+    if isinstance(error, click.ClickException):
+        say_why(error.format_message())
+        raise click.exceptions.Exit(error.exit_code) from error
+    if not isinstance(error, click.exceptions.Exit | click.Abort):
+        say_why(f"{type(error).__name__}: {error}", error)
+        raise click.exceptions.Exit(1) from error
 
 
 def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:

@@ -37,7 +37,7 @@ def list_routers(session: Session, as_json: bool) -> None:
 
     async def read() -> list[Document]:
         async with open_bus(session.settings, *TOPICS) as bus:
-            return await _all(bus)
+            return await every_router(bus)
 
     rows = run(read())
     if as_json:
@@ -80,7 +80,7 @@ def remove(session: Session, router_id: str) -> None:
     click.echo(f"Router {router_id} is gone as soon as its worker reads this.")
 
 
-async def _all(bus: Bus) -> list[Document]:
+async def every_router(bus: Bus) -> list[Document]:
     """Return a row of every router that is declared, by what is in force."""
     states: dict[str, LambdaUpdated | None] = {}
     async for record in bus.backwards("lambda", None):

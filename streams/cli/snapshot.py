@@ -28,7 +28,7 @@ from streams.console.session import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from rich.table import Table
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -223,8 +223,24 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     if not found["models"] and not found["router"]:
         click.echo("They hold the same state.")
         return
+    if not found["models"]:
+        click.echo("The models are equal: the same prices, and nothing more was learned.")
+    else:
+        console().print(_moves(found["models"]))
+    rest = table("router", "before", "after")
+    for name, (was, now) in found["router"].items():
+        rest.add_row(
+            name,
+            *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)),
+        )
+    if found["router"]:
+        console().print(rest)
+
+
+def _moves(models: Document) -> Table:
+    """Return what changed of each model."""
     shown = table("model", "|Δθ|", "Δ evidence", "Δ cost ÷ list price", "what else")
-    for name, model in found["models"].items():
+    for name, model in models.items():
         if model["change"] != "moved":
             shown.add_row(name, "–", "–", "–", model["change"])
             continue
@@ -238,14 +254,7 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
             *numbers,
             ", ".join(f"{key}: {was} → {now}" for key, (was, now) in model["other"].items()),
         )
-    console().print(shown)
-    rest = table("router", "before", "after")
-    for name, (was, now) in found["router"].items():
-        rest.add_row(
-            name,
-            *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)),
-        )
-    console().print(rest)
+    return shown
 
 
 def _inspected(data: bytes) -> Document:

@@ -91,3 +91,12 @@ def announce(text: str, form: Form) -> None:
         logging.getLogger("pbstream").info(text)
     else:
         print(text, file=sys.stderr, flush=True)
+
+
+def say_why(message: str, error: BaseException | None = None) -> None:
+    """Say in one JSON line why the process ends, whether or not logging was set up; with the
+    traceback of what nobody expected.
+    """
+    raised = None if error is None else (type(error), error, error.__traceback__)
+    record = logging.LogRecord("pbstream", logging.ERROR, __file__, 0, message, (), raised)
+    print(Json().format(record), file=sys.stderr, flush=True)

@@ -75,7 +75,7 @@ class Member:
 def work(settings: Settings, log_level: str, crew: Connection) -> None:
     """Run a worker until SIGTERM, or until its crew is gone."""
     from agents.boundary import Attempt, exit_at_once
-    from streams.service.logs import log_to_stderr
+    from streams.service.logs import log_to_stderr, say_why
     from streams.service.serving import serve
     from streams.service.worker import build_worker
 
@@ -95,6 +95,9 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
     if done.error is not None:
         if (said := in_a_sentence(done.error)) is None:
             raise done.error
-        said.show()
+        if settings.log_format == "json":
+            say_why(said.format_message())
+        else:
+            said.show()
         sys.exit(said.exit_code)
     exit_at_once(0)  # as a worker that runs alone does

@@ -90,6 +90,7 @@ async def test_service_on_other_topics_goes_on_from_a_backup(kafka: str, tmp_pat
         said = await in_thread(there, "restore", str(made))
         assert f"0 routers restored from {made}, {ROUTERS} were there already" in said.output
         assert await asked(there) == await asked(here)
+        assert there.reasons() == {}  # what was there already was not declared again
 
 
 def test_restore_of_a_folder_without_a_backup_says_so(tmp_path: Path) -> None:

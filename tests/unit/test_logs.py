@@ -5,7 +5,9 @@ import logging
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from streams.cli import main
 from streams.service.logs import Json, Text, demote
 
 
@@ -61,3 +63,29 @@ def test_what_is_not_ordinary_stays_what_it_is() -> None:
     )
     assert demote(denied)
     assert denied.levelname == "ERROR"
+
+
+@pytest.mark.parametrize("command", ["worker", "gateway", "dashboard"])
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"PB_PARTITIONS": "many"}, "PB_PARTITIONS"),
+        ({"PB_APP_ID": "no such name\n", "PB_BOOTSTRAP": ""}, "PB_BOOTSTRAP"),
+    ],
+)
+def test_what_cannot_start_says_why_in_one_line_of_its_log(
+    command: str, environment: dict[str, str], said: str
+) -> None:
+    told = CliRunner().invoke(main, [command], env={"PB_LOG_FORMAT": "json", **environment})
+    assert told.exit_code == 2
+    (line,) = told.stderr.splitlines()
+    read = json.loads(line)
+    assert read["level"] == "error" and said in read["message"]
+
+
+def test_a_wrong_option_of_what_stays_is_a_line_of_its_log_and_help_is_text() -> None:
+    environment = {"PB_LOG_FORMAT": "json"}
+    wrong = CliRunner().invoke(main, ["worker", "--processes", "none"], env=environment)
+    assert wrong.exit_code == 2 and "--processes" in json.loads(wrong.stderr)["message"]
+    helped = CliRunner().invoke(main, ["worker", "--help"], env=environment)
+    assert helped.exit_code == 0 and "Usage" in helped.stdout
