@@ -1,8 +1,6 @@
 """Read every setting of the service from the environment (prefix `PB_`), once."""
 
-import difflib
 import os
-import re
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -18,26 +16,15 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from streams.settings_problems import PREFIX, misspelt, sentence
+
 if TYPE_CHECKING:
     from faust.types.auth import CredentialsT
-    from pydantic_core import ErrorDetails
 
-PREFIX = "PB_"
-"""Of every variable of this service."""
 DAY = 86_400.0
 """Seconds."""
 USUAL_PREFIX = "pb."
 """Of topics, where none is set."""
-
-#: Read by others than a worker: the command line's router, the broker that tests take.
-OTHERS = ("PB_ROUTER", "PB_BROKER")
-#: What Kubernetes puts into every container for a service whose name begins with `pb-`.
-LINK = re.compile(
-    r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-LINKED = re.compile(r"(tcp|udp|sctp)://")
-"""How the values begin that Docker and Kubernetes put into a container's environment for other
-services, such as `PB_REDIS_PORT=tcp://…`: no settings."""
 
 
 class BadSettings(Exception):
@@ -336,53 +323,19 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         BadSettings: one line for each wrong variable, with an example of a right one.
     """
-    lines = _misspelt()
+    lines = misspelt(Settings.model_fields)
     try:
         settings = Settings(
             **{name: value for name, value in overrides.items() if value is not None}
         )
     except ValidationError as error:
         lines += [
-            _line(problem) for problem in error.errors(include_url=False, include_input=False)
+            sentence(problem, Settings.model_fields)
+            for problem in error.errors(include_url=False, include_input=False)
         ]
     if lines:
         raise BadSettings("\n".join(lines))
     return settings
-
-
-def _line(problem: "ErrorDetails") -> str:
-    message = problem["msg"].removeprefix("Value error, ")
-    if not problem["loc"]:
-        return str(message)
-    name = str(problem["loc"][0]).removeprefix(PREFIX).lower()
-    variable = (
-        "KAFKA_BOOTSTRAP"
-        if name == "bootstrap" and "PB_BOOTSTRAP" not in os.environ
-        else PREFIX + name.upper()
-    )
-    field = Settings.model_fields.get(name)
-    example = f"; for example {variable}={field.examples[0]}" if field and field.examples else ""
-    return f"{variable}: {message}{example}"
-
-
-def _misspelt() -> list[str]:
-    known = {
-        f"{PREFIX}{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")
-    } | {*OTHERS}
-    lines = []
-    for name in sorted(name for name in set(os.environ) - known if name.startswith(PREFIX)):
-        if LINK.fullmatch(name) or (name.endswith("_PORT") and LINKED.match(os.environ[name])):
-            continue
-        near = [
-            other
-            for other in difflib.get_close_matches(name, known, n=4, cutoff=0.6)
-            if not other.endswith("_FILE")
-        ][:2]
-        hint = (
-            f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
-        )
-        lines.append(f"{name}: no such setting; {hint}")
-    return lines
 
 
 def group_of(prefix: str) -> str:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-import orjson
-
-from agents.wire import utc
 from router_state.engine import Engine
 from router_state.record import RequestRecord
 from schemas.event import MalformedEvent, decode, decode_keyed
@@ -19,40 +14,16 @@ from schemas.routes import RouteDecided
 from streams.audit.evidence import Evidence
 from streams.audit.explained import explain
 from streams.audit.findings import Findings, Kind
+from streams.audit.incarnations import (
+    Answers,
+    Incarnation,
+    Ref,
+    answer_checksum,
+    name_of,
+    record_checksum,
+)
 from streams.audit.topic_reading import Progress
 from streams.history.records import Record
-
-Ref = tuple[str, str]
-"""router_id and request_id."""
-
-
-@dataclass(slots=True)
-class Incarnation:
-    """The decisions of a router from its declaration until it is gone.
-
-    Attributes:
-        decisions: by seq: request_id and a checksum of what was answered.
-        config_offset: the highest declaration that was in force.
-    """
-
-    decisions: dict[int, tuple[str, int]] = field(default_factory=dict)
-    config_offset: int = -1
-
-
-@dataclass(slots=True)
-class Answers:
-    """What one partition's requests got.
-
-    Attributes:
-        incarnations: of each router, the present one last.
-        decided: {request: seq} of the present incarnation.
-        strays, forwarded: events of other partitions, and those that came from there.
-    """
-
-    incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
-    decided: dict[Ref, int] = field(default_factory=dict)
-    strays: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    forwarded: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
 class AnswerCheck:
@@ -203,15 +174,17 @@ class AnswerCheck:
             answered = self._answered.get(ref, 0)
             if not answered:
                 self._findings.violation(
-                    Kind.UNANSWERED, _name(ref), "neither a decision nor a dead letter"
+                    Kind.UNANSWERED, name_of(ref), "neither a decision nor a dead letter"
                 )
             elif answered < asked:
                 self._findings.violation(
-                    Kind.UNANSWERED, _name(ref), f"asked {asked} times, answered {answered} times"
+                    Kind.UNANSWERED, name_of(ref), f"asked {asked} times, answered {answered} times"
                 )
         for ref in self._later & self.answers.decided.keys():
             self._findings.violation(
-                Kind.ANSWERED_TWICE, _name(ref), "one more decision, which the state does not know"
+                Kind.ANSWERED_TWICE,
+                name_of(ref),
+                "one more decision, which the state does not know",
             )
         for ref, where in self._later.items():
             if ref not in self._asked_later and ref not in self.answers.decided:
@@ -221,7 +194,7 @@ class AnswerCheck:
         ):
             self._findings.violation(
                 Kind.UNASKED,
-                _name(ref),
+                name_of(ref),
                 "a decision, and every request of this id was refused, or there is none",
             )
         for router_id, engine in self._evidence.engines.items():
@@ -237,10 +210,10 @@ class AnswerCheck:
             self._findings.violation(
                 Kind.UNASKED,
                 where,
-                f"{_name(ref)}: a decision beyond the state, and no request of this id",
+                f"{name_of(ref)}: a decision beyond the state, and no request of this id",
             )
         else:
-            self._findings.unprovable("later", where, f"{_name(ref)}: its request may be deleted")
+            self._findings.unprovable("later", where, f"{name_of(ref)}: its request may be deleted")
 
     def _check_record(self, ref: Ref, record: RequestRecord, incarnation: Incarnation) -> None:
         """Compare the state's record of a request with its decision."""
@@ -248,12 +221,12 @@ class AnswerCheck:
         if found is None:
             self._findings.violation(
                 Kind.NOT_PUBLISHED,
-                _name(ref),
+                name_of(ref),
                 f"seq {record.seq} is in the state and not in routes",
             )
         elif found != (ref[1], record_checksum(ref, record)):
             self._findings.violation(
-                Kind.NOT_IN_STATE, _name(ref), f"the state says otherwise about seq {record.seq}"
+                Kind.NOT_IN_STATE, name_of(ref), f"the state says otherwise about seq {record.seq}"
             )
 
     def _check_seq(self, router_id: str, each: list[Incarnation], *, complete: bool) -> None:
@@ -274,44 +247,3 @@ class AnswerCheck:
                 f"router {router_id}",
                 f"the state is at {engine.state.seq}, routes at {last}",
             )
-
-
-def answer_checksum(route: RouteDecided) -> int:
-    """Return a number that tells answers apart, whatever a repeat leaves out."""
-    return _checksum(
-        route.router_id,
-        route.request_id,
-        route.seq,
-        route.model,
-        route.reason.value,
-        route.propensity,
-        route.expected_reward,
-        route.expected_cost_usd,
-        route.lambda_t,
-        route.config_offset,
-        route.decided_at.isoformat(),
-    )
-
-
-def record_checksum(ref: Ref, record: RequestRecord) -> int:
-    """Return the checksum that the answer to a request must have."""
-    return _checksum(
-        *ref,
-        record.seq,
-        record.model,
-        record.reason,
-        record.propensity,
-        record.expected_reward,
-        record.expected_cost_usd,
-        record.lambda_t,
-        record.config_offset,
-        utc(record.decided_at).isoformat(),
-    )
-
-
-def _checksum(*parts: object) -> int:
-    return zlib.crc32(orjson.dumps(parts))
-
-
-def _name(ref: Ref) -> str:
-    return f"router {ref[0]} request {ref[1]}"

@@ -15,9 +15,9 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
-from streams.audit.answers import Answers, Ref
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
+from streams.audit.incarnations import Answers, Ref
 from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 

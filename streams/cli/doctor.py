@@ -24,7 +24,8 @@ def doctor(session: Session, as_json: bool) -> None:
       pbstream doctor
       pbstream doctor --json | jq '.[] | select(.verdict != "fine")'
     """
-    from streams.console.doctor import Finding, examine
+    from streams.console.doctor import examine
+    from streams.console.finding import Finding
 
     async def all_of_it() -> list[Finding]:
         return [finding async for finding in examine(session.settings)]

@@ -7,48 +7,22 @@ import platform
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Literal
 
 from aiokafka import codec
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from agents.boundary import Attempt
-from agents.messages import Record
-from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
-from schemas.json_values import Document
-from streams.console.bus import open_bus
+from streams.console.doctor_routers import examine_routers
+from streams.console.finding import SHOWN, Finding
 from streams.log.reaching import refusal
 from streams.log.rights_check import missing_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
-Verdict = Literal["fine", "look", "wrong"]
-AHEAD = timedelta(seconds=5)
-"""How far a worker's clock may be ahead before it is told."""
 WITHIN = 3.0
 """Seconds that Redis and a worker have for one answer."""
-SHOWN = 5
-"""Names of a kind that a finding lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until
-    `remedy` is done.
-    """
-
-    what: str
-    verdict: Verdict
-    found: str
-    remedy: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Return it for programs."""
-        return asdict(self)
 
 
 async def examine(settings: Settings) -> AsyncIterator[Finding]:
@@ -81,7 +55,7 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
     yield await _group(settings)
     yield await _worker(settings)
     if not problems:
-        async for finding in _routers(settings):
+        async for finding in examine_routers(settings):
             yield finding
 
 
@@ -204,113 +178,3 @@ async def _worker(settings: Settings) -> Finding:
             f"none answers at {address}",
             "pbstream worker, if one is to run on this machine",
         )
-
-
-async def _routers(settings: Settings) -> AsyncIterator[Finding]:
-    from streams.encoder.load import dimensions_of
-
-    states: dict[str, LambdaUpdated | None] = {}
-    declared: dict[str, RouterDeclared | None] = {}
-    async with open_bus(settings, "lambda", "routers") as bus:
-        async for record in bus.backwards("lambda", None):
-            states.setdefault(_key(record), _state(record.value))
-        async for record in bus.backwards("routers", None):
-            try:
-                router_id, router = decode_router(key=record.key, value=record.value)
-            except MalformedEvent:
-                continue
-            declared.setdefault(router_id, router)
-    routers = {router_id: router for router_id, router in declared.items() if router is not None}
-    untaken = [router_id for router_id in routers if states.get(router_id) is None]
-    yield Finding(
-        "routers",
-        "look" if untaken else "fine",
-        _count(routers, untaken),
-        "a worker takes them up" if untaken else "",
-    )
-    ahead = [
-        state
-        for state in states.values()
-        if state is not None and state.observed_at > datetime.now(UTC) + AHEAD
-    ]
-    if ahead:
-        late = max(state.observed_at for state in ahead) - datetime.now(UTC)
-        yield Finding(
-            "clocks",
-            "wrong",
-            f"a worker's clock is {late.total_seconds():.0f} s ahead of this machine's",
-            "NTP",
-        )
-    else:
-        yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
-    if settings.encoder_backend == "none":
-        return
-    named = {router_id: router for router_id, router in routers.items() if router.projection}
-    if named:
-        yield await asyncio.to_thread(_projections, settings, named)
-    if plain := {
-        router_id: router for router_id, router in routers.items() if not router.projection
-    }:
-        yield _prompts(plain, dimensions_of(settings))
-
-
-def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
-    """Look for the projections that routers have of their own."""
-    from agents.declared import projection_ref
-    from streams.encoder.projections import require_projection
-    from streams.files.array_folder import UnusableArrays
-
-    if settings.priors_path is None:
-        return Finding(
-            "projections",
-            "look",
-            f"{len(named)} routers have one of their own; PB_PRIORS_PATH is not set here",
-            "set it as the workers have it, to see whether theirs are there",
-        )
-    wrong = []
-    for router_id, router in named.items():
-        reference = projection_ref(router)
-        assert reference is not None
-        try:
-            require_projection(reference, router.dimensions, settings)
-        except UnusableArrays as error:
-            wrong.append(f"{router_id}: {error}")
-    if wrong:
-        return Finding(
-            "projections",
-            "wrong",
-            "; ".join(wrong[:SHOWN]),
-            "put the folder where PB_PRIORS_PATH leads, for all workers",
-        )
-    return Finding("projections", "fine", f"those of {len(named)} routers are there")
-
-
-def _prompts(routers: dict[str, RouterDeclared], here: int) -> Finding:
-    """Look whether prompts become contexts of the routers' size."""
-    others = [router_id for router_id, router in routers.items() if router.dimensions != here]
-    if others:
-        return Finding(
-            "prompts",
-            "look",
-            f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as "
-            f"{', '.join(others[:SHOWN])}",
-            "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
-        )
-    return Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
-
-
-def _count(routers: Document, untaken: list[str]) -> str:
-    return f"{len(routers)} declared" + (
-        f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
-    )
-
-
-def _key(record: Record) -> str:
-    return (record.key or b"").decode(errors="replace")
-
-
-def _state(value: bytes | None) -> LambdaUpdated | None:
-    try:
-        return None if value is None else decode(LambdaUpdated, value)
-    except MalformedEvent:
-        return None

@@ -1,0 +1,62 @@
+"""What the commands that change a portfolio share: their options, the write, the sentence after
+it."""
+
+from __future__ import annotations
+
+import click
+
+from schemas import LambdaUpdated
+from streams.console.bus import open_bus
+from streams.console.declarations import TOPICS, Edit, write_router
+from streams.console.output import print_json
+from streams.console.session import (
+    F,
+    Session,
+    json_option,
+    router_option,
+    run,
+    timeout_option,
+)
+
+PRICE = click.FloatRange(min=0, max=1e6)
+input_price = click.option(
+    "--input-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million input tokens.",
+)
+output_price = click.option(
+    "--output-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million output tokens.",
+)
+
+
+def changes(function: F) -> F:
+    """Give a command the options of a change."""
+    for option in (json_option, timeout_option, router_option):
+        function = option(function)
+    return function
+
+
+def change(
+    session: Session, router_id: str, edit: Edit, *, timeout: float, create: bool = False
+) -> LambdaUpdated:
+    """Change a router by one conditional write; return its state when that is in force."""
+
+    async def write() -> LambdaUpdated:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            return await write_router(bus, router_id, edit, seconds=timeout, create=create)
+
+    return run(write())
+
+
+def report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:
+    """Say what was changed, and since which declaration."""
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(f"{sentence} In force at offset {state.config_offset}.")

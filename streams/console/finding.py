@@ -1,0 +1,26 @@
+"""One thing that `pbstream doctor` has looked at."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Verdict = Literal["fine", "look", "wrong"]
+SHOWN = 5
+"""Names of a kind that a finding lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `look`: it may be meant; `wrong`: something does not work until
+    `remedy` is done.
+    """
+
+    what: str
+    verdict: Verdict
+    found: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return it for programs."""
+        return asdict(self)
