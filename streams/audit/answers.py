@@ -51,6 +51,8 @@ class AnswerCheck:
         """Read requests and routes; `begins_at` is the offset where the log of requests begins."""
         watermark = self._evidence.watermarks.get("requests", -1)
         for record in read("requests", self._evidence.number):
+            # What the state contains must have its answer; what came after may have one by now, or
+            # not yet.
             if record.offset <= watermark:
                 self._ask(record)
             else:
@@ -77,6 +79,7 @@ class AnswerCheck:
                 )
             return
         place = ("requests", event.router_id, event.request_id)
+        # A producer with another partitioner put it here: it is sent on, and answered at home.
         if self._partition_of(event.router_id) != evidence.number:
             if not refused:
                 self.answers.strays[place] += 1
@@ -107,6 +110,8 @@ class AnswerCheck:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
         engine = self._evidence.engines.get(route.router_id)
+        # Routes are read in their order, so a seq that begins anew tells that the router was gone
+        # between.
         incarnations = self.answers.incarnations.setdefault(route.router_id, [Incarnation()])
         incarnation = incarnations[-1]
         known = incarnation.decisions.get(route.seq)
@@ -176,6 +181,7 @@ class AnswerCheck:
                 self._findings.violation(
                     Kind.UNANSWERED, name_of(ref), "neither a decision nor a dead letter"
                 )
+            # The same id sent twice gets one decision and a repeat of it.
             elif answered < asked:
                 self._findings.violation(
                     Kind.UNANSWERED, name_of(ref), f"asked {asked} times, answered {answered} times"
@@ -190,6 +196,7 @@ class AnswerCheck:
             if ref not in self._asked_later and ref not in self.answers.decided:
                 self._judge_unasked(ref, where, complete=complete)
         for ref in (
+            # Where requests were deleted by retention, a decision without one proves nothing.
             self._answered.keys() - self._asked.keys() - self._asked_later if complete else ()
         ):
             self._findings.violation(
@@ -235,6 +242,7 @@ class AnswerCheck:
                 continue
             first, last = min(incarnation.decisions), max(incarnation.decisions)
             missing = last - first + 1 - len(incarnation.decisions)
+            # Only where no decision can have been deleted must an incarnation begin at 1.
             if missing or (first > 1 and complete):
                 self._findings.violation(
                     Kind.SEQ_GAP, f"router {router_id}", f"{missing} missing from {first} to {last}"

@@ -47,6 +47,8 @@ def check_declarations(
                     f"a malformed declaration ({error.reason.value}) without one",
                 )
             continue
+        # A refused declaration changes nothing, and a stray one is put in force by its own
+        # partition.
         if refused or partition_of(router_id) != evidence.number:
             continue
         if declared is None:
@@ -84,6 +86,7 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
             )
             continue
         last[shown.router_id] = shown
+    # Not a violation: the tombstone is published after the state is durable, and may be on its way.
     for router_id in last.keys() - set(evidence.shard):
         findings.unprovable(
             "published",
@@ -99,6 +102,8 @@ def check_published(evidence: Evidence, read: Progress, findings: Findings) -> N
         truth = {"seq": state.seq, "decided": state.seq, "config_offset": state.config.offset}
         truth |= {name: getattr(state, name) for name in COUNTERS if name not in truth}
         behind = [name for name, value in truth.items() if getattr(shown_last, name) != value]
+        # `pb.lambda` is published now and then, not with each event: amounts compare only at the
+        # same counts.
         if behind:
             findings.unprovable(
                 "published", where, f"pb.lambda shows another moment ({', '.join(behind)})"

@@ -42,6 +42,7 @@ Letters = dict[tuple[str, int], dict[int, Letter]]
 
 def checksum(value: bytes | None) -> int:
     """Return a number that tells values apart; null is not empty."""
+    # CRC-32 is never negative, so null collides with nothing. It is to find faults, not forgery.
     return -1 if value is None else zlib.crc32(value)
 
 
@@ -71,6 +72,7 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
                 named,
                 record.timestamp,
             )
+            # A crash may deliver a dead letter twice, and both copies say the same.
             if place.setdefault(letter.offset, found) != found:
                 findings.violation(
                     Kind.LETTER_ALTERED,
@@ -131,6 +133,8 @@ def gather(
     Raises:
         ForeignState: it is the state of another service.
     """
+    # By the code that workers recover with: an audit that read the changelog its own way would
+    # prove that way.
     partition = Partition(number)
     for record in read("changelog", number):
         findings.checked["changelog"] += 1
@@ -143,6 +147,7 @@ def gather(
             record.key,
             record.value,
             offset=record.offset,
+            # A record of an owner that was fenced off counts for nothing, here as in a recovery.
             epoch=int(record.headers.get(EPOCH, "0")),
         )
     try:

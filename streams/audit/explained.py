@@ -32,6 +32,7 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
             abs_tol=TOLERANCE,
         ):
             unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
+    # Onboarding goes above the ceiling on purpose: a model that is never called is never learned.
     forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
     if chosen.excluded is not None and not forced:
         unexplained(f"the model is excluded ({chosen.excluded})")
@@ -39,6 +40,7 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         (candidate.score for candidate in candidates if candidate.excluded is None),
         default=math.inf,
     )
+    # Those two are drawn by a count or by chance, whatever the scores.
     drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     if not drawn and chosen.score < best - TOLERANCE:
         unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")

@@ -17,7 +17,7 @@ from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
-from streams.audit.incarnations import Answers, Ref
+from streams.audit.incarnations import Answers, Ref, name_of
 from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
@@ -103,6 +103,8 @@ class FeedbackCheck:
                 self._fold_reward(reward)
         self._check_lost()
         for router_id, engine in self._evidence.engines.items():
+            # Sums over a router's whole life: with a part of its bills deleted, or a life before,
+            # they can't be told apart from a fault.
             if complete and router_id not in gone:
                 self._check_records(router_id, engine)
                 self._check_sums(router_id, engine)
@@ -141,6 +143,8 @@ class FeedbackCheck:
         if refused:
             self._findings.checked[f"{topic}_refused"] += 1
             letter = self._evidence.letters[topic][record.offset]
+            # An orphaned bill is refused and yet booked: the dollars were spent, whoever they were
+            # for.
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
@@ -165,6 +169,8 @@ class FeedbackCheck:
         found = self._booked.labels.get(ref)
         if (
             found is None
+            # Within a source by revision, among sources by rank: the same rule as the core's,
+            # written a second time so that one checks the other.
             or rank > found.rank
             or (event.source == found.source and event.revision > found.revision)
         ):
@@ -191,7 +197,7 @@ class FeedbackCheck:
                 known = ref in self._answers.decided or ref in left_out or self._remembered(ref)
                 if not known and ref[0] in self._evidence.engines:
                     self._findings.violation(
-                        kind, _name(ref), "it has no decision, no dead letter, and does not wait"
+                        kind, name_of(ref), "it has no decision, no dead letter, and does not wait"
                     )
         for ref in superseded - self._answers.decided.keys():
             self._booked.bills.pop(ref, None)
@@ -209,7 +215,7 @@ class FeedbackCheck:
             if found != expected:
                 self._findings.violation(
                     Kind.BILL,
-                    _name(ref),
+                    name_of(ref),
                     f"(revision, dollars) {found} in the state, {expected} in costs",
                 )
             known = record.label
@@ -220,7 +226,7 @@ class FeedbackCheck:
             )
             if learned != label:
                 self._findings.violation(
-                    Kind.REWARD, _name(ref), f"{learned} in the state, {label} in rewards"
+                    Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
                 )
 
     def _check_sums(self, router_id: str, engine: Engine) -> None:
@@ -231,6 +237,7 @@ class FeedbackCheck:
             for ref in decided
             if (bill := self._booked.bills.get(ref)) is not None
         ]
+        # A price is remembered with its request, and forgotten with it.
         if None in usd:
             self._findings.unprovable(
                 "spend", where, "bills in tokens of requests that are forgotten"
@@ -241,6 +248,7 @@ class FeedbackCheck:
                 where,
                 "spend_usd",
                 state.spend_usd,
+                # Rounded once: what remains is the rounding of the state, not of the audit.
                 math.fsum(amount for amount in usd if amount is not None),
             )
         self._same(
@@ -270,7 +278,3 @@ class FeedbackCheck:
             self._findings.violation(
                 kind, where, f"{name} is {found!r} in the state, {expected!r} by the topics"
             )
-
-
-def _name(ref: Ref) -> str:
-    return f"router {ref[0]} request {ref[1]}"

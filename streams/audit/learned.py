@@ -52,6 +52,7 @@ class StateContexts:
         found = self._table.get(keys.key(keys.CONTEXT, request.router_id, request.request_id))
         if found is None:
             raise ContextGone("the context of a prompt is no longer in the state")
+        # Not encoded again: another processor's last bit would make other decisions.
         return np.frombuffer(found, "<f8")
 
 
@@ -96,6 +97,7 @@ class LearnedCheck:
             self._findings.unprovable("learned", f"router {router_id}", why)
         for router_id, difference in verdict.differences.items():
             where = f"router {router_id} seq {difference.recorded.seq}"
+            # The worker had the context and the audit has not: that says nothing of the decision.
             if ContextGone.reason in difference.refusal:
                 self._findings.unprovable("learned", where, difference.refusal)
             else:
@@ -131,6 +133,8 @@ class LearnedCheck:
         expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
         for name in engine.state.arms.names:
             for what, found, expected in _statistics(name, engine.state, again.state):
+                # Relative above 1, absolute below: an entry near 0 is the difference of larger
+                # ones.
                 apart = float(
                     np.max(
                         np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0

@@ -38,6 +38,8 @@ class RefusalCheck:
         except MalformedEvent as error:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
+        # Clients may read this topic without the right to read prompts: nothing but these fields
+        # may be on it.
         if orjson.loads(value or b"").keys() - EventRefused.model_fields.keys():
             self._findings.violation(Kind.MALFORMED, where, "holds more than a refusal may")
         self._reasons.setdefault((refusal.topic, refusal.partition), {})[refusal.offset] = (

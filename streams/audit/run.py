@@ -50,6 +50,7 @@ def audit(
     strays = Strays(Counter(), Counter())
     for number in topics.partitions():
         _audit_partition(number, topics, read, letters, refusals, findings, strays, settings)
+    # Counted over all partitions: a stray leaves one and arrives on another.
     for place, count in (strays.sent - strays.arrived).items():
         topic, router_id, request_id = place
         findings.violation(

@@ -53,6 +53,7 @@ def audit(session: Session, as_json: bool) -> None:
         print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
     else:
         _print(findings, time.monotonic() - started)
+    # So that a scheduled audit fails by its exit code.
     if not findings.clean:
         raise click.exceptions.Exit(1)
 
@@ -64,6 +65,7 @@ def _progress() -> Progress:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
+    # On stderr, and gone afterwards: stdout is for what was found.
     return Progress(*columns, console=console(stderr=True), transient=True)
 
 
@@ -81,6 +83,7 @@ def _print(findings: Findings, seconds: float) -> None:
             for example in findings.examples:
                 if example.kind == kind:
                     out.print(f"  {example.where}: {example.what}")
+            # Examples are cut at some twenty of a kind; the count is of all.
             shown = sum(example.kind == kind for example in findings.examples)
             if count > shown:
                 out.print(f"  and {count - shown:,} more")

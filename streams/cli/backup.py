@@ -58,11 +58,14 @@ def backup(session: Session, folder: Path, keep: int | None, as_json: bool) -> N
     if problems := run(check_topics(settings)):
         raise TopicsNotReady("\n".join(problems))
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+    # Renamed when it is whole: whoever copies the folder, or restores from it, sees no half of a
+    # backup.
     part = folder / f".{stamp}.part"
     part.mkdir(parents=True)
     with undoing(lambda: shutil.rmtree(part, ignore_errors=True)):
         routers, size = run(_write_all(session, part))
     made = part.rename(folder / stamp)
+    # Only now: a backup that fails must not have deleted an older one.
     for old in _backups(folder)[: -keep if keep else None] if keep else ():
         shutil.rmtree(old)
     seconds = round(time.monotonic() - began, 1)
@@ -116,6 +119,7 @@ def restore(session: Session, folder: Path, timeout: float, as_json: bool) -> No
 
 def _backups(folder: Path) -> list[Path]:
     """Return the whole backups in a folder, the oldest first."""
+    # By their names, which are times; what is being written begins with a dot.
     return sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1].isdigit())
 
 
@@ -149,6 +153,7 @@ async def _declare_all(session: Session, files: list[Path], patience: float) -> 
 
 async def _declare_some(bus: Bus, files: list[Path], patience: float) -> tuple[int, int]:
     there = 0
+    # One consumer for all of them: to wait for each router by itself would take a round trip each.
     async with bus.follow("lambda", "dlq", router_id=None) as records:
         pending = {}
         for file in files:
@@ -178,6 +183,7 @@ def _declaration(file: Path) -> tuple[str, Document]:
     data, exported = read_file(file)
     router_id = str(exported.about.get("router_id", ""))
     document = declaration_from(exported.state.config, router_id, data)
+    # Said here, with the file's name, before the broker refuses a message of that size.
     if len(document["snapshot"]) > LARGEST:
         raise Failure(f"{file} has {len(data):,} bytes; a declaration takes {LARGEST * 3 // 4:,}.")
     return router_id, document
@@ -197,9 +203,13 @@ def _settle(name: str, record: Record, pending: dict[str, Placed]) -> int:
             return 0
         del pending[router_id]
         return int(in_force > placed.offset)  # another declaration, written again behind this one
+    # A dead letter names the place of its source and not its router, so it is held against each of
+    # them.
     for router_id, placed in list(pending.items()):
         refused = refusal_of(record, placed, f"the declaration of {router_id}")
         if isinstance(refused, Refused):
+            # A router that is declared already refuses the condition "none is there", and is left
+            # alone.
             if refused.reason != "stale_config":
                 raise refused
             del pending[router_id]

@@ -52,6 +52,7 @@ def budget() -> None:
     """
 
 
+# So that a negative number is read as a value and refused as one, not as an unknown option.
 @budget.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("usd_per_request", type=Budget())
 @router_option
@@ -69,6 +70,7 @@ def set_budget(
     """
 
     def edit(document: Document) -> Document:
+        # Left out and not null: a document without the field is how no budget is declared.
         kept = {key: value for key, value in document.items() if key != "budget_usd_per_request"}
         return (
             kept if usd_per_request is None else {**kept, "budget_usd_per_request": usd_per_request}

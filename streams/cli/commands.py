@@ -40,4 +40,5 @@ def main(ctx: click.Context) -> None:
     ctx.ensure_object(Session)
 
 
+# The groups below take them when they are loaded, see `loading`.
 take_everywhere(main)

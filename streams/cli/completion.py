@@ -10,6 +10,7 @@ SHELLS: dict[str, type[ShellComplete]] = {
     "zsh": ZshComplete,
     "fish": FishComplete,
 }
+"""What click writes for each shell."""
 ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }"
 """`compdef` registers a completion, and is there once `compinit` has run: a new ~/.zshrc does not
 run it.
@@ -30,6 +31,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     found = SHELLS[shell](ctx.find_root().command, {}, "pbstream", "_PBSTREAM_COMPLETE")
     # Not `source`: it starts a bash only to ask for its version.
     script = found.source_template % found.source_vars()
+    # After the first line, which must stay the first: zsh reads `#compdef` there.
     if shell == "zsh":
         head, _, rest = script.lstrip().partition("\n")
         script = f"{head}\n{ZSH_READY}\n{rest}"

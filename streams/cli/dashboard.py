@@ -38,6 +38,7 @@ def dashboard(session: Session, admin: bool, opens: bool) -> None:
     announce(listening, settings.log_format)
     if key is not None:
         announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
+    # Once it listens: a browser that is faster would show that nothing is there.
     if opens:
         server.when_started = lambda: click.launch(where)
     if not server.run_until_stopped():

@@ -12,6 +12,7 @@ from streams.console.output import console, print_json
 from streams.console.session import json_option
 
 SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
+"""Names of `streams.demo.shocks.SHOCKS`, which an option cannot import: it needs the data set."""
 
 
 @click.command()
@@ -87,6 +88,7 @@ def demo(
       pbstream demo --shock model-failure --budget 6.62e-4
       pbstream demo --requests 300 --keep
     """
+    # The data set of the demo comes with an extra that a worker's image does not have.
     try:
         from streams.demo.show import Options, show
     except ModuleNotFoundError as missing:
@@ -104,6 +106,7 @@ def demo(
         keep=keep,
         folder=folder,
     )
+    # With --json what people read goes to stderr, so that stdout is one document.
     report = show(options, out=console(stderr=as_json))
     if as_json:
         print_json(report.figures())

@@ -14,6 +14,7 @@ from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, run, valid_router
 
 SOURCES = ("requests", "costs", "rewards", "routers")
+"""Topics that a dead letter may come from, and may be sent to again."""
 router = click.option(
     "--router",
     "router_id",
@@ -113,6 +114,7 @@ def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
             return await letters.get(bus, letter)
 
     one = run(read())
+    # Whatever the bytes are: some are refused because they are no UTF-8.
     text = None if one.value is None else one.value.decode(errors="backslashreplace")
     if raw:
         sys.stdout.buffer.write(one.value or b"")
@@ -165,6 +167,7 @@ def retry(
       pbstream dlq retry 3:1042 5:77
       pbstream dlq retry --reason encoder_unavailable --router acme.chat --yes
     """
+    # Without any of them everything would be sent again; with both it is unclear which are meant.
     if bool(names) == bool(router_id or reasons or topics):
         raise click.UsageError("name letters, or say which with --router, --reason or --topic.")
 
@@ -174,6 +177,7 @@ def retry(
         found = await letters.find(
             bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
         )
+        # The oldest first, as they were sent at first: a bill before its revision.
         return [
             one for one in found if one.obstacle() is None and one.letter.reason not in HOPELESS
         ][::-1]
@@ -187,10 +191,12 @@ def retry(
             placed = [(one, await letters.retry(bus, one)) for one in chosen]
         return [(one, place.partition, place.offset) for one, place in placed]
 
+    # Two connections: nobody knows how long a person thinks about the question in between.
     chosen = run(look())
     for one in chosen:
         if (obstacle := one.obstacle()) is not None:
             raise Failure(f"{one.name} is not sent again: {obstacle}.")
+    # Who names letters has looked at them; a filter may catch more than was thought.
     if chosen and not (yes or names):
         try:
             click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)

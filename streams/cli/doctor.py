@@ -9,6 +9,7 @@ from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, run
 
 STYLES = {"fine": "green", "look": "yellow", "wrong": "bold red"}
+"""Colours of verdicts."""
 
 
 @click.command()
@@ -36,6 +37,7 @@ def doctor(session: Session, as_json: bool) -> None:
     else:
         shown = table("what", "", "found", "what to do")
         for column in shown.columns:
+            # Folded and not cut: what to do about it is the end of a line.
             column.justify, column.overflow = "left", "fold"
         for one in found:
             shown.add_row(

@@ -36,6 +36,7 @@ def export(session: Session, folder: Path, weights: str | None, as_json: bool) -
     """
     from streams.encoder.to_onnx import export_encoder
 
+    # stdout is for the folder and the settings, which a script reads.
     with Console(stderr=True).status("Exporting the encoder, about 20 s ..."):
         export_encoder(folder, weights or session.settings.encoder_weights)
     _said(folder, {"PB_ENCODER_PATH": str(folder.absolute())}, as_json=as_json)

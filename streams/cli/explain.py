@@ -33,6 +33,7 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     """
     found, declared, then = run(_found(session, router_id, request_id))
     decision, letters = found.decision, found.letters
+    # A request that was refused has no decision, and its dead letter explains as much.
     if decision is None and not letters:
         raise Failure(
             f"no decision for {request_id!r} of router {router_id!r} in "
@@ -134,6 +135,7 @@ def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
             if event.revision <= highest.get(source, -1)
             else ""
         )
+        # A source is judged by its own revisions: a higher rank wins without one.
         highest[source] = max(event.revision, highest.get(source, -1))
     return said
 
@@ -147,10 +149,13 @@ async def _found(
     async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
         found, then = await find(bus, router_id, request_id), None
         if found.decision is not None:
+            # A bill in tokens has the prices of its decision, whatever is in force today.
             then = await declared_at(bus, router_id, found.decision.config_offset)
         if then is not None:
             return found, then, then
         try:
+            # For the projection alone, which a router keeps for its life; its prices may have
+            # changed since.
             return found, await read_router(bus, router_id, seconds=0.0), None
         except NotReadable:
             return found, None, None

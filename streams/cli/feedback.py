@@ -32,6 +32,7 @@ SENTENCES = {
         "{request}{router}` shows."
     ),
 }
+"""What to say of an event, by its outcome; the other outcomes are failures."""
 
 
 @click.command()
@@ -126,6 +127,7 @@ def reward(
         reward=reward,
         source=source,
         revision=revision,
+        # By this machine's clock: a label is judged now, whenever its request was.
         observed_at=datetime.now(UTC),
     )
     _report(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
@@ -149,6 +151,7 @@ def _report(found: Report, what: str, as_json: bool) -> None:
     state = found.state
     if as_json or state is None:
         return
+    # The reason under which it would be found among the dead letters.
     orphan = "orphan_cost" if what == "bill" else "orphan_reward"
     click.echo(
         SENTENCES[found.outcome].format(

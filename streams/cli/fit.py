@@ -108,6 +108,7 @@ def fit(
     if compare_encoders and from_history:
         raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
     folder = paths[-1]
+    # Before anything is written: the comparison may be why somebody stops here.
     compared = compare(paths[0], components=components, quiet=as_json) if compare_encoders else None
     if from_history:
         summary = _fit_history(session, export, router_id, folder, ridge)
@@ -135,6 +136,7 @@ def _fit_file(
     from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 
+    # By the workers' settings: priors are about the contexts that their encoder makes.
     sentences = sentences_of(session.settings)
     return fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
 
@@ -160,6 +162,7 @@ def _fit_history(
             observed = observe(cases)
         except NothingObserved as nothing:
             raise (
+                # Nothing to learn from is one thing, and a wrong name of the router another.
                 Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)
             ) from None
     for line in account.lines():
@@ -167,6 +170,7 @@ def _fit_history(
     named = cases.projection
     if named is None:
         return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
+    # The new folder must work alone: the router that starts from it declares this projection.
     read_projection(named, inside=session.settings.priors_path).save(folder)
     return fit_observed(observed, folder, projection=named.sha256, ridge=ridge)
 

@@ -51,6 +51,7 @@ def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str,
         for worth in worths:
             if worth.problem is not None:
                 click.echo(f"{worth.encoder} was not asked: {worth.problem}")
+        # Without it the first of equals would be taken for the best one.
         chance = within_chance(worths, len(judged))
         if chance is not None:
             click.echo(

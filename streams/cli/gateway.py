@@ -59,5 +59,6 @@ def _print_key(name: str, routers: str) -> None:
         key, line = new_key(name, routers=routers)
     except BadKeys as error:
         raise click.BadParameter(str(error), param_hint="--new-key, --routers") from error
+    # The key to stderr, its line to stdout: `>> keys` keeps the checksum and not the secret.
     click.echo(f"Give this to the caller; it is shown once:\n{key}", err=True)
     click.echo(line)

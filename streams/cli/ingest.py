@@ -11,12 +11,11 @@ import click
 
 from streams.console.failures import Failure
 from streams.console.session import F, Session, pass_session, router_option, run
+from streams.integrations.forms import FORMS
 from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
     from streams.integrations.convert import Finder
-
-FORMS = ("otel", "litellm", "langfuse", "cloudevents")
 
 
 def options(function: F) -> F:
@@ -112,6 +111,7 @@ def ingest(
     async def until_stopped() -> None:
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
+            # Stopped between two batches, so that what was sent is committed, and not sent again.
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         await work.run(stop)
 
@@ -130,6 +130,7 @@ def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: s
     from streams.integrations.found import Defaults
     from streams.integrations.mapping import BadMapping, read_mapping
 
+    # A payload of an unknown form is not guessed at: a wrong guess would book wrong dollars.
     if (form is None) == (mapping is None):
         raise click.UsageError("name the form with --from, or a mapping file with --mapping")
     defaults = Defaults(router_id, source)

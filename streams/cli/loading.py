@@ -56,6 +56,7 @@ class Loading(dict[str, click.Command]):
     def __missing__(self, name: str) -> click.Command:
         if name not in COMMANDS:
             raise KeyError(name)
+        # Faust, numpy and pydantic take a second to import; `pbstream --help` needs none of them.
         command: click.Command = getattr(import_module(f"streams.cli.{COMMANDS[name][0]}"), name)
         take_everywhere(command)
         self[name] = command
@@ -109,6 +110,7 @@ def _log(error: Exception) -> None:
 
 def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
     """Return what to say where Kafka can't be reached."""
+    # By name, so that a command which needs no Kafka does not import its client.
     if type(error).__name__ != "KafkaConnectionError":
         return None
     from streams.log.reaching import refusal

@@ -19,6 +19,7 @@ from streams.console.session import (
 )
 
 PRICE = click.FloatRange(min=0, max=1e6)
+"""Dollars per million tokens, as `schemas.routers` bounds them."""
 input_price = click.option(
     "--input-price",
     type=PRICE,
@@ -37,6 +38,7 @@ output_price = click.option(
 
 def changes(function: F) -> F:
     """Give a command the options of a change."""
+    # From the inside out, as decorators stand in a file.
     for option in (json_option, timeout_option, router_option):
         function = option(function)
     return function

@@ -29,6 +29,7 @@ def fitted_in(prior: Path) -> str | None:
     from streams.warm_start.priors import load_priors
 
     made_by = load_priors(prior).projection
+    # Priors of a history say "history of ROUTER" there.
     return made_by if len(made_by) == SHA256 and " " not in made_by else None
 
 
@@ -52,6 +53,7 @@ def contexts_of(settings: Settings, prior: Path | None, projection: Path | None)
         return {"dimensions": Projection.load(projection).dimensions}
     if prior is None:
         return {"dimensions": projection_of(settings).dimensions if takes_prompts else 26}
+    # Declared only where it differs: else prompts become the prior's contexts without it.
     if takes_prompts and fitted_in(prior) not in (None, projection_of(settings).checksum):
         return {"dimensions": Projection.load(prior).dimensions, "projection": reference_to(prior)}
     return {"dimensions": load_priors(prior).dimensions}

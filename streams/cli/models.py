@@ -111,6 +111,7 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
         "model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}"
     )
     for name, model in document["models"].items():
+        # As the core has it: what a prior knows need not be learned by onboarding.
         pulls = model.get("onboarding_pulls", 0 if model.get("prior") else 20)
         shown.add_row(
             name,

@@ -133,6 +133,8 @@ def add_model(
             if document["models"]
             else {**contexts_of(session.settings, prior, projection), **chosen}
         )
+        # Looked at inside the edit, on what is in force at the write: it may have changed since the
+        # command began.
         declared = {**document, **created}.get("projection")
         if declared is not None and made_by not in (None, declared["sha256"]):
             raise Failure(
@@ -151,6 +153,7 @@ def add_model(
                 f"router {router_id!r} exists with other --dimensions, --profile or --projection, "
                 "which are chosen when it is created."
             )
+        # The document as it was written last: an edit is made again when somebody else was faster.
         written.update({**document, **created, "models": {**document["models"], name: model}})
         return written
 

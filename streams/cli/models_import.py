@@ -135,11 +135,13 @@ async def _import(
 
 
 def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
+    # An import twice in a row changes nothing, and asks nothing.
     if change.listed is None or not change.changes:
         return False
     if change.name in accept or (change.doubt is None and not change.kept):
         return True
     why = change.doubt or "was priced by hand"
+    # Where nobody can be asked, a doubtful price is not taken: a wrong one routes all traffic.
     return ask and click.confirm(f"{change.name} {why}. Take the list's prices?", default=False)
 
 
@@ -183,6 +185,7 @@ def _edited(
         assert change.listed is not None
         prices = change.listed.prices
         models[change.name] = {
+            # A model that is there keeps all else that was declared of it.
             **models.get(change.name, _new(prices, tokens)),
             **prices,
             IMPORTED: prices,
@@ -191,6 +194,7 @@ def _edited(
 
 
 def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:
+    # No bill says how long answers are here: the core has a guess of its own.
     if tokens is None:
         return {}
     cost = (

@@ -29,6 +29,7 @@ def _time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is no time, as 2026-11-21T09:30:00Z") from None
+    # A time without a zone is UTC, as everything that this service writes.
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -50,6 +51,7 @@ def _prefix(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""A scenario."""
 
 
 @click.command()
@@ -124,8 +126,12 @@ def replay(
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be
     verified.
     """
+    # A replay makes millions of objects that stay or go by themselves: collections would walk them
+    # for nothing.
     gc.set_threshold(1_000_000, 20, 100)
     _check(options)
+    # What the parts open (a consumer, files, an encoder's threads) is closed here, whichever way it
+    # ends.
     with ExitStack() as stack:
         history = history_of(session, options["folder"], stack)
         if options["exported"] is not None:

@@ -31,6 +31,7 @@ from_option = click.option(
     help="An export instead of Kafka.",
 )
 WHOLE: Options = {"since": float("-inf"), "until": float("inf"), "offsets": None}
+"""No bounds: seconds since the epoch, and offsets of `pb.routes`."""
 
 
 def part_of(options: Options) -> Options:
@@ -45,6 +46,7 @@ def history_of(session: Session, folder: Path | None, stack: ExitStack) -> Histo
     from streams.history.kafka_history import KafkaHistory, MissingTopics
     from streams.history.parquet import MissingPyArrow
 
+    # Entered first, so it sees what is raised while the history is read, long after this returned.
     stack.enter_context(_readable())
     try:
         return (
@@ -90,6 +92,7 @@ def contexts_of(session: Session, stack: ExitStack) -> Contexts:
     def progress(done: int) -> None:
         click.echo(f"\rEncoding prompts: {done:,}", err=True, nl=False)
 
+    # A carriage return overwrites a line of a terminal, and fills a log file.
     shown = progress if sys.stderr.isatty() else None
     return stack.enter_context(closing(contexts_of(session.settings, progress=shown)))
 

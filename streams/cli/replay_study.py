@@ -34,6 +34,7 @@ def scenario_of(options: Options) -> Scenario:
     try:
         scenario = Scenario() if options["scenario"] is None else load_scenario(options["scenario"])
         if options["policies"]:
+            # Validated anew with the policies that were named: a copy would let a wrong name pass.
             body = scenario.model_dump()
             scenario = Scenario.model_validate({**body, "policies": list(options["policies"])})
     except BadScenario as error:
@@ -126,6 +127,7 @@ def _show(found: Study, report: Path | None) -> None:
     console().print(shown)
     verdicts: dict[str, list[str]] = {}
     for name, run in found.runs.items():
+        # Off-policy estimates need propensities; a history without any has none.
         if run.reward.weight.n:
             values = "; ".join(f"{key} {value}" for key, value in run.reward.estimates().items())
             told = f": {values}" if values else ""

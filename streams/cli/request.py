@@ -28,6 +28,7 @@ from streams.console.session import (
 )
 
 TOPICS = ("requests", "routes", "dlq")
+"""Where a request goes, and where its answer or its refusal comes from."""
 
 
 @click.command()
@@ -101,6 +102,7 @@ def request(
     async def ask() -> RouteDecided:
         async with (
             open_bus(session.settings, *TOPICS) as bus,
+            # Followed before it is sent: a worker may answer faster than a consumer starts.
             bus.follow("routes", "dlq", router_id=router_id) as records,
         ):
             placed = await bus.send("requests", event)
@@ -109,6 +111,7 @@ def request(
                 if name == "dlq":
                     return refusal_of(record, placed, "the request")
                 decision = decode(RouteDecided, record.value)
+                # The partition has the answers of other routers, and of others who ask this one.
                 ours = (decision.router_id, decision.request_id) == (
                     event.router_id,
                     event.request_id,
@@ -163,6 +166,8 @@ def _event(
     if input_tokens is not None:
         fields["input_tokens"] = input_tokens
     try:
+        # By the decoder of the workers: what is refused here would be refused there, and says it
+        # the same way.
         return decode(RequestSubmitted, orjson.dumps(fields))
     except MalformedEvent as error:
         raise Refused(

@@ -32,6 +32,7 @@ from streams.console.session import (
 )
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""A router as YAML or JSON."""
 
 
 @click.command()
@@ -106,6 +107,7 @@ def apply(
 
     async def write() -> tuple[Declared | None, list[Document], int | None]:
         async with open_bus(session.settings, *TOPICS) as bus:
+            # Read and written on one connection, with the condition that nothing came between.
             before = await read_router(bus, document["router_id"], seconds=timeout)
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
@@ -113,6 +115,7 @@ def apply(
                     f"in force is {'none' if here < 0 else f'offset {here}'}, not {based_on}: "
                     "nothing was changed."
                 )
+            # A worker would refuse it as well; this sentence knows the way out.
             _require_same_size(before, document)
             found = changes({} if before is None else before.document, document)
             if dry_run or not found:
@@ -146,6 +149,7 @@ def set_fields(
     parsed = [_field(one) for one in fields]
 
     def edit(document: Document) -> Document:
+        # A copy, all the way down: `put` changes what it is given, and the edit may be made again.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
             put(changed, path, value)

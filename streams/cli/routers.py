@@ -71,6 +71,7 @@ def remove(session: Session, router_id: str) -> None:
 
     async def write() -> None:
         async with open_bus(session.settings, *TOPICS) as bus:
+            # Else a typing error would end with a success.
             latest = await bus.latest("routers", router_id)
             if latest is None or latest.value is None:
                 raise NoRouter(router_id)
@@ -101,6 +102,7 @@ async def every_router(bus: Bus) -> list[Document]:
         if router_id in rows:
             continue
         if declared is None:
+            # A tombstone that is older than what is in force was followed by a new declaration.
             if state is None or record.offset > state.config_offset:
                 rows[router_id] = None
         elif (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
+"""Of the standard library's logging."""
 
 
 @click.command()
@@ -60,6 +61,8 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
             err=True,
         )
         try:
+            # For ever, until a signal: the broker is another process, and needs nothing from this
+            # one.
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("Stopping Kafka ...", err=True)
@@ -71,6 +74,7 @@ def stop_on_sigterm() -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    # An exception and not an exit: what was started is to be stopped by its `with`.
     signal.signal(signal.SIGTERM, stop)
 
 

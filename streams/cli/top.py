@@ -15,6 +15,7 @@ from streams.console.output import console, print_json, table, usd
 from streams.console.session import Session, json_option, pass_session, run
 
 SORTS = ("rate", "spend", "ratio", "lambda", "in-flight", "router")
+"""Columns by which routers can be sorted, the largest first, and their names."""
 LINE_EVERY = 2.0
 """Seconds between two lines where the output is no terminal."""
 RATE_OVER = 5.0
@@ -44,11 +45,14 @@ class Top:
             self.states[router_id] = state
             seen = self._seen.setdefault(router_id, [])
             seen.append((at, state.decided))
+            # One that is older than the window stays: a rate is a difference, and needs a
+            # beginning.
             while len(seen) > 2 and seen[1][0] < at - RATE_OVER:
                 del seen[0]
 
     def rate(self, router_id: str, *, now: float) -> float:
         """Return decisions per second over the last five seconds."""
+        # What the topic held at the start has no time at which it was seen, see `_present`.
         seen = [one for one in self._seen[router_id] if one[0] > float("-inf")]
         if len(seen) < 2 or seen[-1][0] < now - RATE_OVER:
             return 0.0
@@ -57,6 +61,7 @@ class Top:
     def rows(self, *, sort: str, now: float) -> list[Document]:
         """Return a row of each router, the largest first."""
         rows = [self._row(state, now) for state in self.states.values()]
+        # Sorts are stable: routers that are equal in the column stay in the order of their names.
         rows.sort(key=lambda row: row["router_id"])
         if sort != "router":
             column = {
@@ -136,6 +141,7 @@ async def _present(bus: Bus) -> Top:
     """Return the last state of every router, as the topic holds it."""
     last: dict[bytes | None, bytes | None] = {}
     async for record in bus.backwards("lambda", None):
+        # Backwards, so the first is the newest.
         last.setdefault(record.key, record.value)
     board = Top()
     for key, value in last.items():

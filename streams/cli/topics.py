@@ -116,6 +116,7 @@ def acls(
     beside = [] if topic is None else reading(topic, group=group)
     settings = session.settings
     who = principal or f"User:{settings.sasl_username or 'pb-' + role}"
+    # Kafka's principals have a type; people leave it out.
     who = who if ":" in who else f"User:{who}"
     login = settings.logs_in
     shown = (
@@ -135,6 +136,8 @@ def acls(
     else:
         for right in shown:
             click.echo(command(right, principal=who, bootstrap=settings.bootstrap))
+        # Without a login Kafka answers for whoever reaches it, and would say "all rights" of any
+        # principal.
         if check and not shown and not login:
             click.echo(
                 f"Kafka at {settings.bootstrap} was asked without a login "

@@ -117,6 +117,7 @@ class _Cases:
         )
         self.kept = stack.enter_context(CaseFile())
         self.rewards = 0
+        # One pass over the history fills the file; each setting then reads the file.
         self.found = survey(self.kept.keep(self._counted(read)), Scenario())
         self.read_prior = prior_reader_of(session)
         if not self.found.requests:
@@ -161,6 +162,7 @@ def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_
         )
     console().print(shown)
     best, knee = max(settings, key=lambda s: s.reward), next(s for s in settings if s.knee)
+    # What chance alone could explain is no reason to change a setting.
     alike = [
         s for s in settings if s is best or s.doubt is None or best.reward - s.reward <= s.doubt
     ]
@@ -202,6 +204,7 @@ def _tune_priors(cases: _Cases, profile: str, gamma: float, as_json: bool) -> No
         rewards = (w.reward, w.early, w.reward_mismatched, w.early_mismatched)
         shown.add_row(f"{w.t_adapt:g}", f"{w.n_eff:,.0f}", *(f"{value:.4f}" for value in rewards))
     console().print(shown)
+    # Equal weight for right and mismatched priors, for who does not know which theirs are.
     best = max(weights, key=lambda w: w.reward + w.reward_mismatched)
     click.echo(
         f"If the priors may be as wrong as right, declare t_adapt {best.t_adapt:g}; if they are "

@@ -19,6 +19,7 @@ from streams.console.output import console, print_json
 from streams.console.session import Session, json_option, pass_session, router_option, run
 
 TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
+"""What a view is folded from; in this order it takes in what is there when it begins."""
 RECENT = 1000
 """Records of a topic's end that a view begins with."""
 LINE_EVERY = 2.0
@@ -48,6 +49,7 @@ def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
 async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool) -> None:
     async with (
         open_bus(session.settings, *TOPICS) as bus,
+        # Before the past is read, so that nothing falls between the two.
         bus.follow(*TOPICS, router_id=router_id) as records,
     ):
         board = await recent(bus, router_id)
@@ -90,6 +92,7 @@ async def recent(bus: Bus, router_id: str) -> Board:
     board = Board(router_id)
     for name in TOPICS:
         records = [record async for record in bus.backwards(name, router_id, limit=RECENT)]
+        # Oldest first again, as the fold takes them; at no time, so that they are in no rate.
         _take(board, [(name, record) for record in reversed(records)], at=float("-inf"))
         await asyncio.sleep(0)
     return board
@@ -98,6 +101,7 @@ async def recent(bus: Bus, router_id: str) -> Board:
 def _take(board: Board, arrivals: list[tuple[str, Record]], *, at: float | None = None) -> None:
     now = time.monotonic() if at is None else at
     for name, record in arrivals:
+        # Other routers share the partition; a dead letter of a malformed event may have no key.
         if record.key is not None and record.key != board.router_id.encode():
             continue
         try:

@@ -34,6 +34,8 @@ def sentence(alert: AlertRaised) -> str:
                 f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
                 f"budget{takes}"
             )
+        # A newer worker may raise kinds that this program has never heard of: a name and its
+        # numbers say more than nothing.
         case kind:
             known = ", ".join(
                 f"{name} {value:.3g}"
@@ -67,4 +69,5 @@ def _of(evidence: dict[str, object]) -> str:
 
 
 def _number(value: object) -> float | None:
+    # Evidence is free-form JSON, and `true` is an int in Python.
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -66,6 +66,8 @@ class Board:
                 self.reward_sum += event.reward
                 self.reward_count += 1
             case LambdaUpdated():
+                # A partition that moved is published by two workers for a moment: the older account
+                # may arrive later.
                 if self.state is None or event.observed_at >= self.state.observed_at:
                     self.state = event
                     self.lambda_history.append(event.lambda_t)
@@ -81,6 +83,7 @@ class Board:
             self._times.popleft()
         if not self._times:
             return 0.0
+        # At least a fifth of a second: two decisions in one poll are no thousand a second.
         return len(self._times) / max(now - self._times[0], 0.2)
 
     @property

@@ -95,6 +95,7 @@ class Bus:
         from streams.log.partitioner import partition_of
 
         topic, count = self.settings.topic(name), self._partitions[name]
+        # A dead letter keeps the key of its source, which need not be the id of a router.
         if router_id is None or name == "dlq":
             return [TopicPartition(topic, number) for number in range(count)]
         return [TopicPartition(topic, partition_of(router_id, count))]
@@ -109,6 +110,8 @@ class Bus:
         async with _consumer(self.settings) as consumer:
             places = [tp for name in names for tp in self.places(name, router_id)]
             consumer.assign(places)
+            # The ends are fixed before the caller sends anything: an answer that is faster than the
+            # first poll is behind them, and seen.
             for tp, end in (await consumer.end_offsets(places)).items():
                 consumer.seek(tp, end)
             yield Follower(self, consumer)
@@ -149,6 +152,7 @@ class Bus:
             found = (
                 await _between(consumer, place, offset, offset + 1) if begin <= offset < end else []
             )
+        # Where compaction has removed the record, Kafka returns the next one instead.
         return found[0] if found and found[0].offset == offset else None
 
     async def latest(self, name: str, router_id: str) -> Record | None:
@@ -217,10 +221,12 @@ async def open_bus(settings: Settings, *names: str) -> AsyncIterator[Bus]:
         partitions = await partitions_of_topics(settings, names)
     except KafkaConnectionError as error:
         raise NoBroker(settings.bootstrap, await refusal(settings)) from error
+    # Room for a declaration that carries the snapshot of another router.
     producer = AIOKafkaProducer(**settings.kafka_auth(), acks="all", max_request_size=16 * 2**20)
     try:
         async with producer:
             yield Bus(settings, producer, partitions)
+    # Kafka names the topic alone; which right is missing is found by asking for each of them.
     except TopicAuthorizationFailedError as error:
         await require_rights(settings, "operator", names=[settings.topic(name) for name in names])
         raise NotAllowed(str(error)) from error
@@ -246,6 +252,8 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
     finally:
         await admin.close()
     if missing := [topic for topic in topics if topic not in present]:
+        # Kafka lists no topic that the user may not see: a missing right looks like a missing
+        # topic.
         await require_rights(settings, "operator", names=missing)
         raise NoTopics(missing, settings.bootstrap)
     return {name: present[topic] for topic, name in topics.items()}

@@ -23,6 +23,7 @@ class Portfolio(NamedTuple):
     def of(cls, router: RouterDeclared) -> Portfolio:
         """Take it from a declaration."""
         prices = {
+            # A page keeps every declaration of every router: their names are mostly the same few.
             sys.intern(name): (model.input_price_per_m, model.output_price_per_m)
             for name, model in router.models.items()
         }

@@ -47,6 +47,7 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         f"UTC{', answered again' if decision.repeat else ''}.",
         style="dim",
     )
+    # A record drops its candidates some time after the decision, so a repeat may have none.
     if decision.candidates is None:
         return Group(head, Text("The terms of this repeated answer are with the first one."), state)
     parts: list[RenderableType] = [head, _terms(decision, decision.candidates)]

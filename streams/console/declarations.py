@@ -85,6 +85,8 @@ async def _read_router(bus: Bus, router_id: str) -> Declared | None:
     async for record in bus.backwards("routers", router_id):
         if record.key != router_id.encode():
             continue
+        # A tombstone that is newer than what is in force: the router is gone, though its state may
+        # still be on `pb.lambda`.
         if record.value is None and (in_force is None or record.offset > in_force):
             return None
         found = _readable(record)
@@ -92,6 +94,7 @@ async def _read_router(bus: Bus, router_id: str) -> Declared | None:
             in_force is None or record.offset == in_force or repeats(record, in_force)
         ):
             return found
+        # What stands before it was replaced by what is in force.
         if in_force is not None and record.offset <= in_force:
             break
     if in_force is None:
@@ -148,6 +151,7 @@ async def write_router(
                 seconds=seconds,
             )
         except Refused as error:
+            # Only a lost race is worth another attempt; what is wrong in itself stays wrong.
             if error.reason != "stale_config" or time.monotonic() + pause > deadline:
                 raise
         await asyncio.sleep(random.uniform(0.0, pause))
@@ -171,6 +175,7 @@ async def put_in_force(
             router_id=router_id,
         ) from error
     headers = [] if based_on is None else [(BASED_ON, str(based_on).encode())]
+    # Followed before it is written, so that no answer can be missed.
     async with bus.follow("lambda", "dlq", router_id=router_id) as records:
         placed = await bus.send_bytes("routers", router_id, value, headers=headers)
 
@@ -180,6 +185,7 @@ async def put_in_force(
             if record.key != router_id.encode() or record.value is None:
                 return None
             state = decode(LambdaUpdated, record.value)
+            # A state in between acknowledges something older, such as a bill.
             return state if state.config_offset >= placed.offset else None
 
         try:

@@ -43,6 +43,7 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         return
     yield Finding("broker", "fine", f"answers at {settings.bootstrap}")
     for problem in problems:
+        # A problem of a topic is written as "what: the command that mends it".
         found, _, remedy = problem.partition(": ")
         yield Finding("topics", "wrong", found, remedy)
     if not problems:
@@ -101,6 +102,7 @@ async def _redis(settings: Settings) -> Finding:
     where = f"{client.connection_pool.connection_kwargs.get('host', 'its socket')}"
     with Attempt() as asking:
         await require_redis(settings)
+        # What a worker does with Redis, of a key that nobody has.
         await asyncio.wait_for(client.mget([f"{settings.prefix}context:doctor"]), WITHIN)
     await client.aclose()
     if asking.error is None:
@@ -142,6 +144,7 @@ async def _group(settings: Settings) -> Finding:
     try:
         await admin.start()
         described = await admin.describe_consumer_groups([settings.app_id])
+        # aiokafka returns the protocol's own response: the sixth field of a group is its members.
         members = len(described[0].groups[0][5])
     except (KafkaError, LookupError):
         members = 0

@@ -26,6 +26,8 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     declared: dict[str, RouterDeclared | None] = {}
     async with open_bus(settings, "lambda", "routers") as bus:
         async for record in bus.backwards("lambda", None):
+            # Backwards, so the first record of a router is its newest, and a tombstone says that it
+            # is gone.
             states.setdefault(_key(record), _state(record.value))
         async for record in bus.backwards("routers", None):
             try:

@@ -39,6 +39,7 @@ def _unknown(document: Document) -> Iterator[tuple[str, str, type[BaseModel]]]:
         ("projection.", document.get("projection"), Reference),
     ]
     models = document.get("models")
+    # A document is looked at before it is valid: any part may be anything.
     if isinstance(models, Mapping):
         parts += [(f"models.{name}.", model, ModelDeclared) for name, model in models.items()]
     for where, part, kind in parts:
@@ -56,6 +57,7 @@ def _meant(name: str, kind: type[BaseModel]) -> str:
 
 
 def _place(path: tuple[int | str, ...]) -> str:
+    # pydantic marks that a key of a mapping is wrong, not its value, which helps nobody here.
     parts = [str(part) for part in path if part != "[key]"]
     return ".".join(part or '""' for part in parts) or "the router"
 

@@ -171,6 +171,8 @@ def in_a_sentence(error: Exception) -> click.ClickException | None:
     if KNOWN & {base.__name__ for base in type(error).__mro__}:
         return Failure(text)
     if (
+        # Click prints its own; an OSError without a text of the system is a defect, whose trace
+        # helps more.
         isinstance(error, click.ClickException)
         or not isinstance(error, OSError)
         or not error.strerror

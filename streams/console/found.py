@@ -111,6 +111,8 @@ async def _dead_letters(
             "costs": CostReported,
             "rewards": RewardObserved,
         }
+        # A dead letter holds its source's bytes: what they mean depends on the topic that they came
+        # from.
         kind = kinds.get(bus.name_of(letter.topic))
         event = kind and _readable(kind, record.value)
         # What cannot be parsed is shown as well where it names the id somewhere, and its key is the

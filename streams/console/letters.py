@@ -138,6 +138,7 @@ async def find(
                 continue
             found.append(one)
             count += 1
+            # Of each partition so many: the newest ones may all be on one.
             if count == limit:
                 break
     return sorted(found, key=lambda one: (one.at, one.partition, one.offset), reverse=True)[:limit]
@@ -175,6 +176,8 @@ def _read(bus: Bus, record: Record) -> Found | None:
 
 async def retry(bus: Bus, one: Found) -> Placed:
     """Send a refused event to its topic again, byte for byte; return where it stands now."""
+    # The header lets an operator see on the topic which events were sent twice, and on whose
+    # decision.
     return await bus.send_again(
         one.topic, one.key, one.value, headers=[(RETRIED, one.name.encode())]
     )

@@ -53,6 +53,7 @@ def print_json(value: object) -> None:
     if context is not None and context.meta.get(OUTPUT) == "yaml":
         import yaml
 
+        # Through JSON first: the safe dumper of YAML knows no enums.
         plain = json.loads(json.dumps(plain))
         click.echo(
             yaml.safe_dump(

@@ -56,6 +56,8 @@ def prompt_read(
     try:
         backend = backend_of(settings)
         reading = sentences_of(settings).reading(request.prompt)
+    # A command explains a decision wherever it runs; the encoder may be on the workers' machines
+    # alone.
     except (EncoderError, UnusableArrays) as error:
         return PromptRead(problem=str(error))
     return PromptRead(backend, reading.tokens, reading.read, projection=projection)

@@ -113,6 +113,8 @@ class TopicReader:
         ends = await consumer.end_offsets(list(names))
         await self._seek(consumer, names, ends)
         later = [place for place, name in names.items() if name in self._later]
+        # A page is useful once routers and decisions are there; what is only searched may come
+        # after.
         consumer.pause(*later)
         watch = asyncio.create_task(self._watch(consumer, next(iter(names))))
         try:
@@ -148,6 +150,8 @@ class TopicReader:
             await asyncio.sleep(0)  # what is fetched already is handed over without a pause
         except UnreadableBatch as batch:
             log.warning("left out: %s", batch)
+            # A page about the service goes on without a damaged batch; workers, whose state is at
+            # stake, stop at one.
             consumer.seek(batch.tp, batch.end)
             return {}
         return dict(found)
@@ -183,6 +187,8 @@ class TopicReader:
         begins = await consumer.beginning_offsets(list(names))
         for place, name in names.items():
             past = begins[place] if name in WHOLE else ends[place] - PAST
+            # The end may be before what was read: a topic that was deleted and made again begins at
+            # 0.
             was = min(self._read_to.get(place, 0), ends[place])
             consumer.seek(place, max(begins[place], past, was))
         self._works()
@@ -200,6 +206,7 @@ class TopicReader:
     def _fails(self, what: str) -> None:
         if self.trouble is None:
             self.since = time.time()
+        # Once for each trouble: it is tried again every second, for as long as it lasts.
         if self.trouble != what:
             log.warning("%s", what)
         self.trouble = what

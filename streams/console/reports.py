@@ -86,6 +86,8 @@ async def report(
                 outcome = outcome_of(state, name, placed.offset)
                 return (
                     None
+                    # The refusal is told by its dead letter, which says why; `pb.lambda` only says
+                    # that there is one.
                     if outcome in (None, "refused")
                     else Report(event.request_id, placed, outcome, state)
                 )
@@ -108,10 +110,12 @@ def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | Non
     """
     if state.applied is None or getattr(state.applied, name) < offset:
         return None
+    # A worker that has just taken over does not know what its predecessor left unbooked.
     if state.unbooked is None:
         return "taken_in"
     listed = {one.offset: one.outcome for one in state.unbooked if one.topic == name}
     if offset in listed:
         return listed[offset]
+    # The list is cut at its oldest end, so what is older than its first entry may have been on it.
     cut = len(state.unbooked) == MOST_UNBOOKED and offset < min(listed, default=offset + 1)
     return "taken_in" if cut else "booked"

@@ -26,6 +26,7 @@ class _Loader(yaml.SafeLoader):
     """YAML with the numbers of JSON: `1e-4` is one."""
 
 
+# A copy: `add_implicit_resolver` would change the lists of SafeLoader, for the whole process.
 _Loader.yaml_implicit_resolvers = {
     first: list(kinds) for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -53,6 +54,7 @@ def read_file(path: Path) -> Document:
     """
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        # YAML has dates, sets and NaN, and a declaration is JSON.
         value = json.dumps(document, allow_nan=False)
     except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
         raise Failure(f"{path} is no YAML of a router: {error}") from error
@@ -81,6 +83,7 @@ def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str,
     for name, value in document.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, f"{at}{name}.")
+        # A field that is null and one that is left out mean the same.
         elif value is not None:
             yield f"{at}{name}", value
 

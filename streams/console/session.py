@@ -54,6 +54,7 @@ def take_everywhere(command: click.Command) -> None:
     taken = {option for parameter in command.params for option in parameter.opts}
     for name, metavar, text in SHARED:
         flag = f"--{name.replace('_', '-')}"
+        # A command may have an option of the same name that means something else.
         if flag not in taken:
             command.params.append(
                 click.Option(
@@ -97,6 +98,7 @@ def valid_router(value: str) -> str:
 def named(router_id: str) -> str:
     """Return the option by which a command that is copied speaks of the same router."""
     return (
+        # Whoever copies the command has the same environment.
         "" if router_id == os.environ.get("PB_ROUTER", DEFAULT_ROUTER) else f" --router {router_id}"
     )
 
@@ -123,6 +125,7 @@ def json_option(function: F) -> F:
     kind = click.option(
         "--output",
         type=click.Choice(["table", "json", "yaml"]),
+        # Before `--json`, whose callback looks at what this one has kept.
         is_eager=True,
         expose_value=False,
         callback=_keep_output,

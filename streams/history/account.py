@@ -15,6 +15,7 @@ class Account:
     def skip(self, reason: str, where: str, count: int = 1) -> None:
         """Count records that are left out, or are not there."""
         self.counts[reason] = self.counts.get(reason, 0) + count
+        # The first one only: a history may leave out millions for one reason.
         self.first.setdefault(reason, where)
 
     def lines(self) -> list[str]:

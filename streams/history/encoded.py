@@ -48,6 +48,7 @@ class Contexts:
         prompt = request.prompt or ""
         kept, encode = self._open(projection)
         digest = hashlib.sha256(prompt.encode()).digest()
+        # By a hash: the file on disk must hold no prompts.
         row = kept.execute("SELECT x FROM contexts WHERE prompt = ?", (digest,)).fetchone()
         if row is not None:
             return np.frombuffer(row[0], "<f8")
@@ -75,6 +76,7 @@ class Contexts:
         if found is None:
             identity, encode = self._open_encoder(projection)
             self._folder.mkdir(parents=True, exist_ok=True)
+            # A file for each encoder and projection: the same prompt has another context in each.
             kept = sqlite3.connect(
                 self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
             )

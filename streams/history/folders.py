@@ -44,6 +44,7 @@ def export(
     written = 0
     for partition in history.partitions():
         for topic in SOURCES:
+            # A decision within the range was made under a declaration from before it.
             first = float("-inf") if topic == "routers" else since
             written += write(
                 _within(history.read(topic, partition), first, until),

@@ -68,6 +68,7 @@ class KafkaReader:
     def __init__(self, settings: Settings) -> None:
         logging.getLogger("aiokafka").setLevel(logging.ERROR)
         self.settings = settings
+        # A loop of its own, so that a merge of many partitions can be a plain iterator.
         self._loop = asyncio.new_event_loop()
         self._open: list[AsyncIterator[list[Record]]] = []
 

@@ -89,6 +89,7 @@ class Merge:
             decision = decode("routes", record)
             if decision is not None:
                 self._in_order(record, decision)
+            # Handed on in portions: a generator's turn costs more than many an event.
             if len(out) > EVENTS_AT_ONCE:
                 yield from out
                 out.clear()
@@ -114,6 +115,8 @@ class Merge:
         # A worker that crashed before its answers were delivered gave them again later: the order
         # of decisions is their seq, not their offset.
         queue.early[seq] = record, decision
+        # The log begins in the middle of a router's life: what was before is not missing, it is
+        # gone.
         if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
             queue.decided = min(queue.early) - 1
             self._account.skip(

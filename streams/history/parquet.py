@@ -64,6 +64,7 @@ class ParquetHistory:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=ROWS):
                 offset, at, key, value, headers = batch.columns
+                # Maps are slow to convert, and most topics have no header at all.
                 pairs = repeat(None) if headers.null_count == len(batch) else headers.to_pylist()
                 columns = (
                     offset.to_pylist(),
@@ -95,6 +96,7 @@ def write_parquet(records: Iterable[Record], path: Path) -> int:
             headers = list(record.headers.items()) or None
             rows.append((record.offset, round(record.timestamp * 1e6), record.key, value, headers))
             size += 0 if value is None else len(value)
+            # By bytes too: a declaration with a snapshot is as large as ten thousand bills.
             if len(rows) >= ROWS or size >= MAX_BYTES:
                 file.write_batch(_batch(pa, schema, rows))
                 written, rows, size = written + len(rows), [], 0

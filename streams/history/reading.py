@@ -44,6 +44,8 @@ class Request(Struct, frozen=True, gc=False):
     metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
+        # The bias is what the whole schema checks beyond types; without it the core would refuse
+        # later.
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
 

@@ -50,6 +50,7 @@ class History(Protocol):
 def partitions_of(history: History, router_id: str | None) -> list[int]:
     """Return the partitions that may hold decisions of a router (None: of any)."""
     numbers = history.partitions()
+    # An export may lack partitions: then their number is unknown, and so is the router's place.
     if router_id is None or numbers != list(range(len(numbers))):
         return numbers
     return [partition_of(router_id, len(numbers))]
@@ -181,4 +182,5 @@ def line_of(record: Record) -> bytes:
 def _checked(value: bytes) -> bytes:
     """Return JSON as it stands on one line. Raises orjson.JSONDecodeError."""
     loaded = orjson.loads(value)
+    # Bytes as they were, wherever they fit on a line: a replay then reads what the worker read.
     return orjson.dumps(loaded) if b"\n" in value or _is_opaque(loaded) else value

@@ -160,4 +160,5 @@ def expire_oldest(engine: Engine, count: int) -> None:
     """Give up waiting for the bills of the oldest commitments, as many as the worker had given up
     by then.
     """
+    # Oldest first, as the worker's sweep does; how many is all that its clock has decided.
     engine.expire(now=math.inf, limit=count)

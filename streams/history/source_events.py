@@ -41,6 +41,7 @@ class Cursor:
             if offset != self._expected and self._where is not None:
                 self._count_hole(self._where, offset)
             self._expected = offset + 1
+            # The refusal is on the log, so what depends on the clock need not be judged again.
             if not self._refused or offset not in self._refused:
                 self.head = record
                 return
@@ -67,6 +68,7 @@ class Decoder:
     def event(self, topic: str, record: Record) -> Any:
         """Return the event of a record, or None where it is of another router or can't be read."""
         key, only = record.key, self._key
+        # By the key, before it is decoded: a partition has many routers.
         if only is not None and key is not None and key != only:
             return None
         try:

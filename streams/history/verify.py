@@ -130,8 +130,10 @@ def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None
         )
         return
     assert again is not None
+    # After it was applied: its effect on the state counts, whether it is compared or not.
     if part is not EVERYTHING and not part.holds(event):
         return
+    # Compaction keeps the last declaration only, so the rerun may stand under another one.
     if again.config_offset != decision.config_offset:
         verdict.unprovable[event.router_id] = (
             f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not "

@@ -30,6 +30,7 @@ def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str])
     if not isinstance(data, dict):
         raise Unconvertible("data: is no JSON object")
     topic = _topic(str(attributes.get("type", "")), data)
+    # What the data say wins over the envelope: `subject` is a convention, a field is meant.
     fields = {"router_id": defaults.router_id, "request_id": attributes.get("subject"), **data}
     if topic == "rewards":
         fields = {"source": defaults.source, **fields}

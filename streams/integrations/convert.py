@@ -12,8 +12,6 @@ from schemas.json_values import Json
 from streams.integrations import cloudevents, langfuse, litellm_log, otel
 from streams.integrations.found import Defaults, Found, Unconvertible
 
-FORMS = ("otel", "litellm", "langfuse", "cloudevents")
-"""Payloads that are understood, by their names in commands and paths."""
 SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
@@ -51,6 +49,8 @@ def convert(
     for document in _documents(raw):
         try:
             found = finder(document, headers or {})
+        # A finder takes a document apart as it should be. Its error names the kind alone: the text
+        # may quote a prompt.
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Unconvertible(f"the document has another form ({type(error).__name__})") from None
         for one in found:
@@ -73,6 +73,7 @@ def _documents(raw: bytes | None) -> list[Json]:
     except orjson.JSONDecodeError as error:
         lines = [line for line in (raw or b"").splitlines() if line.strip()]
         try:
+            # One line that is no JSON is no list of lines: the first error tells more about it.
             documents = [orjson.loads(line) for line in lines] if len(lines) > 1 else []
         except orjson.JSONDecodeError:
             documents = []

@@ -56,6 +56,7 @@ def rfc3339(value: Json, name: str) -> str:
         if isinstance(value, str) and not value.isdigit():
             at = datetime.fromisoformat(value)
         else:
+            # Tools write seconds, milliseconds or nanoseconds, and none of them says which.
             seconds = float(value)
             while seconds > 1e11:  # until the year 5138 seconds are fewer
                 seconds /= 1e3

@@ -59,6 +59,8 @@ class Ingest:
         options = {
             "group_id": self._group,
             "enable_auto_commit": False,
+            # A new group brings over what is there already; what was reported before changes
+            # nothing.
             "auto_offset_reset": "earliest",
         }
         async with (

@@ -20,6 +20,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
         )
     metadata = document.get("metadata") or {}
     own = {
+        # LiteLLM keeps what a caller gave in one of the two, by the way the call came in.
         **(metadata.get("spend_logs_metadata") or {}),
         **(metadata.get("requester_metadata") or {}),
     }

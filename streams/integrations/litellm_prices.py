@@ -83,6 +83,7 @@ def read_list(path: Path | None = None) -> dict[str, Listed]:
     Raises:
         NoPriceList: there is none.
     """
+    # Found and not imported: importing LiteLLM takes seconds, and reads settings of its own.
     found = find_spec("litellm") if path is None else None
     if path is None and (found is None or found.origin is None):
         raise NoPriceList("LiteLLM is not installed: pip install 'paretobandit-streams[litellm]'")
@@ -104,6 +105,7 @@ def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
         isinstance(price, int | float) and price >= 0 for price in prices
     ):
         return None
+    # Rounded, since a price per token times a million seldom is the decimal number that was meant.
     into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
     return Listed(name, into, out, _date(entry.get("deprecation_date")))
 

@@ -96,6 +96,7 @@ class Rule(BaseModel):
         """Return the field of a payload. Raises Unconvertible."""
         if self.path is None:
             return self.value
+        # The first match, as JSONPath orders them; `each` is for payloads with many.
         found = next((match.value for match in _compiled(self.path).find(document)), None)
         return self.default if found is None else self._meant(found, name)
 

@@ -47,6 +47,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
     found = []
     for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
         attributes = _attributes(span)
+        # By what is known to be no call, so that an operation that is named next year is billed.
         called = attributes.get("gen_ai.operation.name") not in NO_CALLS
         if called and any(name in attributes for name in USAGE):
             found.append(_bill(attributes, defaults))
@@ -54,6 +55,7 @@ def found_in(document: Document, defaults: Defaults) -> list[Found]:
             evaluation = _attributes(event)
             if event.get("name") == EVALUATED and not _failed(evaluation):
                 at = event.get("timeUnixNano")
+                # The evaluation may leave out whose it is: it hangs on the span of its request.
                 found.append(_reward({**attributes, **evaluation}, at, defaults))
     for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
         attributes = _attributes(record)

@@ -28,6 +28,8 @@ def doubt(track: Track, best: Track) -> float | None:
     if len(stretches) < LEAST_STRETCHES:
         return None
     differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
+    # The variance of a sum of stretches: neighbouring requests are alike, so single requests would
+    # claim too narrow an interval.
     return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
 
 
@@ -59,6 +61,7 @@ def _result(study: Study) -> Iterator[str]:
     if not ranked:
         yield "No request of this history has a reward: nothing can be said of quality."
         return
+    # Who spends over the budget is no answer to the question who earns most within it.
     within = [name for name in ranked if not _is_over(study, name)]
     best = (within or ranked)[0]
     over = "" if within else ", as all of them over the budget"
@@ -70,6 +73,7 @@ def _result(study: Study) -> Iterator[str]:
 
 def _compared(study: Study, other: str, best: str) -> str:
     tracks = study.runs[other].track, study.runs[best].track
+    # Two policies that decided alike differ by nothing, not by "0.000 ± 0.000".
     if tracks[0].buckets == tracks[1].buckets:
         return f"{other} decided as {best} did"
     gap = (tracks[0].total.mean_reward or 0.0) - (tracks[1].total.mean_reward or 0.0)

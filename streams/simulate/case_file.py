@@ -41,6 +41,8 @@ class CaseFile:
                 self._write()
                 pickle.dump(case, self._file, protocol=5)
             else:
+                # Contexts of one write are one array; a router that is declared with other
+                # dimensions begins the next.
                 if len(waiting) >= CASES_AT_ONCE or (
                     waiting and waiting[0].x.shape != case.x.shape
                 ):
@@ -54,6 +56,7 @@ class CaseFile:
         self._file.seek(0)
         while True:
             try:
+                # Of a file that has no name, which only this process can have written.
                 read: Any = pickle.load(self._file)
             except EOFError:
                 return
@@ -66,6 +69,7 @@ class CaseFile:
     def _write(self) -> None:
         cases = self._open
         if cases:
+            # By columns: pickle then looks at a few long lists instead of at each case.
             columns = list(zip(*map(_fields, cases), strict=True))
             pickle.dump((np.array([case.x for case in cases]), columns), self._file, protocol=5)
             cases.clear()

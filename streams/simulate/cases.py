@@ -96,6 +96,8 @@ class Cases:
     def __iter__(self) -> Iterator[Case | Declared]:
         waiting = self._open
         for event in self._happened:
+            # By type and not by `isinstance`: this loop runs millions of times, and nothing derives
+            # from these.
             if type(event) is Decided:
                 if event.at >= self._until or event.offset > self._last:
                     break
@@ -129,6 +131,7 @@ class Cases:
     def _add(self, event: Decided) -> None:
         request, decision = event.request, event.decision
         at = event.at
+        # A worker on another machine has another clock; forgetting goes by time, and can't go back.
         if at < self._clock:
             self._account.skip(
                 "clock jumps back; taken as standing still", f"decision {decision.seq}"
@@ -165,6 +168,8 @@ class Cases:
                 case.cost_lag = lag
             case.cost_usd = event.bill.cost_usd
             if case.cost_usd is None and case.model in self._prices:
+                # At the price in force when it is read: the one of its decision is nearly always
+                # the same.
                 into, out = event.bill.tokens or (0, 0)
                 case.cost_usd = self._prices[case.model].cost_usd(
                     input_tokens=into, output_tokens=out

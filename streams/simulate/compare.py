@@ -69,8 +69,11 @@ class Comparison:
             made = np.array([choice is not None for choice in choices])
             for estimate, (values, expected) in zip(estimates, outcomes, strict=True):
                 columns = agrees, propensities, values, expected.of(choices), expected.of(models)
+                # A policy that chose nothing, and a case without an outcome, say nothing about a
+                # mean.
                 known = made & np.isfinite(values)
                 estimate.observe(*(column[known] for column in columns), chance=chance[known])
+        # After its block was estimated: q must not have seen what it is asked about.
         learn(self._cases, self._rewards, self._costs)
         self._settled += len(self._cases)
         self._cases.clear()

@@ -49,6 +49,7 @@ class Ridge:
     def theta(self) -> Vector:
         """Return the coefficients, shape (d,)."""
         if self._theta is None:
+            # Solved when it is asked for, once a block: between two questions many outcomes come.
             self._theta = np.asarray(np.linalg.solve(self._A, self._b), dtype=np.float64)
         return self._theta
 
@@ -64,6 +65,7 @@ class Expectations(NamedTuple):
     def of(self, models: Sequence[str | None]) -> Vector:
         """Return what these models, one per context, are expected to bring, shape (n,)."""
         found: Vector = self.table[
+            # −1 is the last column, that of models which nothing is known of.
             np.arange(len(models)), [self.column.get(model, -1) for model in models]
         ]
         return found
@@ -192,6 +194,8 @@ class OffPolicy:
             chance: whether history could have called the policy's models. One that it had ruled
                 out has no weight, however random its choice was among the others.
         """
+        # Where history could not have chosen it the weight is 0; `chance` and `balanced` say what
+        # that hides.
         weights = np.divide(
             agrees, propensities, out=np.zeros_like(agrees), where=propensities > 0.0
         )
@@ -217,6 +221,7 @@ class OffPolicy:
         """Tell whether the weights average 1, as they do if history gave every choice of the policy
         its logged chance.
         """
+        # E[w] = 1 if the logged propensities are true: a test of the log that needs no outcome.
         return abs(self.weight.mean - 1.0) <= OUT_OF_BALANCE * max(self.weight.half_width, ROUNDING)
 
     @property

@@ -79,6 +79,7 @@ def phase_labels(study: Study) -> list[str]:
     """Return what each phase begins with."""
     labels: dict[int, str] = {}
     for mark in study.world.marks:
+        # Several events may begin at one request, which is the beginning of one phase.
         labels[mark.index] = (
             f"{labels[mark.index]}; {mark.label}" if mark.index in labels else mark.label
         )
@@ -139,4 +140,5 @@ def _estimates(run: PolicyRun) -> Document:
 
 
 def _rounded(value: float | None) -> float | None:
+    # Six digits: equal studies on different processors then write equal files.
     return None if value is None else float(f"{value:.6g}")

@@ -80,6 +80,7 @@ class Ledger:
         self._undecided[request_id] = case, copy
         if not self._sent.take("requests", request_id):
             return True
+        # A player before this one sent it, and its answer was read before this one came to it.
         if request_id in self._early:
             self.answer(request_id, self._early.pop(request_id))
         return False
@@ -90,6 +91,7 @@ class Ledger:
         """
         waiting = self._undecided.pop(request_id, None)
         if waiting is None:
+            # Else it was answered before: nothing waits for it any more.
             if self._sent.has_request(request_id):
                 self._early[request_id] = model
             return
@@ -109,6 +111,8 @@ class Ledger:
         """Take off what is due now, or all there is; what an earlier player has sent is left
         out.
         """
+        # By decisions and not by time: what a bill teaches depends on how many were decided before
+        # it came.
         while self._due and (everything or self._due[0].decided <= self.decided):
             found = heapq.heappop(self._due)
             if not self._sent.take(found.topic, found.request_id):
@@ -118,6 +122,8 @@ class Ledger:
         self, topic: str, case: Case, copy: int, request_id: str, value: float, lag: int
     ) -> None:
         for late in self._world.lags(case.index, copy, topic, lag):
+            # A number that never repeats, so that the heap compares no values, and equal times stay
+            # in order.
             self._order += 1
             heapq.heappush(
                 self._due, Due(self.decided + late, self._order, topic, request_id, value)

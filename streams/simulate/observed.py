@@ -43,6 +43,7 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
     if not kept:
         raise NothingObserved("no decided request of the history has a reward or a bill")
     shape = kept[-1][0].x.shape
+    # Contexts of another length were made by another projection: their numbers mean something else.
     kept = [(case, then) for case, then in kept if case.x.shape == shape]
     return _table(kept, {name: price.per_1k for name, price in prices.items()})
 
@@ -72,4 +73,5 @@ def _table(kept: list[tuple[Case, dict[str, float]]], latest: dict[str, float]) 
 def _since(name: str, then: dict[str, float], latest: dict[str, float]) -> float:
     """Return by what a model's list price has been multiplied since; 1 where either is nothing."""
     before, after = then.get(name, 0.0), latest.get(name, 0.0)
+    # A bill is proportional to the list price: one of last month is worth what it would cost today.
     return after / before if before > 0.0 and after > 0.0 else 1.0

@@ -30,6 +30,7 @@ def happened(history: History, router_id: str | None, account: Account) -> Itera
 def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:
     """Return the contexts of prompts as a worker of these settings makes them; to be closed."""
 
+    # Loaded with the first prompt: a history of contexts needs no encoder, nor its memory.
     @cache
     def encoders() -> Encoders:
         return Encoders(encoder_of(settings), settings.priors_path)

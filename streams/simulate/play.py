@@ -99,7 +99,10 @@ class Player:
             NoWorker: no decision came for a minute.
         """
         async with self._target:
+            # Read back first: what an earlier player has sent must be known before anything is
+            # sent.
             self._ledger = Ledger(self._world, self._outcomes, await self._target.read_back())
+            # In a thread: reading ahead must not hold up answers and heartbeats.
             while chunk := await asyncio.to_thread(lambda: list(islice(cases, CHUNK))):
                 for case in chunk:
                     if isinstance(case, Declared):
@@ -117,6 +120,7 @@ class Player:
     async def _submit(self, case: Case, base: RouterDeclared) -> None:
         """Send a case's requests, those which an earlier player has not sent."""
         for copy in range(self._world.copies(case.index)):
+            # A copy is another request, or the worker would answer it as a repeat.
             request_id = case.request_id if copy == 0 else f"{case.request_id}~{copy}"
             if not self._ledger.submit(request_id, case, copy):
                 self.state.already += 1
@@ -125,6 +129,7 @@ class Player:
             await self._declare(case, base)
             await self._target.send("requests", request_id, _request_fields(case))
             self.state.requests += 1
+            # Answers are read between, so that bills come at their place among the decisions.
             if self.state.requests % 50 == 0:
                 await self._listen(0.0)
         if self._ledger.undecided >= MAX_UNDECIDED:
@@ -155,6 +160,8 @@ class Player:
             # One is left: that which is about to be sent counts as undecided.
             await self._drain(1)
             offset = await self._target.declare(router)
+            # Until it is in force: the requests after it must be decided under it, as in the
+            # scenario.
             await self._until(lambda: self._target.config_offset >= offset)
 
     async def _drain(self, down_to: int) -> None:

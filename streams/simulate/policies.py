@@ -58,6 +58,8 @@ class Finished(Remembered):
         """
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
+            # An open commitment is part of the books: forgetting its request would leave dollars
+            # that nobody settles.
             if request_id in engine.state.open_commitments or (
                 oldest.label is None and len(self) <= 10 * self._keep
             ):
@@ -80,6 +82,7 @@ class EngineDecider:
         profile = self._policy.profile
         if profile is not None and profile != "declared":
             kept = {name: getattr(router, name) for name in KEPT}
+            # The other knobs are of the profile that was declared: this one is tried as it ships.
             router = RouterDeclared.model_construct(**kept, profile=profile)
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
         if self._policy.knobs:
@@ -175,6 +178,8 @@ def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:
 
     def at_random(request_id: str, case: Case, models: list[str]) -> str | None:
         allowed = [m for m in models if case.allowed_models is None or m in case.allowed_models]
+        # By the index of the case, not by a generator: other policies in the study must not change
+        # the draw.
         return allowed[int(uniform(seed, case.index) * len(allowed))] if allowed else None
 
     return StaticDecider(at_random)

@@ -53,6 +53,7 @@ class Happening(BaseModel):
     @classmethod
     def _utc(cls, value: object) -> object:
         return (
+            # YAML reads a time without a zone as a naive one; the topics have none but UTC.
             value.replace(tzinfo=UTC)
             if isinstance(value, datetime) and value.tzinfo is None
             else value
@@ -246,6 +247,7 @@ class Scenario(BaseModel):
         if not isinstance(value, list | tuple):
             return value
         return [
+            # A typing error becomes a model, and `World` refuses models that nobody knows.
             SHORT.get(one, {"name": one, "model": one}) if isinstance(one, str) else one
             for one in value
         ]

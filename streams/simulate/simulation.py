@@ -49,6 +49,8 @@ class Outcomes:
         if model == case.model:
             return case.reward, case.cost_usd, False
         reward = (
+            # Where nobody judged what was called, nobody would have judged another model: the
+            # labels stay as sparse.
             None if case.reward is None else min(1.0, max(0.0, self.rewards.predict(model, case.x)))
         )
         cost = None if case.cost_usd is None else max(0.0, self.costs.predict(model, case.x))
@@ -127,6 +129,7 @@ class Simulation:
                     self._base = case.router
                     self._declared += 1
                 continue
+            # A request before the first declaration on the log: no policy could decide it.
             if self._base is None:
                 continue
             for run in self.runs.values():
@@ -147,6 +150,7 @@ class Simulation:
             router = world.router(base, case.index)
             run.budget_usd = router.budget_usd_per_request
             run.decider.declare(router, at=case.at)
+        # Without events each request is made once, and nothing of it is to be looked up.
         if not world.placed:
             self._call(run, case, 0)
             return
@@ -156,6 +160,7 @@ class Simulation:
     def _call(self, run: PolicyRun, case: Case, copy: int) -> None:
         world, track, index = self.world, run.track, case.index
         run.last = None
+        # Before the decision: feedback that is due by now was known to it.
         run.feed()
         request_id = case.request_id if copy == 0 else f"{case.request_id}~{copy}"
         try:

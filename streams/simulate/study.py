@@ -83,6 +83,7 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
                 found.changes.extend((found.requests, one.text) for one in told)
             before = after or before
             continue
+        # A scenario's times become places, since a simulation counts requests and not seconds.
         while times and case.at >= times[0].timestamp():
             found.index_of[times.pop(0)] = case.index
         found.requests += 1
@@ -95,6 +96,7 @@ def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
             found.without_outcomes += 1
             found.outcomes.fit(case)
     found.outcomes.settle()
+    # Times after the history: at its end, where nothing happens any more.
     found.index_of.update(dict.fromkeys(times, found.requests))
     return found
 

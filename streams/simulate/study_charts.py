@@ -58,6 +58,7 @@ def marks_of(study: Study) -> list[tuple[float, str]]:
 def charts_of(study: Study, runs: dict[str, PolicyRun]) -> Iterator[Chart]:
     """Yield the charts; a line has the colour of its policy in all of them."""
     points = {name: list(run.track.points()) for name, run in runs.items()}
+    # Policies may be drawn at different places: one that refused requests has made fewer.
     at = sorted({place for some in points.values() for place, _ in some})
 
     def lines(value: Value, names: list[str]) -> dict[str, list[float | None]]:

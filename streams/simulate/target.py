@@ -59,6 +59,7 @@ class Target:
         self._answers = consumer_of(self.settings)
         await self._producer.start()
         await self._answers.start()
+        # Fetches the topic's metadata, so that the first event is not held up by it.
         await self._producer.partitions_for(self.settings.topic("requests"))
         self._answers.assign([self._place("routes"), self._place("dlq"), self._place("lambda")])
         await self._answers.seek_to_beginning(self._place("routes"), self._place("dlq"))
@@ -139,6 +140,7 @@ class Target:
         elif record.topic == self.settings.topic("routes"):
             decision = orjson.loads(record.value)
             yield Answer(decision["request_id"], decision["model"])
+        # A dead letter of a bill answers no request.
         elif dict(record.headers).get(SOURCE_TOPIC) == self.settings.topic("requests").encode():
             request_id = _request_id(record)
             if request_id is not None:

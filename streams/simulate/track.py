@@ -129,11 +129,13 @@ class Track:
         self.finish()
         while self._phase < len(self.boundaries) and index >= self.boundaries[self._phase]:
             self._phase += 1
+        # Nobody knows beforehand how long a history is: curves get coarser instead of longer.
         while index // self.width >= BUCKETS:
             self._halve()
         place = index // self.width
         while len(self.buckets) <= place:
             self.buckets.append(Bucket())
+        # One comparison for each decision; where the bucket belongs is worked out when it ends.
         self._next = (place + 1) * self.width
         if self._phase < len(self.boundaries):
             self._next = min(self._next, self.boundaries[self._phase])

@@ -69,6 +69,7 @@ def tune(
     """
     pairs = [(alpha, gamma, n_eff_of(t_adapt, gamma=gamma)) for alpha in alphas for gamma in gammas]
     found_ones: list[tuple[Setting, Track]] = []
+    # Reading the cases costs as much as some engines; all at once would take their memory.
     for at in range(0, len(pairs), SETTINGS_AT_ONCE):
         found_ones += _search(
             kept, found, pairs[at : at + SETTINGS_AT_ONCE], profile=profile, read_prior=read_prior
@@ -104,6 +105,7 @@ def _search(
     fails = Quality(
         kind="quality", model=max(calls, key=lambda model: calls[model]), to=FAILED, at="50%"
     )
+    # `recorded` has no part in it: history did not meet the failure.
     failing = plain.model_copy(
         update={"events": (fails,), "policies": tuple(Policy.model_validate(p) for p in policies)}
     )

@@ -83,6 +83,7 @@ def tune_priors(
     one = Scenario.model_validate({"policies": policies[:1]})
     right = run(rotated(kept, shift=0), found, scenario, read_prior=read_prior, compare=False).runs
     wrong = run(rotated(kept, shift=1), found, scenario, read_prior=read_prior, compare=False).runs
+    # Without priors no weight of them matters: one policy stands for all.
     without = run(rotated(kept, shift=None), found, one, read_prior=read_prior, compare=False).runs
     weights = []
     for t_adapt, n_eff in n_effs.items():

@@ -36,6 +36,7 @@ def uniform(seed: int, *numbers: int) -> float:
     """Return a number in [0, 1) that depends on nothing but its arguments (SplitMix64)."""
     state = seed & _MASK
     for number in numbers:
+        # A hash of its arguments and not a stream: what one event draws depends on no other event.
         state = (state ^ number) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15 & _MASK
         state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         state = (state ^ state >> 27) * 0x94D049BB133111EB & _MASK
@@ -178,6 +179,7 @@ class World:
         return base.model_copy(update={"models": models, "budget_usd_per_request": budget})
 
     def _join(self, models: dict[str, ModelDeclared], event: Added, *, active: bool) -> None:
+        # History may have declared it from the beginning: in the scenario it joins only here.
         declared = models.pop(event.model, None)
         if not active:
             return
@@ -235,6 +237,7 @@ class World:
         """Return after how many decisions the feedback comes: empty if it is lost, two if it comes
         twice.
         """
+        # A lag counts decisions: with twice the traffic twice as many are made in the same hours.
         lag = round(lag * self.traffic(index)) if self._traffic else lag
         times, number = [lag], 0 if what == "costs" else 1
         for order, placed in enumerate(self._feedback):

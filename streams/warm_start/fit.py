@@ -66,6 +66,7 @@ def fit(
     summary = fit_observed(
         observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept
     )
+    # Last: a folder with a projection is one whose priors are whole.
     projection.save(out_dir)
     return summary
 
@@ -83,6 +84,7 @@ def observe(
     Raises:
         UnusableJudgements: there are fewer prompts than `components` + 1.
     """
+    # More components than that are directions of rounding, or of one prompt each.
     if not 1 <= components < min(len(judged), sentences.width):
         raise UnusableJudgements(
             f"{components} components need more than {components} prompts (there are "

@@ -46,6 +46,7 @@ def read_judgements(path: Path) -> list[JudgedPrompt]:
     for number, line in _lines(path):
         try:
             judged.append(_parse(line))
+        # All of them are collected: who mends a file wants to mend it once.
         except UnusableJudgements as wrong:
             errors.append(f"{path}, line {number}: {wrong}")
     if errors:

@@ -55,6 +55,7 @@ def held_out(contexts: Array, outcomes: Array) -> Array:
 def _cross_fitted(contexts: Array, outcomes: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     """Return held-out predictions (n, m) and which ridge predicts each outcome best, shape (m,)."""
     n, m = outcomes.shape
+    # A fixed seed: the same file gives the same figures.
     fold = np.random.default_rng(0).permutation(n) % FOLDS
     found = np.empty((len(RIDGES), n, m))
     for held in range(FOLDS):
@@ -103,7 +104,9 @@ def within_budget(
 
     if not over(0.0):
         return choices(0.0)
+    # Half the budget asks for a price that is surely too high: an upper end to bisect from.
     low, high = 0.0, 2.0 * (solve_dual(scores, expected, target=budget / 2.0) or 1e6)
+    # Sixty halvings leave less than the rounding of a float.
     for _ in range(60):
         middle = (low + high) / 2.0
         low, high = (middle, high) if over(middle) else (low, middle)
@@ -126,6 +129,7 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
     for low in points:
         for high in points:
             if low[0] <= budget < high[0]:
+                # Of a linear programme with one constraint an optimum mixes two models at most.
                 share = (budget - low[0]) / (high[0] - low[0])
                 best = max(best, (budget, low[1] + share * (high[1] - low[1])), key=lambda p: p[1])
     return best[0] / budget, best[1]

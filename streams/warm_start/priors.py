@@ -168,6 +168,7 @@ def fields_for_wire(priors: Priors, model: str) -> dict[str, object]:
         UnusableArrays: they say nothing of it.
     """
     cost_prior = cost_prior_for_wire(priors, model)
+    # A model that was billed and never judged.
     if cost_prior is not None and model not in priors.models:
         return {"cost_prior": cost_prior}
     prior = prior_for_wire(priors, model)

@@ -26,9 +26,11 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
     async def read_prior(reference: ReferencedPrior) -> Prior:
         name, _, model = reference.ref.partition("#")
         try:
+            # In a thread: megabytes from a disk, while the loop has heartbeats to send.
             priors = await asyncio.to_thread(load_priors, folder_named(name, inside=folder))
         except UnusableArrays as error:
             raise WrongPrior(f"the prior can't be read: {error}") from None
+        # Workers must start from the same numbers, whatever lies in their folders by that name.
         if priors.checksum != reference.sha256:
             raise WrongPrior("the prior has another checksum than declared")
         costs = _costs(priors, model)

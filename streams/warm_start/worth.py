@@ -100,6 +100,8 @@ def worth_of(observed: Observations) -> Worth:
     """Predict every prompt from others, and say what that is worth."""
     scores = held_out(observed.contexts, observed.rewards)
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Bills are about lognormal: an error of logarithms is a factor, alike for cheap and dear
+        # models.
         logs = np.where(observed.costs > 0.0, np.log(observed.costs), np.nan)
     models = _models(observed, scores, logs, held_out(observed.contexts, logs))
     rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]
@@ -176,12 +178,15 @@ def _frontier(observed: Observations, scores: Array) -> list[Bought]:
     ):
         return []
     scale = np.maximum(np.nanmean(observed.costs, axis=0), 1e-12)
+    # In units of each model's mean, so that one ridge suits models of any price; never near 0,
+    # where a line may go below it.
     expected = np.maximum(held_out(observed.contexts, observed.costs / scale), LEAST_SHARE) * scale
     rewards = np.where(np.isfinite(observed.rewards), observed.rewards, scores)
     costs = np.where(np.isfinite(observed.costs), observed.costs, expected)
     means = costs.mean(0)
     if means.max() <= 0.0:
         return []
+    # A free model would begin the curve at 0, which has no place on a logarithmic axis.
     low = max(float(means.min()), 1e-4 * float(means.max()))
     at = np.arange(len(observed))
     found = []

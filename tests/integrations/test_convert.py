@@ -18,7 +18,8 @@ from click.testing import CliRunner
 
 from schemas import DeadLetter, MalformedEvent
 from streams.cli import main
-from streams.integrations.convert import FORMS, convert, finder_of
+from streams.integrations.convert import convert, finder_of
+from streams.integrations.forms import FORMS
 from streams.integrations.found import Defaults, Unconvertible, rfc3339
 from streams.integrations.ingest import Ingest
 from streams.integrations.mapping import BadMapping, read_mapping

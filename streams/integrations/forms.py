@@ -1,0 +1,5 @@
+"""Which payloads of others are understood; by itself, so that a command can name them before it
+imports what reads them."""
+
+FORMS = ("otel", "litellm", "langfuse", "cloudevents")
+"""Their names in commands and paths."""
