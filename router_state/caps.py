@@ -15,13 +15,13 @@ class Bucket:
         cap: the limit.
         left_usd: dollars left at time `at` (seconds since the epoch); below 0 when bills were
             higher than expected.
-        reached: whether it has been used up since it last was half full and enough for a request.
+        exhausted: whether it has been used up since it last was half full and enough for a request.
     """
 
     cap: Cap
     left_usd: float
     at: float
-    reached: bool = False
+    exhausted: bool = False
 
     def left_at(self, now: float) -> float:
         """Return the dollars that will be left at a time, the clock not being moved."""
@@ -35,13 +35,13 @@ class Bucket:
 
     def recover(self, now: float) -> None:
         """Let the time pass up to a request that can be paid for; one that is half full again may
-        be reached again."""
+        be used up again."""
         self.refill(now)
-        self.reached = self.reached and self.left_usd <= self.cap.usd / 2.0
+        self.exhausted = self.exhausted and self.left_usd <= self.cap.usd / 2.0
 
     def exhaust(self) -> bool:
         """Note that nothing is left for a request; tell whether that is news."""
-        news, self.reached = not self.reached, True
+        news, self.exhausted = not self.exhausted, True
         return news
 
     def spend(self, usd: float) -> None:
@@ -55,5 +55,5 @@ def declare(buckets: list[Bucket], caps: tuple[Cap, ...], *, now: float) -> list
     for cap in caps:
         old = next((bucket for bucket in buckets if bucket.cap.seconds == cap.seconds), None)
         spent = 0.0 if old is None else old.cap.usd - old.left_at(now)
-        found.append(Bucket(cap, cap.usd - spent, now, old is not None and old.reached))
+        found.append(Bucket(cap, cap.usd - spent, now, old is not None and old.exhausted))
     return found

@@ -38,7 +38,7 @@ def check(state: RouterState) -> None:
             "caps",
             math.isfinite(bucket.left_usd)
             and math.isfinite(bucket.at)
-            and isinstance(bucket.reached, bool),
+            and isinstance(bucket.exhausted, bool),
         )
     _check_pacer(state)
 

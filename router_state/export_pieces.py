@@ -61,7 +61,7 @@ def gathered(state: RouterState) -> Pieces:
         "config": config_values(state.config),
         "counters": fields_of(state, COUNTERS),
         "pacer": _pacer(state.pacer),
-        "buckets": [fields_of(bucket, BUCKET) for bucket in state.buckets],
+        "buckets": [_bucket(bucket) for bucket in state.buckets],
         "rng": _rng(state.rng),
         "arms": [arm_values(arm) for arm in state.arms],
         "shared": shared_values(state.arms),
@@ -98,6 +98,11 @@ def restored(pieces: Pieces) -> RouterState:
     if pieces.arrays:
         raise CorruptSnapshot(unknown_names("the router", pieces.arrays))
     return state
+
+
+def _bucket(bucket: Bucket) -> Values:
+    # A file's names stay: what it calls reached is `exhausted` here.
+    return dict(zip(BUCKET, (bucket.left_usd, bucket.at, bucket.exhausted), strict=True))
 
 
 def _rng(rng: np.random.Generator) -> Values:

@@ -69,7 +69,7 @@ def head_of(state: RouterState) -> dict[str, object]:
         "counters": _COUNTERS_OF(state),
         "forgotten": _FORGOTTEN_OF(state.forgotten),
         "pacer": state.pacer.pack(),
-        "buckets": [[bucket.left_usd, bucket.at, bucket.reached] for bucket in state.buckets],
+        "buckets": [[bucket.left_usd, bucket.at, bucket.exhausted] for bucket in state.buckets],
         "rng": [
             f"{rng['state']['state']:x}",
             f"{rng['state']['inc']:x}",

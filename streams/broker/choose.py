@@ -52,6 +52,7 @@ def choose_broker(*, say: Say = say_on_stderr) -> Iterator[Broker]:
         raise KafkaUnavailable(
             f"PB_BROKER is {only!r}; it may be {', '.join(get_args(Kind))}, or unset"
         )
+    # Before anything is started: who names a broker means that one.
     named = next(((name, os.environ[name]) for name in NAMES if os.environ.get(name)), None)
     if named is not None and only in ("", "env"):
         yield Broker(_answering(*named), "env")

@@ -52,6 +52,8 @@ def docker_kafka(*, say: Say = say_on_stderr) -> Iterator[str]:
     box = DockerContainer(IMAGE).with_kwargs(hostname="kafka")
     hosts = list(dict.fromkeys([HOST, box.get_docker_client().host()]))
     addresses = [f"{host}:{port}" for host, port in zip(hosts, free_ports(len(hosts)), strict=True)]
+    # A broker tells clients where to come back: an address that they can't reach is as good as
+    # none.
     for at, address in enumerate(addresses):
         box.with_bind_ports(9092 + at, int(address.rpartition(":")[2]))
     box.with_envs(**_environment(addresses))

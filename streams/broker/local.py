@@ -115,6 +115,8 @@ class LocalKafka:
         cluster_id = self._cluster_id()
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda node: node.format(nodes, cluster_id=cluster_id), nodes))
+        # The JVM writes its archive at a clean exit only, so this run has to stop its first node in
+        # order.
         self._archiving = not nodes[0].installed.archive.exists()
         for node in nodes:
             node.start(write_archive=self._archiving and node is nodes[0])
@@ -177,6 +179,8 @@ class LocalKafka:
         A node asks a majority of controllers for leave to stop, so kept data gets an orderly stop
         for as long as there is one, and the last nodes two seconds.
         """
+        # An orderly stop is a vote of the controllers: below a majority of them it would wait for
+        # ever.
         keep_majority = self._count - self._count // 2
         for left, node in zip(range(self._count, 0, -1), self.nodes.values(), strict=False):
             last = self._count > 1 and left <= keep_majority

@@ -76,6 +76,7 @@ class Node:
             heartbeat_ms=500 if several else 2000,
         )
         self.config.write_text(text, encoding="utf-8")
+        # Formatting twice would be refused, or make the folder another cluster's.
         if (data / "meta.properties").exists():
             return
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config)]
@@ -115,6 +116,7 @@ class Node:
         """Ask the JVM to stop, and kill it after `grace` seconds; a paused one is woken first."""
         if self.jvm is None:
             return
+        # A stopped process takes no signal but SIGKILL until it is woken.
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM if grace > 0 else signal.SIGKILL)
         try:

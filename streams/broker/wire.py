@@ -71,6 +71,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
+    # Whatever else listens there may answer anything: four bytes of HTTP are 1.2 GB as a length.
     if not 0 <= size <= 1 << 20:
         raise ValueError("not a Kafka broker's answer")
     data = b""

@@ -31,7 +31,9 @@ from streams.process_metrics import new_registry
 from streams.settings import Settings
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
+"""Of what a page sends: a change, a key, a scenario."""
 SSE = "text/event-stream"
+"""Media type of server-sent events (WHATWG HTML, 9.2)."""
 Sort = Literal[SORTS]  # type: ignore[valid-type]
 
 
@@ -72,6 +74,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # In the background: the page is there at once, and says that Kafka is not, where it is not.
         board.reader.start()
         yield
         await board.studies.stop()
@@ -148,6 +151,7 @@ def _add_sessions(app: FastAPI, board: Dashboard) -> None:
             max_age=int(LASTS_SECONDS),
             httponly=True,
             samesite="strict",
+            # Behind a proxy that ends TLS the browser must still send it over TLS alone.
             secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
         )
         return response
@@ -252,6 +256,7 @@ def _add_changes(app: FastAPI, board: Dashboard) -> None:
 
 
 def _streamed(board: Dashboard, view: Table | Single) -> Response:
+    # Each looks at the fleet four times a second: with more of them all pages would be late.
     if board.streams >= MOST_STREAMS:
         raise Problem("rate_limited", "too many pages are open", headers={"Retry-After": "10"})
 

@@ -20,6 +20,7 @@ KINDS = {
     ".mjs": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+"""Media types, by the end of a file's name; what has none of these is not served."""
 
 
 class Assets:
@@ -44,6 +45,7 @@ class Assets:
         """Return a file, or that the browser's copy is the same. Raises Problem."""
         if name not in self._files:
             raise Problem("not_found")
+        # By content: after an upgrade the browser fetches what has changed, and only that.
         tag = self._tags[name]
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})

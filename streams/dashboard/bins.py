@@ -16,9 +16,13 @@ FIRST_SECONDS = 0.125
 LONGEST_SECONDS = 4096.0
 """120 of these bins are 5.7 days; what is older is forgotten."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
+"""Columns that add up: decisions, dollars, bills, Σ reward, labels."""
 LASTS = ("lambda_t", "budget_usd")
+"""Columns of which the last value counts: dimensionless, and dollars per request."""
 COLUMN = {name: at for at, name in enumerate((*SUMS, *LASTS))}
+"""Where each stands in a row."""
 FIXED = len(COLUMN)
+"""Columns before those of the series."""
 FEW = 8
 """Rows that a router begins with; they double up to `BINS`."""
 
@@ -56,6 +60,8 @@ class Bins:
     def count(self, at: float, series: int) -> None:
         """Count one of a series in the bin at this time."""
         if series >= self.series:
+            # Models are few and join seldom: a wider table each time is cheaper than a column kept
+            # free.
             wider = _empty(len(self._rows), series + 1)
             wider[:, : FIXED + self.series] = self._rows
             self._rows, self.series = wider, series + 1
@@ -76,6 +82,7 @@ class Bins:
         if self.high < self.low:
             self.low = self.high = number
             return number % len(self._rows)
+        # More rows first, then wider bins, and only at the widest is anything forgotten.
         while max(self.high, number) - min(self.low, number) >= len(self._rows):
             if len(self._rows) < BINS:
                 self._resize(min(BINS, 2 * len(self._rows)), 1)
@@ -105,6 +112,7 @@ class Bins:
             row, into = old[number % len(old)], self._rows[number // merge % count]
             into[: len(SUMS)] += row[: len(SUMS)]
             into[FIXED:] += row[FIXED:]
+            # A bin in which nobody told λ_t must not erase what its neighbour was told.
             told = ~np.isnan(row[lasts])
             into[lasts][told] = row[lasts][told]
         self.low, self.high = self.low // merge, self.high // merge
@@ -126,6 +134,7 @@ def moving(
         sums, counts: of each bin, shape (n,).
     """
     total, many = np.cumsum(sums), np.cumsum(counts)
+    # Counted in events and not in time: a quiet hour is no reason for a line that jumps.
     begins = np.searchsorted(many, many - least, side="right") - 1
     found: list[float | None] = []
     for at, begin in enumerate(begins):

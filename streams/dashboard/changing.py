@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 SECONDS = 15.0
 """Seconds that a worker has to take a change up before the page is told that none did."""
 PRICES = ("input_price_per_m", "output_price_per_m")
+"""What of a model may be changed from the page: dollars per million tokens."""
 
 
 class Changing:
@@ -59,6 +60,8 @@ class Changing:
         try:
             async with open_bus(self._settings, *TOPICS) as bus:
                 before = await read_router(bus, router_id)
+                # The operator confirmed a difference: against another declaration it would be
+                # another one.
                 if before is None or before.offset != based_on:
                     raise Problem("stale_config", "somebody else has changed the router meanwhile")
                 after = edited(before, asked)
@@ -68,6 +71,7 @@ class Changing:
         except (Failure, KafkaError) as error:
             raise _problem(error) from error
         what = ", ".join(one["what"] for one in changes(before.document, after))
+        # The topic says what was changed, and not who did it.
         log.info("operator %s changed router %s: %s", operator, router_id, what)
         return {"config_offset": state.config_offset}
 

@@ -25,6 +25,7 @@ TERMS = {
     "bonus": "the doubt",
     "penalty": "the price of its cost",
 }
+"""Terms of a score, as the page says what they cost a candidate."""
 
 
 class Decisions:
@@ -129,6 +130,7 @@ def lost(candidate: Candidate, chosen: Candidate | None) -> str:
     behind = chosen.score - candidate.score
     if behind < 0.0:
         return f"its score is {-behind:.3f} higher, but the score did not decide"
+    # score = mean + bonus − penalty, so these three add up to what it is behind.
     apart = {
         "mean": chosen.mean - candidate.mean,
         "bonus": chosen.bonus - candidate.bonus,

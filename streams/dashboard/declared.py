@@ -46,5 +46,6 @@ class Declarations:
             return []
         before, after = self.in_force, self._waiting[offset]
         self._offset, self.in_force = offset, after
+        # What is older was refused, or overtaken before a worker took it up.
         self._waiting = {at: one for at, one in self._waiting.items() if at > offset}
         return [] if before is None or after is None else list(differences(before, after, at=at))

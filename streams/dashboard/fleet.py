@@ -39,6 +39,7 @@ SORTS = (
     "in_flight",
     "alarms",
 )
+"""Columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class Fleet:
         """
         self.version += 1
         self.events += 1
+        # A producer's clock that is ahead would push all bins into the future.
         at = min(record.timestamp / 1000.0, now)
         try:
             if name == "routers":
@@ -121,6 +123,7 @@ class Fleet:
         ]
         rows.sort(key=lambda row: row["router_id"])
         if asked.sort != "router_id":
+            # What has no value comes last, whichever way the column is sorted.
             worst = float("-inf") if asked.descending else float("inf")
             rows.sort(
                 key=lambda row: worst if row[asked.sort] is None else row[asked.sort],
@@ -133,6 +136,7 @@ class Fleet:
     def row(self, router: RouterView, *, now: float) -> Row:
         """Return a router's row; it is made anew when the router has changed, or its rate has."""
         version, row = self._rows.get(router.router_id, (-1, {}))
+        # A rate falls by itself, without any event: a row that shows one is out of date at once.
         if version != router.version or row["rate"]:
             row = _row(router, now)
             self._rows[router.router_id] = router.version, row
@@ -154,6 +158,7 @@ class Fleet:
         if declared is None and router_id not in self.routers:
             return
         router = self.router(router_id)
+        # A router that was never taken up has no tombstone on `pb.lambda` to wait for.
         if declared is None and router.state is None:
             self._remove(router_id)
         else:
@@ -164,6 +169,7 @@ class Fleet:
         self._rows.pop(router_id, None)
 
     def _decide(self, router: RouterView, event: RouteDecided, at: float, now: float) -> None:
+        # One text a model, not one for each of the hundred thousand requests that are remembered.
         model = sys.intern(event.model)
         if event.repeat or not self._joined.add(router.router_id, event.request_id, model):
             return

@@ -34,6 +34,7 @@ def frontier(
             policies=(Policy(name="declared", profile="declared"),),
             events=(Budget(kind="budget", at=0, usd_per_request=given),),
         )
+        # One after the other: each engine's memory is free again before the next one starts.
         done = run(cases(f"budget × {step:g}"), found, scenario, read_prior=read_prior)
         points.append({"budget_usd": given, "step": step, **_totals(done)["declared"]})
     models = sorted(found.models & found.declared)[:MOST_MODELS]
@@ -50,6 +51,7 @@ def frontier(
 
 
 _RECORDED = Policy(name="recorded", recorded=True)
+"""History itself, to compare with."""
 
 
 def _totals(done: Study) -> dict[str, dict[str, object]]:

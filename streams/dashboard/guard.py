@@ -23,6 +23,7 @@ GUARDS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+"""Of every answer: scripts come from this server alone, and nobody frames or guesses anything."""
 
 
 class Guard:
@@ -39,6 +40,8 @@ class Guard:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
+                # On every answer, errors too: a page that is shown for a 404 runs in the same
+                # origin.
                 MutableHeaders(scope=message).update(GUARDS)
             async with asyncio.timeout(WRITE_SECONDS):
                 await send(message)

@@ -44,6 +44,7 @@ class Joined(Generic[W]):
     def add(self, router_id: str, request_id: str, model: str) -> bool:
         """Remember a decision; tell whether it is the first one of its request."""
         key = hash((router_id, request_id))
+        # A repeated answer: its request was counted.
         if key in self._requests:
             return False
         self._requests[key] = Request(model)

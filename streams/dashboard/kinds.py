@@ -29,6 +29,7 @@ LEAST_PROMPTS = 3
 LAST = 5000
 """Prompts that kinds are found in: the last ones."""
 _WORD = re.compile(r"[^\W\d_]{3,20}")
+"""Letters alone: numbers and shorter words name no kind, longer ones are no words."""
 
 
 class Words:
@@ -64,6 +65,7 @@ def kinds(cases: list[Case], words: Words, *, seed: int = 0) -> list[Document]:
 def clusters(X: Matrix, count: int, *, seed: int) -> np.ndarray:
     """Return the group of each row by k-means (Lloyd), begun with rows far apart (k-means++)."""
     rng = np.random.default_rng(seed)
+    # A projection's directions differ in spread; without this the first one would make all groups.
     scale = X.std(axis=0)
     X = X / np.where(scale > 0.0, scale, 1.0)
     centres = X[rng.integers(len(X), size=1)]
@@ -93,6 +95,7 @@ def names(members: list[Case], cases: list[Case], words: Words) -> list[str]:
 
     def weight(word: str) -> float:
         share = here[word] / len(members)
+        # A term of the Kullback–Leibler divergence: frequent here, and more so than elsewhere.
         return share * math.log(share * len(cases) / everywhere[word])
 
     told = [word for word, prompts in here.items() if prompts >= LEAST_PROMPTS]

@@ -70,6 +70,7 @@ class ModelTally:
         self.rated += 1
         self.quality_sum += candidate.mean
         self.cost_sum += candidate.expected_cost_usd
+        # A plain mean until there are enough, so that the first decision does not weigh for long.
         weight = max(RECENT, 1.0 / self.rated)
         self.quality_now += weight * (candidate.mean - self.quality_now)
         self.cost_now += weight * (candidate.expected_cost_usd - self.cost_now)

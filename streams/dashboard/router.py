@@ -79,6 +79,7 @@ class RouterView:
         if before is not None and state.observed_at < before.observed_at:
             return
         if self.first is None:
+            # Savings are of what was seen: the worker's account may begin years before.
             self.first = Money(state.spend_usd, state.settled)
         self.bins.put(at, "lambda_t", state.lambda_t)
         if state.budget_usd_per_request is not None:
@@ -112,6 +113,7 @@ class RouterView:
     def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
         """Take a label in; a lower rank or revision than that of the one before changes nothing."""
         known = (rank, event.revision)
+        # A label of a fallback says nothing of the model that was decided for.
         if event.model not in (None, request.model) or known <= request.label_rank:
             return
         before, request.label, request.label_rank = request.label, event.reward, known
@@ -239,6 +241,7 @@ class RouterView:
         counts = rows[:, FIXED:].astype(np.float64)
         decided = counts.sum(axis=1)
         newest_first = np.cumsum(decided[::-1])
+        # As few of the last bins as hold a hundred decisions: a share of three would jump.
         enough = int(np.searchsorted(newest_first, LEAST["share"])) + 1
         recent = counts[-enough:].sum(axis=0)
         total = recent.sum()

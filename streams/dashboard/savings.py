@@ -29,14 +29,3 @@ def mix_cost(quality: float, models: Sequence[Point]) -> float | None:
                 share = (quality - level) / (higher - level)
                 reached.append(cost + share * (dearer - cost))
     return min(reached, default=None)
-
-
-def mix_quality(cost_usd: float, models: Sequence[Point]) -> float | None:
-    """Return the best quality of a fixed mix of at most this cost; None: none is that cheap."""
-    reached = [level for cost, level in models if cost <= cost_usd]
-    for cost, level in models:
-        for dearer, higher in models:
-            if cost < cost_usd < dearer:
-                share = (cost_usd - cost) / (dearer - cost)
-                reached.append(level + share * (higher - level))
-    return max(reached, default=None)

@@ -30,6 +30,7 @@ class DashboardServer(Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop."""
+        # Streams never end by themselves, and the server waits for open answers.
         self.board.closing.set()
         super().handle_exit(sig, frame)
 
@@ -59,6 +60,7 @@ def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | Non
             "--admin where others can call needs a list of operators' keys: "
             "PB_DASHBOARD_ADMIN_KEYS_FILE names it, `pbstream gateway --new-key NAME` makes one"
         )
+    # For this run: on one's own machine nobody should have to write a list first.
     key, line = new_key("operator", routers="*")
     return Sessions(keys, Keys.parse(line)), key
 

@@ -14,6 +14,7 @@ from streams.gateway.keys import ANYONE, Key, Keys
 from streams.gateway.problems import Problem
 
 COOKIE = "pb_dashboard"
+"""Name of the cookie that holds a session's token."""
 LASTS_SECONDS = 12 * 3600.0
 """Twelve hours; then one signs in again."""
 MOST = 1000
@@ -53,11 +54,6 @@ class Sessions:
         self._open: OrderedDict[str, tuple[float, Visitor]] = OrderedDict()
 
     @property
-    def wants_key(self) -> bool:
-        """Whether reading needs a key."""
-        return self._keys is not None
-
-    @property
     def takes_changes(self) -> bool:
         """Whether anybody may change routers."""
         return self._admins is not None
@@ -69,6 +65,7 @@ class Sessions:
         found = admin or (self._keys.check(header) if self._keys else None)
         if found is None:
             raise Problem("unauthorized", "this key is not on the list")
+        # Not the key itself: a cookie lies on disk, and can be ended without a new key.
         token = secrets.token_urlsafe(32)
         self._open[token] = self._clock(), Visitor(found, admin is not None)
         while len(self._open) > MOST:
@@ -114,6 +111,7 @@ class Sessions:
 
 def from_page(request: Request) -> None:
     """Refuse what no page of this server sent. Raises Problem."""
+    # Two guards against forged requests: older browsers do not send the second header.
     if request.headers.get(HEADER) != "1" or request.headers.get("sec-fetch-site") not in (
         None,
         "same-origin",

@@ -21,6 +21,7 @@ HEARTBEAT = 10.0
 MOST_STREAMS = 200
 """Pages at a time, over all visitors."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+"""Bins are arrays, and some keys are numbers."""
 
 
 class Table:
@@ -39,6 +40,7 @@ class Table:
         """Return what differs from what was sent before, None for nothing."""
         fleet, asked = self._fleet, self._asked
         found: Document = {}
+        # Rows change four times a second and their order once.
         due = now - self._sorted_at >= SORTED_EVERY and fleet.version != self._version
         if due or self._version < 0:
             first = self._version < 0
@@ -110,6 +112,7 @@ def details(router: RouterView) -> Document:
         | {"suspect": router.suspects.get(name)}
         for name in dict.fromkeys([*prices, *router.models])
     ]
+    # Points begin with their cost, so the largest is the dearest.
     dearest = max(router.points, default=None)
     return {
         "models": models,

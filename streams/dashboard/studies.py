@@ -29,6 +29,7 @@ LONGEST_SECONDS = 1800.0
 LINE_BYTES = 16 * 2**20
 """Of a result in one line of JSON."""
 KINDS = ("what_if", "frontier", "kinds")
+"""What a page may ask for, see `study_child`."""
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class Studies:
             decided: how many decisions are expected.
             budget: the router's, or what it spends.
         """
+        # One at a time: a study takes a core for minutes, and the history from Kafka.
         if any(one.status == "running" for one in self._studies.values()):
             raise Problem("rate_limited", "another study is running; wait for it or cancel it")
         job = _job(asked) | {
@@ -140,6 +142,7 @@ class Studies:
 
 async def _listen(study: Study, job: bytes) -> int:
     """Play a study in a process of its own; return its exit code. The process ends with this."""
+    # Of its own: what it imports and holds is gone with it, and it can be killed at any time.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

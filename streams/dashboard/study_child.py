@@ -78,6 +78,7 @@ def _told(things: Iterable[T], what: str, of: int | None) -> Iterator[T]:
     """Hand things on, and say now and then how many it were."""
     said = 0.0
     for number, thing in enumerate(things):
+        # Each word is a line through a pipe, which the dashboard's loop has to read.
         if number % 50 == 0 and time.monotonic() - said > EVERY:
             said = time.monotonic()
             _say({"progress": {"what": what, "done": number, "of": of}})

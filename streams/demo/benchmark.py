@@ -32,6 +32,7 @@ _FILES: dict[Split, str] = {
     "test": "data/examples/test_holdout.jsonl",
     "val": "data/examples/val.jsonl",
 }
+"""Of the wheel, by split."""
 
 
 class MissingData(Exception):
@@ -126,6 +127,7 @@ def wheel_folder() -> Path:
     Raises:
         MissingData: it is not installed.
     """
+    # Its package imports scikit-learn and more, of which the demo needs nothing.
     spec = importlib.util.find_spec("pareto_bandit")
     if spec is None or not spec.submodule_search_locations:
         raise MissingData(
@@ -148,6 +150,7 @@ def projection_for(encoder: Backend) -> Projection:
     """Return the wheel's projection for MiniLM; for "static" one that is fitted on the validation
     prompts.
     """
+    # The wheel's PCA is of MiniLM's embeddings; other vectors need directions of their own.
     if encoder != "static":
         return wheel_projection()
     embeddings = load_sentences(backend="static").embed(load_rows("val").prompts)
@@ -174,6 +177,7 @@ def embed_cached(prompts: Sequence[str], *, encoder: Backend = "onnx") -> Array:
     sentences = load_sentences(backend=encoder)
     if encoder == "static":
         return sentences.embed(prompts)
+    # By encoder and prompts: another release of either must not find these.
     digest = hashlib.sha256(json.dumps([sentences.identity, list(prompts)]).encode()).hexdigest()
     target = cache_folder("embeddings") / f"{digest}.npy"
     if target.exists():

@@ -38,11 +38,13 @@ READS: dict[str, type[Event]] = {
     "lambda": LambdaUpdated,
     "alerts": AlertRaised,
 }
+"""What the service writes, by topic."""
 WRITES: dict[type[Event], str] = {
     RequestSubmitted: "requests",
     CostReported: "costs",
     RewardObserved: "rewards",
 }
+"""What clients write, and where to."""
 
 Look = Callable[[Board], None]
 
@@ -113,6 +115,7 @@ class Player:
         names = ("routers", *WRITES.values(), *READS, "dlq")
         async with (
             open_bus(self._settings, *names) as bus,
+            # Followed before the first declaration, or the first answers would be missed.
             bus.follow(*READS, "dlq", router_id=router_id) as records,
         ):
             await self._declare(bus, traffic.scenario.declarations[0][1])
@@ -138,6 +141,7 @@ class Player:
             for name, record in arrivals:
                 self._take(bus, name, record)
             now = time.monotonic()
+            # Silence is what counts and not the time in all: a slow machine is no dead worker.
             heard = now if arrivals else heard
             if now - heard > self._patience:
                 raise NoAnswer(self._patience, web_port=self._settings.web_port)
@@ -148,6 +152,7 @@ class Player:
         came back.
         """
         state, traffic = self._board.state, self._traffic
+        # Dead letters of bills and rewards: what they refuse never comes into the state.
         lost = len(self._dead_letters) - len(traffic.refused)
         expected = traffic.bills_sent + traffic.rewards_sent - lost
         return (
@@ -173,6 +178,7 @@ class Player:
     async def _declare(self, bus: Bus, declared: RouterDeclared) -> None:
         """Put a declaration in force, unless it is already."""
         document, before = orjson.loads(encode(declared)), self._in_force
+        # A shock that is taken back may declare what is in force; writing it again would only wait.
         if before is not None and before[0] == document:
             return
         based_on = before and before[1]

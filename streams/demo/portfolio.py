@@ -26,6 +26,7 @@ def known_before(encoder: Backend = "static") -> Priors:
     Raises:
         MissingData: the wheel is not installed.
     """
+    # Of the validation prompts: what is played must not have been seen.
     judged, projection = load_benchmark("val", encoder=encoder), projection_for(encoder)
     observed = Observations(
         judged.models, judged.contexts, judged.rewards, judged.costs, judged.prompts

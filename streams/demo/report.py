@@ -21,7 +21,9 @@ from streams.drawing.page import Report as Page
 from streams.drawing.page import Table, page
 
 YARDSTICKS = "Means on the same requests; the mix is the best one in hindsight"
+"""Caption of the table of others."""
 COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
+"""Its heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Report:
         model was there all along.
         """
         ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
+        # A model that joined on the way has no mean over all requests, and is no yardstick.
         fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
         mix = told.get(BEST_MIX)
         if not fixed or mix is None:
@@ -194,6 +197,8 @@ class Report:
         shares = [weights.get(f"{ALWAYS}{model}", 0.0) for model in self.scenario.models]
         mixed = self.scenario.rewards[[outcome.position for outcome in outcomes]] @ shares
         gains = np.array([outcome.reward for outcome in outcomes]) - mixed
+        # Of the differences request by request: both had the same prompts, whose difficulty
+        # cancels.
         half = 1.96 * float(gains.std(ddof=1)) / len(gains) ** 0.5
         return (
             f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
@@ -244,6 +249,7 @@ class Report:
         """
         times = [outcome.decision.decided_at for outcome in self.play.outcomes]
         told = [
+            # Alerts have a time and the charts an order of decisions.
             (float(sum(at <= alert.observed_at for at in times)), sentence(alert))
             for alert in self.play.alerts
         ]

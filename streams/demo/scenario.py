@@ -64,6 +64,7 @@ class Scenario:
         """
         if not 1 <= count <= len(self):
             raise ValueError(f"{count} of {len(self)} requests")
+        # Without replacement: a prompt that came twice would be easier the second time.
         order = rng.permutation(len(self))[:count]
         return replace(
             self,

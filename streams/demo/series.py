@@ -16,6 +16,7 @@ WINDOW = 100
 POINTS = 90
 """Of a drawn line at most: more of them than pixels between two are a band."""
 SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
+"""Names of the two lines of spend."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,7 @@ class Series:
         """Return what a page draws, thinned."""
         n = len(self.lambda_t)
         step = -(-n // POINTS)
+        # The ends of stretches, and the last decision in any case.
         kept = np.unique([*range(step - 1, n, step), n - 1])
         at = (kept + 1).tolist()
         columns = self.shares[kept].T.tolist()

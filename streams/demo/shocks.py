@@ -32,6 +32,7 @@ def model_failure(scenario: Scenario) -> Scenario:
     """Let the middle model's mean reward drop to 0.3 in the middle third; nobody announces it."""
     start, end = _middle(scenario)
     rewards = scenario.rewards.copy()
+    # Shifted and not replaced: which prompts it is better at stays, as in a real regression.
     shift = FAILED_QUALITY - rewards[start:end, MISTRAL].mean()
     rewards[start:end, MISTRAL] = np.clip(rewards[start:end, MISTRAL] + shift, 0.0, 1.0)
     return replace(
@@ -48,6 +49,7 @@ def new_model(scenario: Scenario) -> Scenario:
     start, _ = _middle(scenario)
     name = scenario.models[MISTRAL]
     full = scenario.declarations[0][1]
+    # Without its prior: a model of which much is known would be a smaller shock.
     newcomer = full.models[name].model_copy(update={"prior": None, "cost_prior": None})
     joined = full.model_copy(update={"models": {**full.models, name: newcomer}})
     before = full.model_copy(
@@ -70,6 +72,7 @@ SHOCKS: Mapping[str, Callable[[Scenario], Scenario]] = {
     "model-failure": model_failure,
     "new-model": new_model,
 }
+"""By the name that `pbstream demo --shock` takes."""
 
 
 def _middle(scenario: Scenario) -> tuple[int, int]:

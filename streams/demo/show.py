@@ -80,6 +80,7 @@ def show(options: Options, *, out: Console) -> Report:
         )
         settings = _own_settings(broker)
         asyncio.run(create_topics(settings))
+        # A broker of somebody else goes on after the demo; its own brokers end with their topics.
         if broker.kind == "env":
             stack.callback(lambda: asyncio.run(delete_topics(settings)))
         projection_for("static").save(folder / "projection")
@@ -130,6 +131,7 @@ def compose(options: Options) -> Scenario:
 
 
 def _own_settings(broker: Broker) -> Settings:
+    # A prefix and a group of its own: on a broker that others use, nothing of theirs is touched.
     name = f"demo-{datetime.now():%H%M%S}-{uuid4().hex[:6]}"
     return load_settings(
         bootstrap=broker.bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
@@ -152,6 +154,8 @@ def _play(
 
         def look(board: Board) -> None:
             nonlocal last
+            # The player looks after each poll; a terminal that is drawn that often does nothing
+            # else.
             if time.monotonic() - last >= every:
                 last = time.monotonic()
                 draw(board)

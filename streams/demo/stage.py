@@ -87,6 +87,7 @@ def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator
         "PB_DASHBOARD_PORT": str(port),
     }
     variables = (f"{name}={value}" for name, value in given.items())
+    # Nicer than the worker: on a small machine the page must not slow what it shows.
     command = ["nice", "env", *variables, sys.executable, "-m", "streams.cli", "dashboard"]
     process = spawn([*command, *(["--open"] if opens else [])], log=log)
     try:
@@ -106,6 +107,7 @@ async def beside(
     """
     task = asyncio.create_task(work)
     try:
+        # Else a worker that died would be noticed by a minute of silence.
         while not (await asyncio.wait([task], timeout=0.3))[0]:
             _require_alive(process, log)
         return await task
@@ -128,6 +130,7 @@ def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1.0):
                 return
+        # 503 until it is ready; its text says what is missing, and is the best error there is.
         except urllib.error.HTTPError as unready:
             why = unready.read().decode(errors="replace").strip()
         except OSError:

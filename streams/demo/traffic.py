@@ -141,6 +141,8 @@ class Traffic:
             self._due,
             (
                 len(self.outcomes) + delay,
+                # A number that no other event has: equal times are ordered by it, and events are
+                # not comparable.
                 2 * len(self.outcomes) + isinstance(event, RewardObserved),
                 event,
             ),
@@ -154,6 +156,8 @@ class Traffic:
         return self._next < len(self.scenario) and self.in_flight < self._limit
 
     def _next_feedback(self) -> CostReported | RewardObserved | None:
+        # Time is counted in decisions: where no more can come, what is due later would wait for
+        # ever.
         stuck = not self._undecided and not self._may_submit()
         if not self._due or (self._due[0][0] > len(self.outcomes) and not stuck):
             return None

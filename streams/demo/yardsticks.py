@@ -13,6 +13,7 @@ import numpy as np
 from streams.demo.scenario import Matrix, Scenario
 
 ALWAYS, BEST_MIX = "always ", "best fixed mix within the budget"
+"""What a fixed choice's name begins with, and the name of the best mix of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def best_mix(fixed: list[Yardstick], budget_usd: float) -> Yardstick | None:
 
 def _fixed(scenario: Scenario) -> Iterator[Yardstick]:
     for k, model in enumerate(scenario.models):
+        # A fixed choice of a model that was not always there could not have been made.
         if scenario.available[:, k].all():
             yield Yardstick(
                 f"{ALWAYS}{model}",
@@ -67,6 +69,7 @@ def _fixed(scenario: Scenario) -> Iterator[Yardstick]:
 
 
 def _random(scenario: Scenario) -> Yardstick:
+    # Evenly among those that were there at that request.
     weights: Matrix = scenario.available / scenario.available.sum(axis=1, keepdims=True)
     reward, cost = (
         (weights * values).sum(axis=1).mean() for values in (scenario.rewards, scenario.costs)

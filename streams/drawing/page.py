@@ -118,8 +118,10 @@ def page(report: Report) -> str:
         "tables": [one.drawn() for one in report.tables if one.rows],
         "lists": {title: items for title, items in report.lists.items() if items},
     }
+    # Inside a script element `</script>` would end it, also within a JSON string.
     packed = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode().replace("<", r"\u003c")
     program = _program()
+    # The policy names the script by its hash: whatever a model's name smuggled in would not run.
     digest = b64encode(sha256(program.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     others = "".join(f"<li>{escape(text)}</li>" for text in report.others)

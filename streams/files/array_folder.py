@@ -45,6 +45,7 @@ def folder_named(name: str, *, inside: Path | None) -> Path:
     """
     if inside is None:
         raise UnusableArrays("PB_PRIORS_PATH is not set: references are names of folders in it")
+    # A declaration comes from the network: `../..` must not lead out of the folder.
     if Path(name).name != name:
         raise UnusableArrays(f"{name!r} is no name of a folder in PB_PRIORS_PATH")
     return inside / name
@@ -52,6 +53,7 @@ def folder_named(name: str, *, inside: Path | None) -> Path:
 
 def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) -> str:
     """Return the SHA-256 of names, shapes, bytes and details: equal content, equal checksum."""
+    # Of the content and not of the files: a zip has times in it, which would differ each time.
     digest = hashlib.sha256(json.dumps(details, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype="<f8")

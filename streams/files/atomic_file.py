@@ -20,6 +20,7 @@ def replacing(target: Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
+        # `mkstemp` lets only its owner read; workers run as other users.
         part.chmod(0o644)
         part.replace(target)
     finally:

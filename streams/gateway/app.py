@@ -84,6 +84,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
         bodies, is_batch = await door.events(request, router_id)
         asked = events.asks(router_id, bodies)
         seconds = min(timeout or door.patience, door.patience)
+        # Alone as it stands on the log, byte for byte; a problem is then the answer itself.
         if not is_batch:
             return Response(
                 await door.decide(asked[0], seconds=seconds, fallback=fallback), media_type=JSON
@@ -125,6 +126,7 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
     async def router(request: Request, router_id: RouterId) -> Response:
         """Show a router as `pb.lambda` has it."""
         door.admit(request, router_id)
+        # As the worker wrote it, fields of newer versions included.
         value = door.books[router_id]
         if value is None:
             raise Problem(Reason.UNKNOWN_ROUTER.value)

@@ -40,6 +40,7 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
     """Return a request's body. Raises Problem: it is too large or too slow."""
     too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
     declared = request.headers.get("content-length", "0")
+    # By what the client declares, before any of it is read; a client may also lie, see below.
     if not declared.isdigit() or int(declared) > bounds.body_bytes:
         raise too_large
     body = bytearray()

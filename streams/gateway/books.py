@@ -20,5 +20,6 @@ class Books:
     def _take(self, name: str, record: Record, *, now: float) -> None:
         if record.key is not None and record.value is not None:
             self._last[record.key] = record.value
+        # A tombstone: the router is gone, and its page is a 404 again.
         elif record.key is not None:
             self._last.pop(record.key, None)

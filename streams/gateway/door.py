@@ -73,6 +73,8 @@ class Door:
         """Begin to connect; it goes on in the background for as long as it takes."""
         self.books.reader.start()
         try:
+            # Not waited for: a gateway that starts before Kafka says so on /readyz instead of
+            # ending.
             await self.link.start(seconds=0.01)
         except Unreachable:
             return
@@ -130,6 +132,7 @@ class Door:
         """Check every router that reports are of, and take them from the caller's allowance. Raises
         Problem.
         """
+        # A payload may name a router by itself: a key must cover that one as well.
         for named in {report.router_id for report in reports} - {router_id}:
             self.admit(request, named, count=0)
         self.admit(request, router_id, count=max(0, len(reports) - 1))
@@ -145,6 +148,8 @@ class Door:
         except (TimeoutError, Undelivered):
             if fallback is None:
                 ref = (event.router_id, event.request_id)
+                # The two mean different things to a caller: whether the same id is to be sent again
+                # now, or asked for.
                 delivered = not self.link.deliveries.under_way(ref)
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None

@@ -91,6 +91,7 @@ def _checked(schema: type[E], router_id: str, bodies: list[dict[str, object]]) -
     events, wrong = [], []
     for index, body in enumerate(bodies):
         try:
+            # The path's router wins over the body's: it is the one that the key was checked for.
             events.append(decode(schema, orjson.dumps({**body, "router_id": router_id})))
         except MalformedEvent as error:
             wrong.append((index, error))

@@ -47,6 +47,7 @@ class Letters:
                     headers=letter.headers(),
                 )
         except (KafkaError, TimeoutError) as failed:
+            # The next one gets a new connection: this producer may hang on the old one.
             await self.stop()
             raise Problem("undelivered", f"{error}; nor could it be kept: {failed}") from failed
 

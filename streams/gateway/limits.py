@@ -38,6 +38,7 @@ class Allowance:
         if left < wanted:
             self._left[caller] = left, now
             return (wanted - left) / self._rate
+        # Below 0 for a batch that is larger than the bucket: the debt slows the calls after it.
         self._left[caller] = left - events, now
         return 0.0
 

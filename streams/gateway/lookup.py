@@ -35,6 +35,7 @@ class Lookup:
         if value is not None:
             return decode(RouteDecided, value)
         try:
+            # A connection a search: they are rare, and one that hangs holds up no other.
             async with self._searches, open_bus(self._settings, "routes") as bus:
                 return await self._search(bus, router_id, request_id)
         except (KafkaError, Failure) as error:

@@ -25,6 +25,7 @@ class Measured:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # What leaves without an answer, such as a client that hung up, counts as a failure.
         started, status = time.perf_counter(), 500
 
         async def sending(message: Message) -> None:

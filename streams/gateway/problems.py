@@ -68,6 +68,7 @@ class Problem(Exception):
     @classmethod
     def of(cls, error: Refused | MalformedEvent, **members: Json) -> Problem:
         """Return the problem that a refusal is."""
+        # By the text of the code: it may be of a newer service, and no `Reason` here.
         return cls(str(error.reason), error.message, **members)
 
     def body(self) -> Document:

@@ -41,6 +41,8 @@ def keys_of(settings: Settings) -> Keys | None:
             "are no API keys: "
             "`pbstream gateway --new-key NAME` makes one, PB_GATEWAY_KEYS_FILE names the list"
         )
+    # An empty list is none: on loopback it means "no key asked for", elsewhere it was refused
+    # above.
     return keys or None
 
 
@@ -82,6 +84,7 @@ def server_of(settings: Settings) -> Server:
         port=settings.gateway_port,
         closing=CLOSING,
     )
+    # Each connection is a file descriptor; the usual soft limit of 1,024 would refuse the next one.
     _allow_many_connections()
     return Server(config)
 

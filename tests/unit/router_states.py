@@ -51,7 +51,7 @@ def _played(count: int = 60, **declared: object) -> Engine:
 def _capped() -> Engine:
     engine = Engine.start(replace(declaration(profile="live", pulls=2), caps=CAPS))
     play(engine, 20, bill=3.0)
-    assert [bucket.reached for bucket in engine.state.buckets] == [True, False]
+    assert [bucket.exhausted for bucket in engine.state.buckets] == [True, False]
     return engine
 
 

@@ -26,7 +26,7 @@ from streams.dashboard.declared import Declarations
 from streams.dashboard.fleet import Asked, Fleet
 from streams.dashboard.joined import Joined
 from streams.dashboard.kinds import Words, clusters, kinds
-from streams.dashboard.savings import against_dearest, mix_cost, mix_quality
+from streams.dashboard.savings import against_dearest, mix_cost
 from streams.dashboard.serve import sessions_of
 from streams.dashboard.sessions import Sessions
 from streams.dashboard.stream import Single, Table
@@ -142,8 +142,6 @@ def test_a_mix_of_models_costs_as_much_as_its_coin_says() -> None:
     assert mix_cost(0.7, models) == pytest.approx(3e-4)
     assert mix_cost(0.5, models) == 1e-4
     assert mix_cost(0.95, models) is None
-    assert mix_quality(3e-4, models) == pytest.approx(0.7)
-    assert mix_quality(1e-5, models) is None
     assert mix_cost(0.5, []) is None
     assert against_dearest(1e-3, models) == pytest.approx(0.9)
     assert against_dearest(0.0, [(0.0, 0.5)]) is None
@@ -315,7 +313,7 @@ def test_others_than_this_machine_need_keys() -> None:
         sessions_of(load_settings(dashboard_bind="0.0.0.0"), admin=False)
     keys = {"dashboard_keys": new_key("ada", routers="*")[1]}
     sessions, _ = sessions_of(load_settings(dashboard_bind="0.0.0.0", **keys), admin=False)
-    assert sessions.wants_key and not sessions.takes_changes
+    assert sessions.visitor(asking()) is None and not sessions.takes_changes
     with pytest.raises(BadSettings, match="PB_DASHBOARD_ADMIN_KEYS_FILE"):
         sessions_of(load_settings(dashboard_bind="0.0.0.0", **keys), admin=True)
     sessions, key = sessions_of(load_settings(), admin=True)

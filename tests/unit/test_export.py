@@ -277,7 +277,7 @@ KEPT_APART = {
         ((Arm, Belief, CostModel), {*export_arms.ARM, *export_arms.COSTS}),
         ((Knobs,), export_config.KNOBS),
         ((Cap,), export_config.CAP),
-        ((Bucket,), pieces.BUCKET),
+        ((Bucket,), {*pieces.BUCKET} - {"reached"} | {"exhausted"}),
         ((Suspicion,), export_arms.SUSPICION),
         ((Side,), export_arms.SIDE),
         ((Familiar,), export_arms.FAMILIAR),
