@@ -31,6 +31,8 @@ def symmetric_from(triangle: Vector, d: int) -> Matrix:
 def symmetric_inverse(A: Matrix) -> Matrix:
     """Invert a symmetric positive definite matrix, exactly symmetric."""
     inverse = np.linalg.inv(A)
+    # LAPACK's inverse differs from its transpose in the last digits, and rank-one corrections would
+    # carry that on.
     return (inverse + inverse.T) / 2.0
 
 

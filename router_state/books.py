@@ -20,6 +20,7 @@ def checked_cost(cost_usd: float) -> float:
         NonFiniteInput, CostOutOfRange: not a cost.
     """
     cost_usd = float(cost_usd)
+    # One comparison for a good bill; a NaN fails it too.
     if not 0.0 <= cost_usd <= MAX_COST_USD:
         if not math.isfinite(cost_usd):
             raise NonFiniteInput("a cost is not finite")
@@ -81,6 +82,7 @@ class Books:
             self.settled += 1
             self._close(request_id, record)
         else:
+            # By the difference: `settled` counts requests, and this one is counted.
             self.spend_usd += cost_usd - record.bill.cost_usd
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
@@ -109,5 +111,6 @@ class Books:
         """Take a commitment off the books, if it is still there."""
         if self.open_commitments.pop(request_id, None) is not None:
             self.committed_usd -= record.expected_cost_usd
+            # Sums of floats drift: with nothing awaited nothing is committed, to the cent.
             if not self.open_commitments:
                 self.committed_usd = 0.0

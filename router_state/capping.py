@@ -23,6 +23,7 @@ def apply(
     Raises:
         CapReached: a hard cap leaves nothing.
     """
+    # Looked at and not moved: a refusal must leave what is left as it was.
     lefts = [bucket.left_at(now) for bucket in state.buckets]
     left = min(lefts)
     under = [
@@ -38,6 +39,7 @@ def apply(
         if bucket.exhaust():
             state.journal.pieces.add(HEAD)
             state.journal.alerts.append(_alert(bucket, left, now))
+    # Of several caps the one with the least left decides whether the request is refused.
     if any(bucket.cap.hard for bucket in tightest):
         raise CapReached(
             f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible "

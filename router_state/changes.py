@@ -50,4 +50,5 @@ class Changes:
         self.outcome, self.decision, self.refusal = later.outcome, later.decision, later.refusal
         self.alerts += later.alerts
         self.pieces |= later.pieces
+        # The later state of a record wins; what was forgotten stays forgotten.
         self.records |= later.records

@@ -98,6 +98,8 @@ def choose(
     if not math.isfinite(best):
         raise NonFiniteInput("a score is not finite")
     tied = [k for k, score in zip(eligible, scores, strict=True) if best - score < TIE]
+    # Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
+    # less.
     if knobs.dollar_dual and len(tied) > 1:
         cheapest = min(candidates.expected_cost_usd[k] for k in tied)
         tied = [k for k in tied if candidates.expected_cost_usd[k] == cheapest]
@@ -128,6 +130,7 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
     """
     noise = FEATURES * FEATURES * arms.rewards.noise
     largest = max(candidates.penalty)
+    # Dollars alone decide then: what is drawn for quality is nothing beside them.
     scale = largest if largest > LARGE else 1.0
     values, variances = [], []
     for (mean, _), doubt, belief, level, penalty in zip(
@@ -143,6 +146,7 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
     for j, why in enumerate(candidates.excluded):
         if why is None and j != k:
             gap, other = own - values[j], variances[j]
+            # The others have no chance that would show, and each rival costs an integral.
             if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
                 rivals.append((gap, other))
     return probability(variance, rivals) if rivals else 1.0

@@ -190,6 +190,7 @@ def n_eff_of(t_adapt: float, *, gamma: float) -> float:
         return float(t_adapt)
     try:
         return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
+    # `Knobs` refuses it by its name, instead of an error of arithmetic here.
     except OverflowError:
         return INF
 

@@ -71,6 +71,7 @@ def unpack_config(data: bytes) -> RouterConfig:
     """Invert `pack_config`. Raises CorruptSnapshot."""
     with reading("configuration"):
         body = loads(data)
+        # JSON has no tuples.
         costs, rewards = body["applied"]
         return RouterConfig(
             models={

@@ -49,7 +49,10 @@ def start(arm: Arm, prior: CostPrior, *, tokens: float = 0.0) -> None:
     if per_1k <= 0.0:
         return
     bills = bills_of(prior)
+    # The bias entry is 1 in every context, so its sum of squares counts the bills.
     scale = bills / prior.A[-1, -1]
+    # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
+    # over x.
     b = prior.b - math.log(per_1k) * prior.A[-1]
     arm.costs.believe(
         scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills, tokens=tokens

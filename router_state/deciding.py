@@ -35,6 +35,7 @@ def decide(
             Nothing has changed, but that a cap may be noted as reached.
     """
     arms, knobs, pacer = state.arms, state.config.knobs, state.pacer
+    # The context is checked here, by the first product: what does not fit has moved nothing.
     seen = scoring.project(arms, x, arms.tokens.of(input_tokens))
     costs = seen[2]
     excluded, limited_to, forced = arms.open, None, None
@@ -52,6 +53,8 @@ def decide(
     if (knobs.prices_prompts and arms.take_tokens(input_tokens)) or moved:
         seen = scoring.project(arms, x, arms.tokens.of(input_tokens))
         costs = seen[2]
+    # One draw serves several requests: drawing is d² an arm, and scores of neighbours need no
+    # other.
     if knobs.shared_learning and not arms.doubt.serve():
         arms.draw(x, state.rng)
     weights = pacer.weigh(arms, x, lambda_c=knobs.lambda_c, limited_to=limited_to, now=state.latest)
@@ -67,6 +70,7 @@ def decide(
         )
     reason, propensity = "ucb", 1.0
     short = knobs.shared_learning and weights[0] >= UNREACHABLE
+    # Mostly the best score decides, and the general way is skipped: it looks at every arm again.
     if k < 0 or short or arms.onboarding or arms.suspect or knobs.epsilon > 0.0:
         chosen = choosing.choose(
             arms,
@@ -81,6 +85,7 @@ def decide(
         k, reason, propensity = chosen.k, chosen.reason, chosen.propensity
     elif knobs.shared_learning:
         propensity = min(choosing.drawn(arms, seen, candidates, k), 1.0)
+    # A pull or a probe says more about the decision than a cap or a ceiling around it.
     if forced is not None and reason == "ucb":
         reason = forced
     config = state.config

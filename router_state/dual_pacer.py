@@ -131,8 +131,10 @@ class DualPacer:
             scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
         )
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
+        # Only then is there anything to say: the cheapest models are dear, or were.
         if per_dollar is None or self.unreachable:
             self._review(arms, costs, now=now)
+        # What is saved beyond that is given up: it would be overspent within a thousand requests.
         self.debt_usd = max(self.debt_usd, -SAVED * budget)
         self.idle = min(self.idle + 1, IDLE) if self.lambda_t == 0.0 else 0
         if self.idle >= IDLE:

@@ -53,6 +53,7 @@ def within_reach(
 ) -> Excluded:
     """Rule out arms of which bills say that the request will cost more dollars than this, if
     another is expected not to."""
+    # Where every arm is out of reach none is ruled out: a request must be answered.
     if max(expected) <= usd or all(
         why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)
     ):

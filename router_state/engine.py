@@ -89,6 +89,8 @@ class Engine:
         changes = Changes()
         try:
             _APPLY[type(event)](self, event, now, changes)
+        # A refusal is data like a decision: what it has changed (a cap that was noted) is written
+        # with it.
         except RouterStateError as error:
             changes.outcome, changes.refusal = Outcome.REFUSED, error
         return self._note(changes)
@@ -100,6 +102,7 @@ class Engine:
     def _note(self, changes: Changes) -> Changes:
         journal = self.state.journal
         changes.pieces |= journal.take_pieces()
+        # A record never changes alone: counts and sums in the head go with it.
         if changes.records:
             changes.pieces.add(HEAD)
         if journal.alerts:
@@ -184,6 +187,7 @@ class Engine:
         price = settling.price_of(self.state, record, called)
         cost_usd = settling.cost_of(price, cost_usd=cost_usd, tokens=tokens)
         known = record.bill
+        # Before anything moves: the same bill again, or one that a newer one has replaced.
         if known is not None and revision <= known.revision:
             return Outcome.DUPLICATE
         settling.settle(
@@ -231,6 +235,8 @@ class Engine:
             raise ContextLost(f"the context of request {request_id!r} is in no store")
         if label is None:
             if model is not None:
+                # A caller that did not wait has called another model: that one is what the reward
+                # is of.
                 record.answered_by = None if model == record.model else model
             forgotten = suspecting.absorb(self.state, record, context, reward)
             self.state.rewards_applied += 1

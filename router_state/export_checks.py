@@ -65,6 +65,7 @@ def _check_arm(arm: Arm, *, t: int) -> None:
     _require(f"pending rows of {name}", 0 <= _whole(belief.pending) < max(1, len(belief.tails)))
     _require(f"retirement of {name}", arm.retired_at is None or math.isfinite(arm.retired_at))
     _require(f"arrays of {name}", bool(np.isfinite(belief.tails).all()))
+    # A state that is not positive definite would score with imaginary doubts.
     _require(f"design matrix of {name}", _is_positive_definite(belief.A_inv()))
     _require(
         f"cost model of {name}",
@@ -108,6 +109,7 @@ def _require(what: str, holds: bool) -> None:
 
 
 def _whole(value: int) -> int:
+    # A bool is an int to Python, and 1.0 equals 1: counts must be neither.
     if type(value) is not int:
         raise TypeError(f"{value!r} is no integer")
     return value

@@ -133,6 +133,7 @@ class _File:
     def take(self, *shape: int, kind: str = "<f8") -> Array:
         """Return the next array. Raises CorruptSnapshot: the file is over."""
         end = self._at + int(np.prod(shape)) * np.dtype(kind).itemsize
+        # A negative size would move backwards and hand out the same bytes twice.
         if min(shape) < 0 or end > len(self._data):
             raise CorruptSnapshot("its arrays are shorter than its head says")
         found = np.frombuffer(self._data[self._at : end], kind).reshape(shape)

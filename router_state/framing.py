@@ -30,6 +30,7 @@ def frame(body: bytes) -> bytes:
 
 def body_of(data: bytes) -> bytes:
     """Return the piece in a frame. Raises CorruptSnapshot."""
+    # The version first: bytes of another one may have their checksum elsewhere.
     if data and data[0] not in READABLE:
         known = " or ".join(map(str, READABLE))
         raise CorruptSnapshot(

@@ -61,6 +61,7 @@ def _check_derived(state: RouterState) -> None:
     assert arms.stack.prompt_costs or not arms.stack.rows[:, arms.d + 1].any(), (
         "costs are predicted as if no prompt mattered"
     )
+    # Derived anew and compared: a cache that nobody renewed differs here.
     before = [getattr(arms, name) for name in derived]
     arms.derive()
     for name, value in zip(derived, before, strict=True):

@@ -33,6 +33,7 @@ class Journal:
         there are any."""
         taken = self.pieces
         if taken:
+            # Another set, as the taken one is handed on with the changes.
             self.pieces = set()
             taken.add(HEAD)
         return taken

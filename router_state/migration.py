@@ -63,9 +63,12 @@ def _evidence(costs: CostModel, *, mean_only: bool) -> tuple[Matrix, Vector]:
     """
     A = (symmetric_inverse(costs.inverse) - RIDGE * np.eye(costs.d)) * costs.decay
     values, vectors = np.linalg.eigh(A)
+    # The ridge was taken off in full though forgetting had faded it: some directions went below
+    # nothing.
     if values[0] < -ROUNDING:
         A = (vectors * np.maximum(values, 0.0)) @ vectors.T
     ratio = max(costs.ratio, LEAST_RATIO)
     slope = np.zeros(costs.d) if mean_only else costs.w / ratio
+    # The bias carries ln ρ: contexts end with 1.0.
     slope[-1] += math.log(ratio)
     return A, A @ slope

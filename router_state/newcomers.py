@@ -62,6 +62,7 @@ class Newcomers:
         Args:
             now: when something last happened, seconds since the epoch.
         """
+        # A model that left and comes back is looked at from the beginning.
         known = {arm.name for arm in arms}
         self._looks = {name: looks for name, looks in self._looks.items() if name in known}
         self.found = {name: seen for name, seen in self.found.items() if name in known}
@@ -88,6 +89,8 @@ class Newcomers:
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal
     ) -> None:
         news = arm.name not in self.found
+        # Its calls replace others that cost a budget each, so only what it costs beyond that is
+        # added.
         needed = budget + (cost_usd - budget) * TRIAL / TRIAL_REQUESTS
         self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
         if news:

@@ -201,6 +201,8 @@ class EmaPacer:
     ) -> None:
         """See Pacer; what the mean has left of an expectation is replaced."""
         if committed:
+            # What an expectation of `age` decisions ago still weighs in the mean; λ_t, which moved
+            # by it, stays.
             left = EMA_STEP * (1.0 - EMA_STEP) ** age
             self.cost_ema_usd = max(0.0, self.cost_ema_usd + left * (cost_usd - charged_usd))
         elif first:

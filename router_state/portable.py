@@ -49,6 +49,7 @@ def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
 def unpack(data: bytes) -> Exported:
     """Invert `pack`. Raises CorruptSnapshot: foreign, newer, truncated, damaged, or not a state
     that an engine can hold."""
+    # The beginning decides first: a truncated snapshot is told from a foreign file.
     if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
     if len(data) < _PREFIX.size:
@@ -83,6 +84,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     state = unpack(data).state
     for name in [name for name in state.arms.names if name not in config.models]:
         state.arms.remove(name)
+    # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
     state.arms.count_anew()
     state.journal.pieces.update(snapshot.piece_names(state))

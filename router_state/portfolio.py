@@ -57,6 +57,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arm = arms.add(
             name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
         )
+        # Where only mean costs are learned, something must be expected before the first bill.
         if not config.knobs.prices_prompts:
             arm.costs.guess(MEAN_GUESS)
         if name in costs:

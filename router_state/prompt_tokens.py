@@ -56,6 +56,8 @@ class PromptTokens:
     def take(self, tokens: int | None) -> bool:
         """Take in what a request says; return whether they are in use from this one on."""
         if tokens is not None:
+            # One book as a prompt would otherwise make all others look short for a thousand
+            # requests.
             most = MOST_TOKENS * self.mean if self.in_use else float(tokens)
             self.count += 1
             self.mean += (min(float(tokens), most) - self.mean) / min(self.count, MEMORY)

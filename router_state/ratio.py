@@ -43,5 +43,7 @@ def of_rest(moved: float, exponent: float, known: float | None) -> float:
     and input tokens are not billed above their list price."""
     if not known or moved < 0.0:
         return moved
+    # What a shift adds to the whole is all in the rest, since the input is billed at its list
+    # price.
     rest = math.exp(moved + whole(exponent, known)) - known
     return min(math.log(rest) - bounded(exponent), MOST_FACTOR)

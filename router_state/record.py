@@ -107,4 +107,5 @@ class RequestRecord(Struct, gc=False):
     @property
     def called(self) -> str:
         """Return the model that answered, as far as is known."""
+        # A bill or a reward names it, whichever came first.
         return self.answered_by or self.model

@@ -64,6 +64,7 @@ def settle(
     """
     first, cost_usd = record.bill is None, bill.cost_usd
     charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
+    # A cap was charged what was expected: only the difference is still to be taken.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
     state.pacer.settle(
@@ -84,6 +85,8 @@ def settle(
         if record.label is None:
             record.answered_by = None if called == record.model else called
     record.bill = bill
+    # They have been published and are of no use to what may still come; with 64 models they are
+    # most of a record.
     record.candidates = record.unsure = None
 
 

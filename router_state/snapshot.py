@@ -114,12 +114,14 @@ def _restore(state: RouterState, body: Mapping[str, Json], piece: Callable[[str]
     scalars = zip(*body["arms"], strict=True)
     for name, (i, o), values in zip(body["names"], body["prices"], scalars, strict=True):
         arms.restore(name, Price(i, o), values)
+    # All names first: each arm's arrays are views into one stack, whose size must be known.
     arms.make_room()
     for arm in arms:
         arm.unpack(body_of(piece(arm.name)))
         arm.costs.unpack(body_of(piece(arm.costs.name)))
     arms.derive()
     _restore_pacer(state, body, piece)
+    # Written by a program whose arms learned alone: they begin to learn together here.
     if "costs" not in body:
         migration.share(state, came_back=piece(DRAW) != b"")
         state.journal.pieces.update(piece_names(state))

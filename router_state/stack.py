@@ -52,6 +52,8 @@ class Stack:
         """Put the coefficients of the k-th arm's cost model, shape (d,), where scoring reads
         them."""
         self.rows[k, self.d + 1] = w
+        # Until some prompt is known to cost more than another, scoring needs no exponential for
+        # each arm.
         if not self.prompt_costs:
             self.prompt_costs = bool(w.any())
 

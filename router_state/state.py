@@ -79,6 +79,8 @@ class RouterState(Books):
             pacer.budget_usd = budget
         else:
             if isinstance(pacer, DualPacer):
+                # Its pieces are to be deleted: a router that gets a budget again starts with a new
+                # window.
                 pacer.window.give_up()
             self.pacer = (
                 Unpaced()

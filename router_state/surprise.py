@@ -24,6 +24,7 @@ DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 
 def winsorised(ratio: float, predicted: float) -> float:
     """Return a ratio as it counts in a mean where another one was predicted."""
+    # Cut and not left out: a price that has risen a hundredfold is still learned, ten times a bill.
     return min(ratio, MOST_TAUGHT * predicted) if predicted > 0.0 else ratio
 
 
@@ -44,6 +45,7 @@ def surprise(
         bills: how many the arm has had.
         least: deviation of bills of all models.
     """
+    # As long as the arm's history, so that early bills count as much as late ones, up to a bound.
     memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
     limit = (
         COST_LIMIT

@@ -35,6 +35,7 @@ def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) 
     if knobs.feedback_clock:
         state.tick()
     if arm.suspicion is not None:
+        # A reward of a decision from before the alarm is of the arm as it was.
         if record.seq > arm.suspicion.after:
             _hold_against(state, arm, arm.suspicion, x, reward)
         return NOT_LEARNED
@@ -65,6 +66,7 @@ def revise(state: RouterState, model: str, x: Vector, reward: float, label: Labe
     arm = state.arms.find(model)
     if arm is None:
         return NOT_LEARNED
+    # What is left of the first reward: only so much of it can be taken back.
     discount = math.exp(label.forgotten - arm.belief.forgotten)
     arm.belief.revise(x, difference=reward - label.reward, discount=discount)
     return label.forgotten
@@ -87,6 +89,8 @@ def _hold_against(
         )
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
+        # The offset moves into the bias, and little of the rest counts: the prompts that differ are
+        # learned anew.
         arm.belief.shift(suspicion.offset)
         knobs = state.config.knobs
         arm.belief.fade(FADED, ridge=None if knobs.shared_learning else knobs.ridge)

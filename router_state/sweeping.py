@@ -62,6 +62,7 @@ def forget_early(state: RouterState, records: Records, *, keep: int, limit: int)
         for request_id, record in oldest
         if request_id not in state.open_commitments
     ]
+    # A stable sort: among those that are finished, and among the others, still the oldest first.
     closed.sort(key=lambda item: item[1].bill is None or item[1].label is None)
     return _drop(state, records, dict(closed[:excess]))
 

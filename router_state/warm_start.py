@@ -36,8 +36,10 @@ def from_offline(A: Matrix, b: Vector, *, n_eff: float, ridge: float) -> tuple[M
         np.linalg.cholesky(A)
     except np.linalg.LinAlgError:
         raise InvalidConfig("a prior's A must be positive definite") from None
+    # The bias is 1 in every context, so the last entry of A counts the observations behind it.
     scale = n_eff / float(A[-1, -1])
     theta = np.linalg.solve(A, b)
+    # The ridge pulls towards the prior's own mean: scaled alone it would pull towards nothing.
     return scale * A + ridge * np.eye(len(b)), scale * b + ridge * theta
 
 
@@ -81,6 +83,7 @@ def _offered(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, 
         return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)
     n_eff = knobs.n_eff if prior.n_eff is None else prior.n_eff
     if prior.like is not None:
+        # By what is in the portfolio before this declaration: see `portfolio.declare`.
         known = arms.find(prior.like)
         if known is None:
             raise InvalidConfig(f"a prior is like {prior.like!r}, which is not in the portfolio")
