@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arm
+from router_state.arm import Arm
 from router_state.config import CostPrior
 from router_state.errors import InvalidConfig
 

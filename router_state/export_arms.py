@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from router_state.arms import Arm, Arms
+from router_state.arm import Arm
+from router_state.arms import Arms
 from router_state.arrays import lower_triangle
 from router_state.config import Price
 from router_state.drift import Side, Suspicion, Watch

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from router_state.arms import Arm
+from router_state.arm import Arm
 from router_state.belief import RIDGE_FLOOR
 from router_state.config import Matrix
 from router_state.drift import Watch

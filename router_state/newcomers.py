@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from router_state.alert import Alert
-from router_state.arms import Arm, Arms
+from router_state.arm import Arm
+from router_state.arms import Arms
 from router_state.journal import Journal
 from router_state.record import Candidates
 

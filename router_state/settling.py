@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from router_state.alert import Alert
-from router_state.arms import Arm
+from router_state.arm import Arm
 from router_state.books import checked_cost
 from router_state.config import Price, Vector
 from router_state.cost_model import Rescaled

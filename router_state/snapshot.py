@@ -15,7 +15,8 @@ from operator import attrgetter
 import orjson
 
 from router_state import migration
-from router_state.arms import SCALARS, Arms
+from router_state.arm import SCALARS
+from router_state.arms import Arms
 from router_state.books import Forgotten
 from router_state.caps import Bucket
 from router_state.config import Price

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from router_state.alert import Alert
-from router_state.arms import Arm
+from router_state.arm import Arm
 from router_state.config import Vector
 from router_state.drift import REWARD_LIMIT, Suspicion
 from router_state.record import Label, RequestRecord

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.paper.outcome import Outcome
-from router_state.arms import log_price
+from router_state.arm import log_price
 from router_state.config import Knobs, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from streams.simulate.policies import Finished

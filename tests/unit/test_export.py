@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from router_state import export_arms, export_config, invariants, portable, snapshot
 from router_state import export_pieces as pieces
-from router_state.arms import Arm
+from router_state.arm import Arm
 from router_state.belief import Belief
 from router_state.books import Books
 from router_state.caps import Bucket
