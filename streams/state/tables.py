@@ -177,11 +177,20 @@ class States:
         """Fence every partition that was read anew, then announce all of them.
 
         Args:
-            ends: the offset after the last record on the log, of each owned partition.
+            ends: the offset after the last record on the log, of each owned partition, as Kafka
+                said it when the recovery began.
 
         Raises:
             NotRecovered: a partition was not read to its end; nothing was written.
         """
+        # A batch that was under way when the recovery began landed behind the end that Kafka said.
+        # It landed where it had to, so nobody else has written to a partition that stayed here.
+        ends = {
+            partition.number: max(ends[partition.number], partition.end)
+            if partition.fenced
+            else ends[partition.number]
+            for partition in self
+        }
         # All are looked at before one is fenced, so that NotRecovered has written nothing.
         for partition in self:
             if partition.offset + 1 != ends[partition.number]:

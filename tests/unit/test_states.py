@@ -220,6 +220,18 @@ async def test_a_partition_that_was_not_read_to_its_end_is_not_taken_over() -> N
     assert log.records[0] == before
 
 
+async def test_a_batch_that_lands_while_a_recovery_begins_leaves_its_partition_as_it_is() -> None:
+    log = Log()
+    owner = await log.recover(0)
+    end, batches = len(log.records[0]), log.batches
+    await write(owner, 0, a=b"1", b=b"2")
+    await owner.assign([0])
+    await owner.recovered({0: end})
+    assert log.batches == batches + 1
+    await write(owner, 0, c=b"3")
+    assert (await log.recover(0)).partition(0).records == {b"a": b"1", b"b": b"2", b"c": b"3"}
+
+
 async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_read() -> None:
     log = Log()
     await write(await log.recover(0), 0, a=b"1")
