@@ -17,6 +17,7 @@ from router_state.eligibility import Excluded
 from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pacing import Allowance, Terms
+from router_state.ratio import LEAST_RATIO
 from router_state.scoring import Weights
 from router_state.window import Window
 
@@ -50,8 +51,9 @@ MOST_PER_DOLLAR = 1e300
 """Reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
 """The alert wants the cheapest models to cost so many budgets, and so many bills to say so."""
-UNREACHABLE_SURE = 3.0
-"""Deviations of a mean of bills by which it wants to be sure."""
+UNREACHABLE_SURE, UNREACHABLE_AT_MOST = 3.0, 0.02
+"""Deviations of a mean of bills by which it wants to be sure, and the probability that another
+model costs less than the budget after all."""
 
 
 class DualPacer:
@@ -142,20 +144,26 @@ class DualPacer:
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """Raise an alert when even the cheapest models cost more than the budget on the window's
-        prompts, shape (size, K), beyond what chance may have made of their bills; allow the next
-        one when they do not."""
+        prompts, shape (size, K), beyond what chance may have made of their bills, and no other may
+        cost less; allow the next one when they do not."""
         budget, at = self.budget_usd, costs.argmin(1)
         # The one that is cheapest most often stands for all: its bills say how sure the mean is.
         cheapest = arms[int(np.bincount(at).argmax())]
-        cheapest_usd = float(costs.min(1).mean())
-        bills = cheapest.costs.bills
-        doubt = UNREACHABLE_SURE * arms.bills.relative_deviation / math.sqrt(max(bills, 1.0))
+        lowest = costs.min(1)
+        cheapest_usd = float(lowest.mean())
+        bills, scatter = cheapest.costs.bills, arms.bills.relative_deviation
+        # Of a mean: what bills scatter around their expectations, and prompts among themselves.
+        error = math.hypot(
+            scatter / math.sqrt(max(bills, 1.0)),
+            float(lowest.std()) / (cheapest_usd * math.sqrt(len(lowest))),
+        )
         if cheapest_usd <= budget:
             self.unreachable = False
         elif (
             not self.unreachable
             and bills > UNREACHABLE_AFTER
-            and cheapest_usd > (UNREACHABLE_FROM + doubt) * budget
+            and cheapest_usd > (UNREACHABLE_FROM + UNREACHABLE_SURE * error) * budget
+            and self._may_be_less(arms, costs) < UNREACHABLE_AT_MOST
         ):
             self.unreachable = True
             self._journal.alerts.append(
@@ -169,6 +177,16 @@ class DualPacer:
                     evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
                 )
             )
+
+    def _may_be_less(self, arms: Arms, costs: Matrix) -> float:
+        """Return how probable it is, at most, that a model costs less than the budget on the
+        window's prompts, shape (size, K): one that has few bills may, and is not yet known to."""
+        scatter, total = arms.bills.relative_deviation, 0.0
+        for mean, model in zip(costs.mean(0).tolist(), arms.costs, strict=True):
+            above = math.log(max(mean / self.budget_usd, LEAST_RATIO)) - model.doubt
+            deviation = max(math.sqrt(2.0 * model.doubt), scatter / math.sqrt(max(model.bills, 1.0)))
+            total += 0.5 * math.erfc(above / (deviation * math.sqrt(2.0)))
+        return total
 
     def admit(
         self, arms: Arms, excluded: Excluded, costs: list[float]

@@ -12,6 +12,10 @@ from router_state.config import Price
 CONTEXTS = ("gaussian", "clusters", "unit norm", "heavy tails")
 BILLS = ("lognormal", "bimodal", "by task", "with zeros")
 LEAST, MOST = 0.02, 0.98
+LONGEST = 131_072.0
+"""Tokens that an answer has at most, the output limit of the longest-winded models that are sold.
+Without it the tails multiply to answers of a billion tokens, and one of them costs what the budget
+gives to half a million requests."""
 
 
 def contexts(n: int, d: int, kind: str, rng: np.random.Generator) -> tuple[Array, Rows]:
@@ -91,7 +95,8 @@ def bills(
 
     Args:
         kind: lognormal; bimodal: some answers are many times as long; by task: tight within a task,
-            apart between tasks; with zeros: some calls are not billed.
+            apart between tasks; with zeros: some calls are not billed. No answer is longer than
+            `LONGEST`.
         by_prompt: deviation of the logarithm of what the prompt tells.
     """
     n, K = len(X), len(listed)
@@ -103,6 +108,7 @@ def bills(
     output = 200.0 * np.exp(length + spread * rng.normal(size=(n, K)))
     if kind == "bimodal":
         output *= np.where(rng.random((n, K)) < rng.uniform(0.05, 0.3), rng.uniform(5.0, 20.0), 1.0)
+    output = np.minimum(output, LONGEST)
     input_tokens = np.ceil(300.0 * np.exp(rng.normal(0.0, 0.7, n)))
     per_input, per_output = (
         np.array([getattr(p, f"{side}_price_per_m") for p in listed]) / 1e6

@@ -1,0 +1,46 @@
+"""`budget_unreachable` over drawn portfolios: said of budgets that no model meets, and of no
+others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.config import LIVE, ModelConfig, Price, RouterConfig
+from router_state.engine import Engine
+
+ROUTERS, REQUESTS, D = 12, 200, 4
+
+
+def alarm_at(seed: int, *, budget: float) -> int | None:
+    """Return at which request a drawn router says that its budget, in mean costs of its cheapest
+    model, is unreachable."""
+    rng = np.random.default_rng([41, seed])
+    K = int(rng.integers(2, 13))
+    prices = 10.0 ** rng.uniform(0.0, rng.uniform(0.2, 2.0), K)
+    levels, slopes = rng.normal(0.0, 0.8, K), 0.6 * rng.normal(size=D - 1)
+    spread, qualities = rng.uniform(0.1, 1.0), rng.uniform(0.3, 0.8, K)
+    X = np.concatenate([rng.normal(size=(REQUESTS, D - 1)), np.ones((REQUESTS, 1))], axis=1)
+    medians = 5e-4 * prices * np.exp(levels)
+    exponents = (X[:, :-1] @ slopes)[:, None] + spread * rng.normal(size=(REQUESTS, K))
+    costs = medians * np.exp(exponents)
+    means = medians * np.exp((slopes @ slopes + spread**2) / 2.0)
+    models = {f"m{k:02d}": ModelConfig(Price(float(p), float(p))) for k, p in enumerate(prices)}
+    engine = Engine.start(RouterConfig(models, float(budget * means.min()), D, "live", LIVE))
+    for i in range(REQUESTS):
+        model = engine.decide(str(i), X[i], now=float(i)).model
+        k = int(model[1:])
+        engine.settle(str(i), cost_usd=float(costs[i, k]))
+        engine.learn(str(i), reward=float(np.clip(qualities[k] + 0.1 * rng.normal(), 0.0, 1.0)))
+        if any(alert.kind == "budget_unreachable" for alert in engine.take_alerts()):
+            return i
+    return None
+
+
+def test_no_budget_is_called_unreachable_while_a_model_with_few_bills_may_meet_it() -> None:
+    false = [seed for seed in range(ROUTERS) if alarm_at(seed, budget=1.1) is not None]
+    assert len(false) <= 1  # each has a probability of one in fifty
+
+
+def test_a_budget_far_below_every_model_is_said_to_be_unreachable_within_150_requests() -> None:
+    found = [alarm_at(seed, budget=0.1) for seed in range(ROUTERS)]
+    assert sum(at is not None and at < 150 for at in found) >= ROUTERS - 2
