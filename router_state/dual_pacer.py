@@ -184,7 +184,9 @@ class DualPacer:
         scatter, total = arms.bills.relative_deviation, 0.0
         for mean, model in zip(costs.mean(0).tolist(), arms.costs, strict=True):
             above = math.log(max(mean / self.budget_usd, LEAST_RATIO)) - model.doubt
-            deviation = max(math.sqrt(2.0 * model.doubt), scatter / math.sqrt(max(model.bills, 1.0)))
+            deviation = max(
+                math.sqrt(2.0 * model.doubt), scatter / math.sqrt(max(model.bills, 1.0))
+            )
             total += 0.5 * math.erfc(above / (deviation * math.sqrt(2.0)))
         return total
 
