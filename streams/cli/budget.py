@@ -6,8 +6,8 @@ import click
 
 from schemas import LambdaUpdated, decode
 from schemas.json_values import Document
+from streams.cli.router_change import change
 from streams.console.bus import open_bus
-from streams.console.declarations import TOPICS, write_router
 from streams.console.failures import NoRouter
 from streams.console.output import console, print_json, table, usd
 from streams.console.session import (
@@ -76,11 +76,7 @@ def set_budget(
             kept if usd_per_request is None else {**kept, "budget_usd_per_request": usd_per_request}
         )
 
-    async def write() -> LambdaUpdated:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            return await write_router(bus, router_id, edit, seconds=timeout)
-
-    state = run(write())
+    state = change(session, router_id, edit, timeout=timeout)
     if as_json:
         print_json(state)
     elif usd_per_request is None:

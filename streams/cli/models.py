@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from schemas.json_values import Document
-from streams.cli.model_change import change, changes, input_price, output_price, report
 from streams.cli.models_add import add_model
 from streams.cli.models_import import import_models
+from streams.cli.router_change import change, changes, input_price, output_price, report
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, read_router
 from streams.console.failures import Failure, NoRouter

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from schemas.json_values import Document
-from streams.cli.model_change import change, changes, input_price, output_price, report
 from streams.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
+from streams.cli.router_change import change, changes, input_price, output_price, report
 from streams.console.failures import Failure
 from streams.console.session import Session, pass_session
 

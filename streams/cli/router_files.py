@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from schemas import LambdaUpdated, RouterDeclared
+from schemas import RouterDeclared
 from schemas.json_values import Document
+from streams.cli.router_change import change
 from streams.console.bus import open_bus
 from streams.console.declarations import (
     TOPICS,
     Declared,
     put_in_force,
     read_router,
-    write_router,
 )
 from streams.console.document import faults
 from streams.console.failures import Failure, NoRouter
@@ -159,11 +159,7 @@ def set_fields(
             )
         return changed
 
-    async def write() -> LambdaUpdated:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            return await write_router(bus, router_id, edit, seconds=timeout)
-
-    state = run(write())
+    state = change(session, router_id, edit, timeout=timeout)
     if as_json:
         print_json(state)
     else:

@@ -1,5 +1,4 @@
-"""What the commands that change a portfolio share: their options, the write, the sentence after
-it."""
+"""What the commands that change a router share: their options, the write, the sentence after it."""
 
 from __future__ import annotations
 
