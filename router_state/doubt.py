@@ -49,6 +49,7 @@ GRID = np.linspace(-4.0, 4.0, 129)
 rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off, however narrow they
 are."""
 CUMULATED = np.array([0.5 * math.erfc(-point / math.sqrt(2.0)) for point in GRID.tolist()])
+"""The normal distribution function at the grid's points."""
 CUMULATED[[0, -1]] = 0.0, 1.0
 """Of the standard normal distribution, at these points."""
 CELLS = 0.5 * np.diff(CUMULATED)

@@ -14,7 +14,9 @@ from schemas.reasons import Reason
 
 TOPIC: Final = "costs"
 KEY: Final = "router_id"
+"""The topic behind its prefix, and the field that its records are keyed by."""
 MAX_COST_USD: Final = 1000.0
+"""Dollars of one call: beyond it a bill is a mistake, such as one in another unit."""
 
 
 class CostReported(Event):

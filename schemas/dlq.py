@@ -12,6 +12,7 @@ from schemas.event import MalformedEvent
 from schemas.reasons import Reason
 
 TOPIC: Final = "dlq"
+"""Behind the prefix; a record keeps its source's key."""
 INGEST: Final = "ingest"
 """The stage of payloads of others that cannot be mapped; their topic is not the service's."""
 MAX_MESSAGE_CHARACTERS: Final = 500
@@ -20,13 +21,21 @@ VALUE_OMITTED: Final = "pb.value_omitted"
 """Header of a letter whose value was too large even for this topic: how many bytes it had."""
 
 _PREFIX = "__connect.errors."
+"""Headers as Kafka Connect names them (KIP-298), for tools that read its dead letters."""
 SOURCE_TOPIC: Final = _PREFIX + "topic"
+"""Full name of the topic that the event was read from."""
 SOURCE_PARTITION: Final = _PREFIX + "partition"
+"""Decimal digits."""
 SOURCE_OFFSET: Final = _PREFIX + "offset"
+"""Decimal digits; with topic and partition it names the event for good."""
 STAGE: Final = _PREFIX + "stage"
+"""What was being done."""
 EXCEPTION_CLASS: Final = _PREFIX + "exception.class.name"
+"""Of the error, by its Python name."""
 EXCEPTION_MESSAGE: Final = _PREFIX + "exception.message"
+"""Of the error; it quotes nothing of the event."""
 REASON: Final = "pb.reason"
+"""A code of `schemas.reasons`."""
 HEADERS: Final = (
     SOURCE_TOPIC,
     SOURCE_PARTITION,
@@ -36,6 +45,7 @@ HEADERS: Final = (
     EXCEPTION_MESSAGE,
     REASON,
 )
+"""Those that every letter has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,20 +117,25 @@ def _refuse_constants(raw: bytes) -> None:
 
 
 _OWN_KINDS = {reason.value: reason for reason in Reason}
+"""Errors that this contract's validators raise name their reason themselves."""
 _REASON_OF_TYPE = {
     "json_invalid": Reason.MALFORMED_JSON,
     "missing": Reason.MISSING_FIELD,
     "finite_number": Reason.NON_FINITE,
     **_OWN_KINDS,
 }
+"""By the type of pydantic's error; any other is an invalid field."""
 _OUT_OF_RANGE = {"greater_than_equal", "less_than_equal", "greater_than", "less_than"}
+"""Types of pydantic's errors about a number's bounds."""
 _REASON_OF_RANGE = {
     "cost_usd": Reason.COST_OUT_OF_RANGE,
     "input_tokens": Reason.COST_OUT_OF_RANGE,
     "output_tokens": Reason.COST_OUT_OF_RANGE,
     "reward": Reason.REWARD_OUT_OF_RANGE,
 }
+"""By the field that is out of its bounds."""
 _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR}
+"""By the field, whatever is wrong with it."""
 
 
 def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:

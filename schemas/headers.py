@@ -34,7 +34,9 @@ everything that is said about it.
 _TRACEPARENT = re.compile(
     rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
 )
+"""Version (not ff), trace and parent (not all zeros), flags; later versions may add to it."""
 _MAX_TRACEPARENT: Final = 128
+"""Bytes: version 00 has 55, and a later one may be longer."""
 _MAX_TRACESTATE: Final = 512  # bytes that everyone on a trace's way must pass on
 
 Headers = tuple[tuple[str, bytes], ...]

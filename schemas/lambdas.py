@@ -15,7 +15,9 @@ from schemas.routes import Offset
 
 TOPIC: Final = "lambda"
 KEY: Final = "router_id"
+"""The topic behind its prefix, and the field that its records are keyed by."""
 MOST_UNBOOKED: Final = 64
+"""Events that one state lists; where more were unbooked the oldest are left out."""
 
 
 class Contained(Content):

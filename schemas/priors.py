@@ -14,6 +14,7 @@ Row = Annotated[tuple[float, ...], Field(min_length=1, fail_fast=True)]
 Pseudo = Annotated[float, Field(gt=0, le=1e9)]
 
 _N_EFF = "Observations that the prior counts for; absent: follows from the router's t_adapt"
+"""Description of the field, alike in each form of a prior."""
 
 
 def _require_square(A: tuple[Row, ...], b: Row) -> None:
@@ -92,6 +93,7 @@ def _form(prior: object) -> str | None:
 
 
 _FORMS: dict[str, type[Content]] = {"A": InlinePrior, "ref": ReferencedPrior, "like": LikePrior}
+"""Each form by the field that only it has."""
 
 Prior = Annotated[
     Annotated[InlinePrior, Tag("A")]

@@ -137,6 +137,7 @@ class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 _DECODE: dict[type[Quick], Callable[[Any], Any]] = {
     kind: Decoder(kind).decode for kind in (Request, Bill, Reward)
 }
+"""Made once: a decoder compiles its type."""
 
 
 def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:

@@ -14,8 +14,11 @@ from schemas.reasons import Reason
 
 TOPIC: Final = "requests"
 KEY: Final = "router_id"
+"""The topic behind its prefix, and the field that its records are keyed by."""
 MAX_PROMPT_BYTES: Final = 1_048_576
+"""As UTF-8: Kafka takes records of one MiB unless it is told otherwise."""
 MAX_DIMENSIONS: Final = 1024
+"""Numbers of a context, the bias included."""
 
 Context = Annotated[
     tuple[float, ...],
@@ -34,6 +37,7 @@ AllowedModels = Annotated[
 ]
 
 _CONTEXT = [0.25] * 25 + [1.0]
+"""Of examples: 25 features, and the bias 1.0."""
 
 
 class RequestNamed(Event):

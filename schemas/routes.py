@@ -15,6 +15,7 @@ from schemas.reasons import Reason
 
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
+"""The topic behind its prefix, and the field that its records are keyed by."""
 
 Offset = Annotated[
     int,

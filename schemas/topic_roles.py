@@ -45,5 +45,6 @@ TOPICS: Final = {
         False, "delete", "A refused record: its bytes, untouched, and headers that say why."
     ),
 }
+"""All topics of the service, by their names behind the prefix."""
 SOURCES: Final = tuple(name for name, topic in TOPICS.items() if topic.to_service)
 """What the service reads: a state says of each of these how much of it it contains."""

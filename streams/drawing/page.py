@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 ASSETS = Path(__file__).parent / "assets"
+"""Scripts and styles, the dashboard's among them."""
 MODULES = ("dom.js", "format.js", "chart.js", "figures.js", "report.js")
 """Each after those that it imports."""
 
