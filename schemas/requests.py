@@ -16,7 +16,7 @@ TOPIC: Final = "requests"
 KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_PROMPT_BYTES: Final = 1_048_576
-"""As UTF-8: Kafka takes records of one MiB unless it is told otherwise."""
+"""As UTF-8; a worker may take less (PB_PROMPT_BYTES)."""
 MAX_DIMENSIONS: Final = 1024
 """Numbers of a context, the bias included."""
 

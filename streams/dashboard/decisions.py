@@ -128,6 +128,7 @@ def lost(candidate: Candidate, chosen: Candidate | None) -> str:
     if chosen is None:
         return ""
     behind = chosen.score - candidate.score
+    # A pull or a probe was drawn, or a cap left one model: a better score was passed over.
     if behind < 0.0:
         return f"its score is {-behind:.3f} higher, but the score did not decide"
     # score = mean + bonus − penalty, so these three add up to what it is behind.

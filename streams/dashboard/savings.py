@@ -23,6 +23,8 @@ def mix_cost(quality: float, models: Sequence[Point]) -> float | None:
     the upper hull of the models' points, and the cheapest one is on an edge.
     """
     reached = [cost for cost, level in models if level >= quality]
+    # Any two models whose qualities lie on either side: the share of the dearer one reaches it
+    # exactly.
     for cost, level in models:
         for dearer, higher in models:
             if level < quality < higher:

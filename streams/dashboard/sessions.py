@@ -82,6 +82,8 @@ class Sessions:
         Without keys only this machine may ask, under its own name: a page elsewhere whose name was
         made to lead here (DNS rebinding) is refused.
         """
+        # A session first: with keys set a browser has nothing else, and on loopback it may be an
+        # operator's.
         began, visitor = self._open.get(request.cookies.get(COOKIE, ""), (0.0, None))
         if visitor is not None and self._clock() - began < LASTS_SECONDS:
             return visitor

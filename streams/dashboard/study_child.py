@@ -55,6 +55,7 @@ def _done(job: Document) -> object:
         closing(contexts_of(settings)) as contexts,
         CaseFile() as kept,
     ):
+        # The words are kept as the history passes by: cases hold contexts and no prompts.
         past = words.heard(happened(history, job["router_id"], account))
         cases = Cases(past, contexts=contexts, account=account, since=job["since"])
         found = survey(kept.keep(_told(cases, "reading the topics", job["expected"])), scenario)

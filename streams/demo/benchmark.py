@@ -93,6 +93,7 @@ def load_rows(split: Split, *, folder: Path | None = None, limit: int | None = N
     path = wheel_folder() / _FILES[split]
     if folder is not None:
         listed = read_models(folder / "models_k4.json")
+        # The wheel's models first: a column means the same in both portfolios.
         models = {name: listed[name] for name in dict.fromkeys((*models, *listed))}
         path = folder / f"{split}_k4.jsonl"
     return read_judged(path, models, limit=limit)
@@ -127,7 +128,7 @@ def wheel_folder() -> Path:
     Raises:
         MissingData: it is not installed.
     """
-    # Its package imports scikit-learn and more, of which the demo needs nothing.
+    # Found and not imported: the package imports much that its data do not need.
     spec = importlib.util.find_spec("pareto_bandit")
     if spec is None or not spec.submodule_search_locations:
         raise MissingData(

@@ -89,6 +89,7 @@ def show(options: Options, *, out: Console) -> Report:
             "PB_ENCODER_BACKEND": "static",
             "PB_PROJECTION_PATH": str(folder / "projection"),
         }
+        # A process of its own, started as an operator would: what the demo shows is the product.
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
         opens = out.is_terminal and _has_screen()

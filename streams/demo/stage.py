@@ -91,6 +91,7 @@ def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator
     command = ["nice", "env", *variables, sys.executable, "-m", "streams.cli", "dashboard"]
     process = spawn([*command, *(["--open"] if opens else [])], log=log)
     try:
+        # Killed at the end and not stopped: it holds nothing that anybody needs.
         yield f"http://127.0.0.1:{port}/"
     finally:
         process.kill()

@@ -64,7 +64,7 @@ def _of(
     event: type[Event], *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
 ) -> Document:
     schema = event.model_json_schema(ref_template="#/components/schemas/{model}")
-    # The path names the router: a body that names another one would have to be refused.
+    # The path names the router, whatever a body says.
     kept = {name: field for name, field in schema["properties"].items() if name not in without}
     required = [name for name in schema["required"] if name not in (*without, *optional)]
     return {

@@ -77,6 +77,8 @@ class PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
             raise
         except Exception as error:
             self._records_iterator = None
+            # What came before the batch is handed over first; the next call meets the batch again,
+            # and raises.
             if self.next_fetch_offset > self._began:
                 raise StopIteration from None
             batch, at = self._batches.last, self.next_fetch_offset

@@ -43,6 +43,7 @@ async def refusal(settings: Settings) -> str | None:
             f"no TLS with Kafka at {address} ({error.reason}): look at PB_SECURITY_PROTOCOL and "
             "PB_SSL_CERTFILE"
         )
+    # Nothing answers, or it is no question of who asks: the caller has a sentence for that.
     except (KafkaError, OSError, TimeoutError):
         return None
     connection.close()

@@ -183,6 +183,7 @@ def _seen(allowed: dict[tuple[str, str], int], right: Right) -> bool:
 
 
 def _allows(operations: int | None, right: Right) -> bool:
+    # Bit n stands for operation n (KIP-430). What Kafka does not say is not called missing.
     return operations is None or operations == UNKNOWN or bool(operations >> right.operation & 1)
 
 

@@ -87,6 +87,7 @@ async def create_topics(settings: Settings) -> list[str]:
     """
     async with _admin(settings) as admin:
         brokers = len((await admin.describe_cluster())["brokers"])
+        # More copies than brokers would be refused; three survive the loss of one with `acks=all`.
         copies = settings.replication or min(3, brokers)
         specs = topic_specs(settings)
         config = {spec.name: spec.config(2 if copies >= 3 else 1) for spec in specs}
@@ -147,6 +148,7 @@ async def check_topics(settings: Settings) -> list[str]:
     does.
     """
     specs = topic_specs(settings)
+    # Nothing is joined with these two by partition.
     free = {settings.topic("alerts"), settings.topic("dlq")}
     problems, present = [], []
     async with _admin(settings) as admin:
