@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from benchmarks.figure import Grid, figure, save_png
 from benchmarks.inks import INK, LINES, QUIET, RULE
+from benchmarks.protocol import MODERATE, TIGHT
 from benchmarks.rows import Row
 
 DOCS = Path(__file__).parent.parent / "docs"
+DRIFT = {
+    "P2": "reward while Mistral is worse (P2)",
+    "P3": "reward once it is as before (P3)",
+    "after ÷ before": "reward in P3 ÷ in P1",
+}
+SPARSE = (8.3e-5, MODERATE, 5.3e-3)
+"""Dollars per request: a tight, a middle and a loose budget for the picture of few labels."""
 STYLE = {
     "live": (LINES[0], "-", "o"),
     "paper": (LINES[1], "-", "s"),
@@ -24,10 +34,10 @@ STYLE = {
 }
 
 
-def canvas(columns: int, width: float = 5.0, height: float = 3.6) -> tuple[Figure, Grid]:
-    """Return a figure and its axes, side by side."""
-    made, grid = figure(1, columns, width=width, height=height)
-    return made, grid[0]
+def canvas(panels: int, *, height: float = 2.4) -> tuple[Figure, Grid]:
+    """Return a figure and its axes, one below the other: side by side letters become too small."""
+    made, grid = figure(panels, 1, height=height)
+    return made, grid[:, 0]
 
 
 def save(made: Figure, name: str) -> None:
@@ -38,7 +48,16 @@ def save(made: Figure, name: str) -> None:
 def legend_below(made: Figure, axis: Axes) -> None:
     """Put the names that an axis has under all of them, where they cover nothing."""
     handles, labels = axis.get_legend_handles_labels()
-    made.legend(handles, labels, loc="outside lower center", ncol=len(labels), fontsize=8)
+    made.legend(
+        handles, labels, loc="outside lower center", ncol=min(4, len(labels)), frameon=False
+    )
+
+
+def plain(scale: Axis) -> None:
+    """Write the numbers of a logarithmic scale as they are: 0.5, 1, 2, 5."""
+    scale.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    scale.set_major_formatter("{x:g}")
+    scale.set_minor_formatter("")
 
 
 def line(axis: Axes, rows: Sequence[Row], policy: str, *, x: str, y: str) -> None:
@@ -71,29 +90,25 @@ def frontier(rows: Sequence[Row]) -> None:
     ):
         for policy in STYLE:
             yardstick = policy in ("best fixed mix", "hindsight")
-            if yardstick and y != "reward":
+            mine = [r for r in rows if yardstick or r["in_flight"] == in_flight]
+            if (yardstick and y != "reward") or all(r["policy"] != policy for r in mine):
                 continue
-            line(
-                axis,
-                [r for r in rows if yardstick or r["in_flight"] == in_flight],
-                policy,
-                x="budget",
-                y=y,
-            )
+            line(axis, mine, policy, x="budget", y=y)
         axis.set(
             xscale="log",
             xlabel="budget, $ per request",
-            title=f"{y.replace('_', ' ')}, {in_flight} in flight",
+            title=f"{y.replace('_over_', ' ÷ ')}, {in_flight} in flight",
         )
-    legend_below(made, axes[0])
+    legend_below(made, axes[1])
     axes[2].set_yscale("log")
+    plain(axes[2].yaxis)
     save(made, "frontier")
 
 
 def inflight(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget over the requests in flight, per phase, at the middle budget."""
     made, axes = canvas(3)
-    budget = sorted({r["budget"] for r in rows})[1]
+    budget = MODERATE
     for axis, phase in zip(axes, ("P1", "P2", "P3"), strict=True):
         shown = [
             r
@@ -109,16 +124,15 @@ def inflight(rows: Sequence[Row]) -> None:
             xlabel="requests in flight",
             title=f"{phase}: cost ÷ budget, ${budget:g}",
         )
-    axes[0].legend(fontsize=7)
+        plain(axis.yaxis)
+    legend_below(made, axes[0])
     save(made, "inflight")
 
 
 def sparse(rows: Sequence[Row]) -> None:
     """Plot reward over the share of judged requests, at three budgets."""
-    budgets = sorted({r["budget"] for r in rows})
-    chosen = (budgets[1], budgets[len(budgets) // 2], budgets[-2])
-    made, axes = canvas(3)
-    for axis, budget in zip(axes, chosen, strict=True):
+    made, axes = canvas(len(SPARSE))
+    for axis, budget in zip(axes, SPARSE, strict=True):
         for policy in ("live", "paper", "thompson", "ε-greedy"):
             line(
                 axis,
@@ -128,32 +142,32 @@ def sparse(rows: Sequence[Row]) -> None:
                 y="reward",
             )
         axis.set(xscale="log", xlabel="share of requests judged", title=f"reward at ${budget:g}")
-    axes[0].legend(fontsize=7)
+    legend_below(made, axes[0])
     save(made, "sparse")
 
 
 def drift(rows: Sequence[Row]) -> None:
     """Plot reward during and after ÷ before over the level that Mistral's quality drops to."""
     made, axes = canvas(3)
-    budget = max(r["budget"] for r in rows)
+    budget = MODERATE
     shown = [
         r
         for r in rows
         if (r["model"], r["form"], r["in_flight"], r["budget"])
         == ("mistral", "constant", 0, budget)
     ]
-    for axis, phase in zip(axes, ("P2", "P3", "after ÷ before"), strict=True):
+    for axis, phase in zip(axes, DRIFT, strict=True):
         for policy in ("live", "live − drift alarms", "paper", "thompson", "ε-greedy"):
             line(axis, [r for r in shown if r["phase"] == phase], policy, x="level", y="reward")
-        axis.set(xlabel="Mistral's quality in P2", title=f"{phase}, ${budget:g}")
-    axes[0].legend(fontsize=7)
+        axis.set(xlabel="Mistral's quality in P2", title=DRIFT[phase])
+    legend_below(made, axes[0])
     save(made, "drift")
 
 
 def onboarding(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget by quarter after a good model joined, cheap and dear."""
     made, axes = canvas(2)
-    budget = min(r["budget"] for r in rows if r["budget"] is not None)
+    budget = TIGHT
     for axis, kind in zip(axes, ("good and cheap", "good and dear"), strict=True):
         mine = [
             r
@@ -174,7 +188,7 @@ def onboarding(rows: Sequence[Row]) -> None:
             title=f"{kind}: cost ÷ budget, ${budget:g}",
             xticks=range(1, 5),
         )
-    axes[0].legend(fontsize=7)
+    legend_below(made, axes[0])
     save(made, "onboarding")
 
 
@@ -182,8 +196,8 @@ def shocks(rows: Sequence[Row]) -> None:
     """Plot cost ÷ budget before, adapting and after for every shock, at the middle budget with 30
     in flight.
     """
-    made, axes = canvas(2, width=7.0, height=4.6)
-    budget = sorted({r["budget"] for r in rows})[1]
+    made, axes = canvas(2, height=3.2)
+    budget = MODERATE
     for axis, policy in zip(axes, ("live", "paper"), strict=True):
         mine = [
             r for r in rows if (r["policy"], r["budget"], r["in_flight"]) == (policy, budget, 30)
@@ -199,7 +213,10 @@ def shocks(rows: Sequence[Row]) -> None:
             axis.plot([values.get(name) for name in names], names, "o", color=colour, label=phase)
         axis.axvspan(0.95, 1.05, color=RULE)
         axis.set(xscale="log", title=f"{policy}: cost ÷ budget, ${budget:g}")
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("")
+        plain(axis.xaxis)
     legend_below(made, axes[0])
     save(made, "shocks")
+
+
+DRAWN = {one.__name__: one for one in (drift, frontier, inflight, onboarding, shocks, sparse)}
+"""What draws the picture of a benchmark, by its name."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from streams.cli import main
@@ -60,7 +61,23 @@ def test_the_table_of_metrics_is_complete() -> None:
 def test_every_link_leads_to_a_file(page: str) -> None:
     folder = (ROOT / page).parent
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text())
-    assert [link for link in links if not (folder / link).exists()] == []
+    pictures = re.findall(r'(?:src|srcset)="(?!https?:)([^"]+)"', (ROOT / page).read_text())
+    assert [link for link in [*links, *pictures] if not (folder / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_picture_of_a_benchmark_has_a_twin_for_dark_pages(page: str) -> None:
+    assert re.findall(r"!\[[^\]]*\]\(([^)]+\.png)\)", (ROOT / page).read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_value_that_helm_is_told_to_set_is_one_of_the_chart(page: str) -> None:
+    values = yaml.safe_load((ROOT / "deploy/helm/paretobandit-streams/values.yaml").read_text())
+    for path in re.findall(r"--set ([\w.]+)=", (ROOT / page).read_text()):
+        place = values
+        for part in path.split("."):
+            assert part in place, path
+            place = place[part]
 
 
 def _named(text: str) -> list[str]:
