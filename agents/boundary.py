@@ -1,7 +1,6 @@
 """Stand between agents and the outside: nothing escapes a batch, nothing is skipped, nothing is
 sent without an answer."""
 
-import asyncio
 import logging
 import os
 import random
@@ -75,13 +74,20 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
         failed.pop_all()
 
 
+async def pause(seconds: float) -> None:
+    """Let others run for so long."""
+    import asyncio  # here: it is a quarter of the time in which `pbstream --help` starts
+
+    await asyncio.sleep(seconds)
+
+
 async def retrying(
     call: Callable[[], Awaitable[T]],
     *,
     transient: tuple[type[BaseException], ...],
     deadline: float,
     clock: Callable[[], float],
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    sleep: Callable[[float], Awaitable[None]] = pause,
     jitter: Callable[[], float] = random.random,
     on_retry: Callable[[BaseException], None] = lambda error: None,
 ) -> T:
@@ -146,6 +152,8 @@ class Outbox:
     async def delivered(self) -> int:
         """Wait until Kafka has everything, and return how many records that were; a refused one
         raises."""
+        import asyncio  # as in `pause`
+
         pending, self._pending = self._pending, []
         await asyncio.gather(*pending)
         return len(pending)

@@ -4,7 +4,6 @@ of all.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from importlib import import_module
 from typing import Any
@@ -113,6 +112,8 @@ def _unreached(ctx: click.Context, error: Exception) -> NoBroker | None:
     # By name, so that a command which needs no Kafka does not import its client.
     if type(error).__name__ != "KafkaConnectionError":
         return None
+    import asyncio
+
     from streams.log.reaching import refusal
 
     settings = ctx.ensure_object(Session).settings

@@ -65,12 +65,17 @@ def _doubt(candidates: tuple[Candidate, ...]) -> Table:
             one.model,
             f"{one.mean:.3f} ± {one.deviation:.3f}",
             f"{one.shared:.3f}",
-            f"{one.mean - one.shared:+.3f}",
-            f"{one.bonus:+.4f}",
+            signed(one.mean - one.shared, 3),
+            signed(one.bonus),
             f"{usd(one.cost_low_usd or 0.0)} to {usd(one.cost_high_usd or 0.0)}",
             f"{one.unpaid or 0.0:.1%}",
         )
     return shown
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Return a number with its sign, the minus as wide as the plus."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
@@ -80,9 +85,9 @@ def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
         shown.add_row(
             f"{'→ ' if chosen else '  '}{candidate.model}",
             f"{candidate.mean:.4f}",
-            f"{candidate.bonus:+.4f}",
+            signed(candidate.bonus),
             f"−{candidate.penalty:.4f}",
-            f"{candidate.score:.4f}",
+            signed(candidate.score).removeprefix("+"),
             usd(candidate.expected_cost_usd),
             EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
             style="bold" if chosen else "dim" if candidate.excluded else "",

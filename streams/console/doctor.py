@@ -150,12 +150,13 @@ async def _group(settings: Settings) -> Finding:
         members = 0
     finally:
         await admin.close()
+    workers = "1 worker" if members == 1 else f"{members} workers"
     if settings.app_id != usual:
-        found = f"{settings.app_id}, {members} workers; the prefix alone would give {usual}"
+        found = f"{settings.app_id}, {workers}; the prefix alone would give {usual}"
         return Finding("group", "look", found, "the same PB_APP_ID for all workers and commands")
     if not members:
         return Finding("group", "wrong", f"{settings.app_id}: no worker", "pbstream worker")
-    return Finding("group", "fine", f"{settings.app_id}, {members} workers")
+    return Finding("group", "fine", f"{settings.app_id}, {workers}")
 
 
 async def _worker(settings: Settings) -> Finding:

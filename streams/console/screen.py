@@ -48,7 +48,9 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
     """Return the same in one line of text."""
     state, ratio, reward = board.state, board.spend_per_budget, board.mean_reward
     of = "" if total is None else f"/{total}"
-    parts = [f"decided {board.decided}{of}", f"{board.rate(now):.0f}/s"]
+    # Of a router that was there before, only its last decisions were read.
+    decided = board.decided if state is None or total is not None else state.decided
+    parts = [f"decided {decided}{of}", f"{board.rate(now):.0f}/s"]
     if state is not None:
         parts += [
             f"spend {usd(state.spend_usd)}",

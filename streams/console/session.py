@@ -4,7 +4,6 @@ recur.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -159,5 +158,7 @@ def quiet() -> None:
 
 def run(work: Coroutine[object, None, T]) -> T:
     """Run a command's work."""
+    import asyncio  # not for a page of help
+
     quiet()
     return asyncio.run(work)

@@ -22,6 +22,12 @@ def test_the_development_broker_is_imported_only_where_it_is_started(module: str
     assert done.stdout.strip() == "[]"
 
 
+def test_the_first_page_of_help_starts_no_event_loop() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "streams.cli", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "streams.cli.commands" in done.stderr and "asyncio" not in done.stderr
+
+
 HEAVY = ("aiokafka", "faust", "litellm", "matplotlib", "numpy", "pydantic_settings", "redis")
 """What takes tenths of a second to import, and no page of help needs."""
 
