@@ -22,7 +22,7 @@ from streams.settings import Settings
 from tests.integration.counting_worker import NUMBER, WATERMARK, number
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 45.0
+PATIENCE = 90.0
 LONG_ENOUGH = 5.0
 
 

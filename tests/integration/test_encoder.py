@@ -23,6 +23,9 @@ from streams.encoder.sentences import Reading
 from streams.encoder.static import SHIPPED
 from streams.encoder.weights import find_weights
 
+# The export alone takes 25 seconds of CPU, many times that where other programs want it too.
+pytestmark = pytest.mark.timeout(900)
+
 PROMPTS = [
     "What is the capital of France?",
     "Write a Python function that merges two sorted lists.",
