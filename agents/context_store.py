@@ -16,8 +16,9 @@ DecidedAt = Callable[[Ref], float | None]
 """When a request was decided, seconds since the epoch; None where it is not known any more."""
 
 
-Prompt = tuple[str, ProjectionRef | None]
-"""A text, and the projection that its router has of its own."""
+Prompt = tuple[str, ProjectionRef | int]
+"""A text, and the projection that its router has of its own, or how many dimensions a router has
+that has none."""
 
 Encode = Callable[[list[Prompt]], Awaitable[Sequence[Vector | EncoderUnavailable]]]
 """Turns prompts into contexts, each of shape (d,), or says of one why it has none."""

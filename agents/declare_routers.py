@@ -223,10 +223,8 @@ def _check(declaration: Declaration, in_force: int, service: Service) -> None:
 
 def _require_same_coordinates(before: RouterConfig, after: RouterConfig, service: Service) -> None:
     """Raise WrongProjection where contexts would mean something else than what was learned."""
-    was, now = (
-        service.ports.projection if one.projection is None else one.projection.sha256
-        for one in (before, after)
-    )
+    own = service.ports.projections.get(before.dimensions, "")
+    was, now = (own if one.projection is None else one.projection.sha256 for one in (before, after))
     if was != now:
         raise WrongProjection(
             "a router keeps the projection that it was created with: declare another router_id"

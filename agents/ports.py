@@ -93,9 +93,8 @@ class Ports:
         log: the source topics.
         encode: prompts to contexts, each of shape (d,) or why there is none, off the event loop;
             None without an encoder.
-        dimensions: d of what `encode` returns for routers without a projection of their own; 0
-            without.
-        projection: checksum of the projection that those have, empty without an encoder.
+        projections: checksums of the projections that `encode` has for routers without one of their
+            own, by how many dimensions a context of each has; empty without an encoder.
         check_projection: raises WrongProjection where a projection, declared for so many
             dimensions, is not at hand.
         read_prior: reads a prior from the file that a declaration names.
@@ -113,8 +112,7 @@ class Ports:
     dead_letters: Mapping[str, DeadLetters]
     log: SourceLog
     encode: Encode | None
-    dimensions: int
-    projection: str
+    projections: Mapping[int, str]
     check_projection: Callable[[ProjectionRef, int], Awaitable[None]]
     read_prior: Callable[[ReferencedPrior], Awaitable[Prior]]
     contexts: Contexts | None

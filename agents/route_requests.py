@@ -138,7 +138,8 @@ def _given(event: Request) -> Vector | None:
 def _prompt(request: Prepared, service: Service) -> Prompt:
     engine = service.shard(request.message.partition).engine(request.event.router_id)
     assert engine is not None
-    return request.event.prompt or "", engine.state.config.projection
+    named = engine.state.config.projection
+    return request.event.prompt or "", engine.state.arms.d if named is None else named
 
 
 def _needs_encoding(request: Prepared, service: Service) -> bool:
@@ -155,7 +156,7 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
         engine is not None
         and (
             engine.state.config.projection is not None
-            or engine.state.arms.d == service.ports.dimensions
+            or engine.state.arms.d in service.ports.projections
         )
         and not shard.knows(event.router_id, event.request_id)
     )
@@ -251,8 +252,8 @@ def _context(request: Prepared, engine: Engine, service: Service) -> Vector:
             "(PB_ENCODER_BACKEND)"
         )
     raise WrongDimensions(
-        f"prompts become {service.ports.dimensions} dimensions on this worker; the router has "
-        f"{engine.state.arms.d}"
+        f"prompts become {' or '.join(map(str, service.ports.projections))} dimensions on this "
+        f"worker; the router has {engine.state.arms.d}"
     )
 
 

@@ -21,6 +21,7 @@ from benchmarks.report import bootstrap, command, print_figures, print_table
 from benchmarks.yardsticks import hindsight
 from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
+from streams.encoder import general as general_projections
 from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_encoder, load_sentences
 from streams.encoder.projection import Projection
@@ -39,6 +40,7 @@ NAMES: dict[Backend, str] = {
     "reference": "sentence-transformers",
 }
 GENERAL = "static, general projection"
+NETWORK = "int8 MiniLM, general projection"
 # The sides take turns, so that what else the machine does falls on all alike.
 _SLICES = 6
 _BLOCK = 20
@@ -76,6 +78,11 @@ def main(quick: bool) -> None:
     contexts = {NAMES[s]: _contexts(embeddings[s], len(warm)) for s in sides}
     general = load_encoder()
     contexts[GENERAL] = general.encode(warm.prompts), general.encode(test.prompts)
+    network = Projection.load(general_projections.GENERAL)
+    contexts[NETWORK] = (
+        network.project(embeddings["onnx"][: len(warm)]),
+        network.project(embeddings["onnx"][len(warm) :]),
+    )
     lines = {name: line(warm, test, *both) for name, both in contexts.items()}
     seeds = 10 if quick else 20
     earned = {name: route_all(warm, test, *both, seeds=seeds) for name, both in contexts.items()}
@@ -97,6 +104,9 @@ def main(quick: bool) -> None:
             "reward_ratio": float(np.mean(earned["static"]) / np.mean(earned["int8 MiniLM"])),
             "line_lost": max(b - a for a, b in zip(ours, theirs, strict=True)),
             "line_lost_general": max(b - a for a, b in zip(lines[GENERAL], theirs, strict=True)),
+            "line_lost_general_int8": max(
+                b - a for a, b in zip(lines[NETWORK], theirs, strict=True)
+            ),
             "int8_throughput_ratio": rates["onnx"] / rates["reference"],
             "int8_latency_ratio": latencies["onnx"] / latencies["reference"],
             "int8_reward_ratio": float(

@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from tempfile import TemporaryDirectory
 
@@ -38,6 +38,7 @@ from streams.settings import Settings, load_settings
 #: The two that copy: a bare agent of the framework, and the client library alone.
 ECHO = ["-m", "benchmarks.stream_echo", "worker", "-l", "error"]
 RAW = ["-m", "benchmarks.stream_raw"]
+WORKER = ("-m", "streams.cli", "worker")
 
 
 async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Drained:
@@ -97,12 +98,18 @@ class Bench:
         return requests(count, routers=self.routers, start=self.asked - count)
 
     @contextmanager
-    def worker(self) -> Iterator[tuple[psutil.Process, float]]:
+    def worker(
+        self, program: Sequence[str] = WORKER, more: Mapping[str, str] | None = None
+    ) -> Iterator[tuple[psutil.Process, float]]:
         """Run a worker; it is ready, after so many seconds."""
         (port,) = free_ports(1)
-        environment = worker_environment(self.settings) | {"PB_WEB_PORT": str(port)}
+        environment = {
+            **worker_environment(self.settings),
+            "PB_WEB_PORT": str(port),
+            **(more or {}),
+        }
         began = time.monotonic()
-        with process(["-m", "streams.cli", "worker"], environment) as child:
+        with process([*program], environment) as child:
             while not _answers(f"http://127.0.0.1:{port}/readyz"):
                 if time.monotonic() - began > 120:
                     raise TimeoutError("the worker is not ready after 120 s")

@@ -63,15 +63,15 @@ def mismatch(settings: Settings, model: Document) -> str | None:
     """Return what to say where the prior is for other contexts than prompts become with these
     settings.
     """
-    from streams.encoder.load import dimensions_of
+    from streams.encoder.load import projections_of
 
     wanted = _of_prior(model)
-    if (
-        wanted is None
-        or settings.encoder_backend == "none"
-        or (here := dimensions_of(settings)) == wanted
-    ):
+    if wanted is None or settings.encoder_backend == "none":
         return None
+    sizes = [found.dimensions for found in projections_of(settings)]
+    if wanted in sizes:
+        return None
+    here = " or ".join(map(str, sizes))
     return (
         f"This prior has {wanted} dimensions; prompts become {here} here. The workers need the "
         "projection that was fitted with it: "

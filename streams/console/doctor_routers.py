@@ -20,7 +20,7 @@ AHEAD = timedelta(seconds=5)
 
 async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     """Yield what is to be said of routers, clocks, and what prompts become."""
-    from streams.encoder.load import dimensions_of
+    from streams.encoder.load import projections_of
 
     states: dict[str, LambdaUpdated | None] = {}
     declared: dict[str, RouterDeclared | None] = {}
@@ -66,7 +66,7 @@ async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
     if plain := {
         router_id: router for router_id, router in routers.items() if not router.projection
     }:
-        yield _prompts(plain, dimensions_of(settings))
+        yield _prompts(plain, {found.dimensions for found in projections_of(settings)})
 
 
 def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
@@ -100,9 +100,10 @@ def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Findin
     return Finding("projections", "fine", f"those of {len(named)} routers are there")
 
 
-def _prompts(routers: dict[str, RouterDeclared], here: int) -> Finding:
+def _prompts(routers: dict[str, RouterDeclared], sizes: set[int]) -> Finding:
     """Look whether prompts become contexts of the routers' size."""
-    others = [router_id for router_id, router in routers.items() if router.dimensions != here]
+    here = " or ".join(map(str, sorted(sizes)))
+    others = [id_ for id_, router in routers.items() if router.dimensions not in sizes]
     if others:
         return Finding(
             "prompts",

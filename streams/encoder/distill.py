@@ -4,7 +4,6 @@ needs no torch.
 
 from __future__ import annotations
 
-import string
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from streams.encoder.principal import principal_components
 from streams.encoder.projection import Projection
 from streams.encoder.table_file import write_table
 from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
+from streams.encoder.zipf import draw_texts, token_frequencies
 from streams.files.array_folder import Array
 
 # 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing
@@ -29,14 +29,8 @@ _LARGEST = 127  # int8
 _DECIMALS = 9
 _VECTORS = "embeddings.word_embeddings.weight"
 """The tensor of BERT's word pieces, shape (vocabulary, width)."""
-# How often signs, single letters and digits, and other single characters stand in prompts; all else
-# follows Zipf's law.
-_SIGNS, _LETTERS, _OTHERS = 0.15, 0.05, 0.01
-_WITHOUT_WORDS = _SIGNS + _LETTERS + _OTHERS
-"""Share of prompts' tokens that Zipf's law is not about."""
-# Texts that the general projection is fitted on: how many, and the logarithm of their number of
-# tokens (mean, deviation).
-_TEXTS, _LENGTH, _SPREAD, _LONGEST = 8_000, float(np.log(60)), 1.2, 4_000
+_TEXTS = 8_000
+"""That the general projection is fitted on."""
 
 
 def distill(out_dir: Path, weights: str | None = None) -> Path:
@@ -66,38 +60,11 @@ def distill(out_dir: Path, weights: str | None = None) -> Path:
     return out_dir
 
 
-def token_frequencies(names: list[str]) -> Array:
-    """Return how often each token of a BERT's vocabulary is to be expected, shape (tokens,),
-    sum 1.
-    """
-    single = np.array([len(name) == 1 for name in names])
-    sign = np.array([len(name) == 1 and name in string.punctuation for name in names])
-    letter = np.array([len(name) == 1 and name.isascii() and name.isalnum() for name in names])
-    special = np.array(
-        [len(name) > 2 and name.startswith("[") and name.endswith("]") for name in names]
-    )
-    word = ~single & ~special
-    frequencies: Array = np.where(single, 1.0, 0.0)
-    frequencies[word] = 1.0 / np.arange(1, word.sum() + 1)
-    for kind, share in (
-        (sign, _SIGNS),
-        (letter, _LETTERS),
-        (single & ~sign & ~letter, _OTHERS),
-        (word, 1.0 - _WITHOUT_WORDS),
-    ):
-        frequencies[kind] *= share / max(frequencies[kind].sum(), 1.0)
-    frequencies /= frequencies.sum()
-    return frequencies
-
-
 def general_projection(values: NDArray[np.int8], scale: Array, frequencies: Array) -> Projection:
     """Fit a projection onto 25 components on texts of independent tokens: what tells prompts apart
     where nothing else is known.
     """
-    rng = np.random.default_rng(0)
-    lengths = np.clip(np.exp(rng.normal(_LENGTH, _SPREAD, _TEXTS)), 1, _LONGEST).astype(np.int64)
-    tokens = rng.choice(len(values), size=int(lengths.sum()), p=frequencies)
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    tokens, starts = draw_texts(frequencies, _TEXTS)
     means = np.add.reduceat(values[tokens].astype(np.float64) * scale, starts, axis=0)
     embeddings = means / np.linalg.norm(means, axis=1, keepdims=True)
     mean, directions, variances, _ = principal_components(embeddings, min(COMPONENTS, len(scale)))

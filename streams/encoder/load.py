@@ -9,6 +9,7 @@ from pathlib import Path
 
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
+from streams.encoder.general import general_projection
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend, SentenceEncoder
 from streams.encoder.static import SHIPPED, StaticEncoder
@@ -55,16 +56,31 @@ def backend_of(settings: Settings) -> Backend:
     return "static" if fits else "onnx"
 
 
-def projection_of(settings: Settings) -> Projection:
-    """Return the projection of the settings' encoder, without loading that; errors as in
-    `backend_of`.
+def projections_of(settings: Settings) -> tuple[Projection, ...]:
+    """Return the projections of routers that declare none, without loading the encoder: each is for
+    the routers with as many dimensions as it makes, the first one for new routers.
+
+    Without PB_PROJECTION_PATH a network has two: the general one, and the embedding itself.
+
+    Raises:
+        EncoderError, UnusableArrays: as in `backend_of`.
     """
-    return _projection(backend_of(settings), settings.encoder_path, settings.projection_path)
+    return _projections(
+        backend_of(settings),
+        path=settings.encoder_path,
+        weights=settings.encoder_weights,
+        projection=settings.projection_path,
+    )
+
+
+def projection_of(settings: Settings) -> Projection:
+    """Return the projection of new routers that declare none; errors as in `projections_of`."""
+    return projections_of(settings)[0]
 
 
 def dimensions_of(settings: Settings) -> int:
-    """Return how many numbers the settings' encoder makes of a prompt; errors as in
-    `backend_of`.
+    """Return how many numbers the settings' encoder makes of a prompt for a new router; errors as
+    in `projections_of`.
     """
     return projection_of(settings).dimensions
 
@@ -95,8 +111,8 @@ def load_encoder(
             that is shipped, or the cached export, made if it is missing.
         weights: a hub name or a local folder of a sentence-transformers model; None:
             all-MiniLM-L6-v2. Not for "static".
-        projection: a folder with a saved `Projection`; None: the general one of the table, for the
-            others the identity.
+        projection: a folder with a saved `Projection`; None: the general one of the table or of
+            all-MiniLM-L6-v2, for other networks the identity.
         threads: CPU threads; None: all. "static" takes one.
 
     Raises:
@@ -104,8 +120,10 @@ def load_encoder(
         says what to do. UnusableArrays: the projection is missing or damaged.
     """
     sentences = load_sentences(backend=backend, path=path, weights=weights, threads=threads)
-    fitted = backend == "static" or projection is not None
-    return Encoder(sentences, _projection(backend, path, projection) if fitted else None)
+    first = _projections(backend, path=path, weights=weights, projection=projection)[0]
+    # The width of other networks is known once they are loaded.
+    unfitted = projection is None and first.components is None
+    return Encoder(sentences, None if unfitted else first)
 
 
 def load_sentences(
@@ -129,7 +147,13 @@ def load_sentences(
     return OnnxEncoder(exported_folder(weights) if path is None else path, threads=threads)
 
 
-def _projection(backend: Backend, path: Path | None, projection: Path | None) -> Projection:
+def _projections(
+    backend: Backend, *, path: Path | None, weights: str | None, projection: Path | None
+) -> tuple[Projection, ...]:
     if projection is not None:
-        return Projection.load(projection)
-    return Projection.load(path or SHIPPED) if backend == "static" else Projection.identity()
+        return (Projection.load(projection),)
+    if backend == "static":
+        return (Projection.load(path or SHIPPED),)
+    general = general_projection(weights=weights, exported=path if backend == "onnx" else None)
+    whole = Projection.identity()
+    return (whole,) if general is None else (general, whole)

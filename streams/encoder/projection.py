@@ -10,6 +10,7 @@ import numpy as np
 from streams.encoder.principal import principal_components
 from streams.files.array_folder import (
     Array,
+    Precision,
     UnusableArrays,
     checksum_arrays,
     read_arrays,
@@ -100,9 +101,9 @@ class Projection:
             context[:-1] = (rotation * row).sum(axis=1)
         return contexts
 
-    def save(self, folder: Path) -> str:
+    def save(self, folder: Path, *, precision: Precision = "<f8") -> str:
         """Write `projection.npz` and `projection.json` into `folder`; return the checksum."""
-        return write_arrays(folder, _NAME, self._arrays(), {})
+        return write_arrays(folder, _NAME, self._arrays(), {}, precision=precision)
 
     @classmethod
     def load(cls, folder: Path) -> Projection:

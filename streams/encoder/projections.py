@@ -5,6 +5,7 @@ encoder.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 
 from router_state.config import ProjectionRef
@@ -56,20 +57,29 @@ def require_projection(named: ProjectionRef, dimensions: int, settings: Settings
 class Encoders:
     """One sentence encoder, in the projection of every router."""
 
-    def __init__(self, own: Encoder, folder: Path | None) -> None:
-        """Take the encoder with the service's own projection, and where others are found."""
+    def __init__(
+        self, own: Encoder, folder: Path | None, *, others: Iterable[Projection] = ()
+    ) -> None:
+        """Take the encoder with the service's own projection, where those that are declared are
+        found, and others that routers have without declaring any.
+        """
         self._own = own
         self._folder = folder
+        self._by_dimensions = {other.dimensions: own.projected(other) for other in others}
         self._kept: OrderedDict[ProjectionRef, Encoder] = OrderedDict()
 
-    def of(self, named: ProjectionRef | None) -> Encoder:
-        """Return the encoder with a router's projection; None: with the service's own.
+    def of(self, named: ProjectionRef | int) -> Encoder:
+        """Return the encoder with a router's projection.
+
+        Args:
+            named: as it is declared; a number: the router declares none, and has so many
+                dimensions.
 
         Raises:
             UnusableArrays: as `read_projection`. EncoderError: it was fitted with another encoder.
         """
-        if named is None:
-            return self._own
+        if isinstance(named, int):
+            return self._by_dimensions.get(named, self._own)
         if named not in self._kept:
             found = read_projection(named, inside=self._folder)
             self._kept[named] = self._own.projected(found)

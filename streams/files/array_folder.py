@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ FORMAT_VERSION = 1
 """Of the folder's layout; another one is refused."""
 
 Array = NDArray[np.float64]
+Precision = Literal["<f8", "<f2"]
+"""Of numbers on disk, as numpy names it; in memory all are doubles."""
 
 
 class UnusableArrays(ValueError):
@@ -63,13 +66,20 @@ def checksum_arrays(arrays: Mapping[str, Array], details: Mapping[str, object]) 
 
 
 def write_arrays(
-    folder: Path, name: str, arrays: Mapping[str, Array], details: Mapping[str, object]
+    folder: Path,
+    name: str,
+    arrays: Mapping[str, Array],
+    details: Mapping[str, object],
+    *,
+    precision: Precision = "<f8",
 ) -> str:
-    """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum.
+    """Write `name.npz` and `name.json` into `folder`, each in one rename, and return the checksum,
+    that of the values as they are read again.
 
     Raises:
-        UnusableArrays: an array holds a NaN or an infinity.
+        UnusableArrays: an array holds a NaN or an infinity, or does in this precision.
     """
+    arrays = {key: np.asarray(array, dtype=precision) for key, array in arrays.items()}
     for key, array in arrays.items():
         if not np.isfinite(array).all():
             raise UnusableArrays(f"{name}: array {key!r} holds a value that is not finite")
@@ -81,11 +91,7 @@ def write_arrays(
         "details": dict(details),
     }
     with replacing(folder / f"{name}.npz") as part, part.open("wb") as file:
-        np.savez(
-            file,
-            allow_pickle=False,
-            **{key: np.asarray(array, dtype="<f8") for key, array in arrays.items()},
-        )
+        np.savez(file, allow_pickle=False, **arrays)
     with replacing(folder / f"{name}.json") as part:
         part.write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
     return checksum

@@ -22,15 +22,15 @@ class Contexts:
     """Give every request its context.
 
     Args:
-        open_encoder: returns identity and encoder of a projection (None: the service's own); called
-            when the first prompt of it without a context comes.
+        open_encoder: returns identity and encoder of a projection (a number: the service's own of
+            so many dimensions); called when the first prompt of it without a context comes.
         progress: called with the number of prompts encoded so far.
         folder: where encoded prompts are kept.
     """
 
     def __init__(
         self,
-        open_encoder: Callable[[ProjectionRef | None], tuple[str, Encode]],
+        open_encoder: Callable[[ProjectionRef | int], tuple[str, Encode]],
         *,
         progress: Callable[[int], None] | None = None,
         folder: Path | None = None,
@@ -38,11 +38,13 @@ class Contexts:
         self._open_encoder = open_encoder
         self._progress = progress
         self._folder = folder or cache_folder("contexts")
-        self._opened: dict[ProjectionRef | None, tuple[sqlite3.Connection, Encode]] = {}
+        self._opened: dict[ProjectionRef | int, tuple[sqlite3.Connection, Encode]] = {}
         self.encoded = 0
 
-    def of(self, request: Request, projection: ProjectionRef | None = None) -> Vector:
-        """Return a request's context, shape (d,), by its router's projection."""
+    def of(self, request: Request, projection: ProjectionRef | int) -> Vector:
+        """Return a request's context, shape (d,), by its router's projection; a number: of a router
+        that declares none, and has so many dimensions.
+        """
         if request.context is not None:
             return np.array(request.context, np.float64)
         prompt = request.prompt or ""
@@ -71,7 +73,7 @@ class Contexts:
             kept.commit()
             kept.close()
 
-    def _open(self, projection: ProjectionRef | None) -> tuple[sqlite3.Connection, Encode]:
+    def _open(self, projection: ProjectionRef | int) -> tuple[sqlite3.Connection, Encode]:
         found = self._opened.get(projection)
         if found is None:
             identity, encode = self._open_encoder(projection)

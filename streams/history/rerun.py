@@ -123,7 +123,7 @@ class Rerun:
         request = event.request
         record = engine.decide(
             event.decision.request_id,
-            self._contexts.of(request, engine.state.config.projection),
+            self._contexts.of(request, engine.state.config.projection or engine.state.arms.d),
             now=event.at,
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,

@@ -18,7 +18,7 @@ from agents.refusals import EncoderUnavailable
 from router_state.config import Matrix, ProjectionRef, Vector
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
-from streams.encoder.load import encoder_of, projection_of
+from streams.encoder.load import encoder_of, projections_of
 from streams.encoder.projections import Encoders
 from streams.files.array_folder import UnusableArrays
 from streams.settings import Settings
@@ -38,7 +38,7 @@ class PromptEncoder:
         load: makes the encoder; may take long, and may fail.
 
     Attributes:
-        projection: of routers that have none of their own.
+        projections: of routers that have none of their own, for each number of dimensions one.
         trouble: why there is no encoder (yet), None once there is one.
     """
 
@@ -56,7 +56,7 @@ class PromptEncoder:
         self._missing: set[ProjectionRef] = set()
         self._failed_at: float | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
-        self.projection = projection_of(settings)
+        self.projections = projections_of(settings)
         self.trouble: str | None = "loading the encoder"
 
     async def start(self) -> None:
@@ -70,7 +70,7 @@ class PromptEncoder:
         )
 
     def _encode_all(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
-        groups: dict[ProjectionRef | None, list[int]] = {}
+        groups: dict[ProjectionRef | int, list[int]] = {}
         for i, (_, named) in enumerate(prompts):
             groups.setdefault(named, []).append(i)
         contexts: dict[int, Vector | EncoderUnavailable] = {}
@@ -80,7 +80,7 @@ class PromptEncoder:
         return [contexts[i] for i in range(len(prompts))]
 
     def _encode_together(
-        self, prompts: list[str], named: ProjectionRef | None
+        self, prompts: list[str], named: ProjectionRef | int
     ) -> list[Vector | EncoderUnavailable]:
         encoder = self._encoder(named)
         if isinstance(encoder, EncoderUnavailable):
@@ -95,21 +95,21 @@ class PromptEncoder:
         )
         return [_alone(encoder, prompt) for prompt in prompts]
 
-    def _encoder(self, named: ProjectionRef | None) -> Encoder | EncoderUnavailable:
+    def _encoder(self, named: ProjectionRef | int) -> Encoder | EncoderUnavailable:
         encoders = self._loaded()
         if encoders is None:
             return EncoderUnavailable("the encoder of this worker is not available: send a context")
         try:
             encoder = encoders.of(named)
         except (UnusableArrays, EncoderError) as error:
-            assert named is not None
+            assert isinstance(named, ProjectionRef)
             if named not in self._missing:
                 log.error("prompts of routers with it are refused: %s", error)
                 self._missing.add(named)
             return EncoderUnavailable(
                 f"this worker does not have the router's projection {named.ref!r}: send a context"
             )
-        if named is not None:
+        if isinstance(named, ProjectionRef):
             self._missing.discard(named)
         return encoder
 
@@ -133,7 +133,8 @@ class PromptEncoder:
             return None
         self.trouble = None
         log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, encoder.identity)
-        self._encoders = Encoders(encoder, self._settings.priors_path)
+        others = self.projections[1:]
+        self._encoders = Encoders(encoder, self._settings.priors_path, others=others)
         return self._encoders
 
 

@@ -109,8 +109,9 @@ def build_ports(app: App) -> Ports:
         },
         log=SourceTopics(app),
         encode=encode and measured(encode, app.metrics),
-        dimensions=0 if encode is None else encode.projection.dimensions,
-        projection="" if encode is None else encode.projection.checksum,
+        projections={}
+        if encode is None
+        else {one.dimensions: one.checksum for one in encode.projections},
         check_projection=projection_checker(settings),
         read_prior=prior_reader(settings.priors_path),
         contexts=_redis_contexts(app),

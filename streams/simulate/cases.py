@@ -20,6 +20,8 @@ from streams.history.reading import Decision
 
 HORIZON = 20_000
 """Decisions that a case waits for its bill and label."""
+UNDECLARED = 26
+"""Dimensions of a router whose declaration the history does not hold: the wire's default."""
 NUMBER = {int, float}
 """Types of a JSON number; a bool is an int to Python and none here."""
 
@@ -90,6 +92,7 @@ class Cases:
         self._by_id: dict[str, Case] = {}
         self._prices: dict[str, Price] = {}
         self.projection: ProjectionRef | None = None
+        self._dimensions = UNDECLARED
         self.decided = 0
         self._clock = float("-inf")
 
@@ -122,6 +125,7 @@ class Cases:
     def _declare(self, event: Declared) -> None:
         if event.router is not None:
             self.projection = projection_ref(event.router)
+            self._dimensions = event.router.dimensions
             self._prices = {
                 n: Price(m.input_price_per_m, m.output_price_per_m)
                 for n, m in event.router.models.items()
@@ -141,7 +145,7 @@ class Cases:
         case = Case(
             self.decided,
             decision.request_id,
-            self._contexts.of(request, self.projection),
+            self._contexts.of(request, self.projection or self._dimensions),
             at,
             request.allowed_models,
             request.max_price_per_1k,

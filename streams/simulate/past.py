@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from router_state.config import ProjectionRef
-from streams.encoder.load import encoder_of
+from streams.encoder.load import encoder_of, projections_of
 from streams.encoder.projections import Encoders
 from streams.history.account import Account
 from streams.history.encoded import Contexts, Encode
@@ -33,9 +33,10 @@ def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = 
     # Loaded with the first prompt: a history of contexts needs no encoder, nor its memory.
     @cache
     def encoders() -> Encoders:
-        return Encoders(encoder_of(settings), settings.priors_path)
+        others = projections_of(settings)[1:]
+        return Encoders(encoder_of(settings), settings.priors_path, others=others)
 
-    def open_encoder(projection: ProjectionRef | None) -> tuple[str, Encode]:
+    def open_encoder(projection: ProjectionRef | int) -> tuple[str, Encode]:
         encoder = encoders().of(projection)
         return encoder.identity, encoder.encode
 

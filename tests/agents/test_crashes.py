@@ -164,7 +164,9 @@ async def test_a_prompt_whose_router_is_declared_while_others_are_encoded_is_ans
             await worker.take("routers", [declared])
         return [np.array(CONTEXT) for _ in prompts]
 
-    worker.service.ports = replace(worker.service.ports, encode=encode, dimensions=len(CONTEXT))
+    worker.service.ports = replace(
+        worker.service.ports, encode=encode, projections={len(CONTEXT): ""}
+    )
     asked = [
         log.event(
             "requests", {"router_id": "other", "request_id": "a", "prompt": "first"}, key=b"other"

@@ -51,9 +51,7 @@ class Encoding:
 async def started(settings: Settings, before: MemoryWorker | None = None) -> MemoryWorker:
     """Return a worker whose own projection is OWN, of other dimensions than the router's."""
     worker = MemoryWorker(settings, [0])
-    worker.service.ports = replace(
-        worker.service.ports, encode=Encoding(), dimensions=129, projection=OWN
-    )
+    worker.service.ports = replace(worker.service.ports, encode=Encoding(), projections={129: OWN})
     await worker.start(before)
     return worker
 
@@ -121,7 +119,7 @@ async def test_a_router_may_name_the_projection_that_its_worker_gave_it_already(
     named = log.event("routers", router(HOME, projection=law))
     await worker.take("routers", [named])
     assert reasons(worker) == ["wrong_projection"]
-    worker.service.ports = replace(worker.service.ports, projection=law["sha256"])
+    worker.service.ports = replace(worker.service.ports, projections={5: law["sha256"]})
     await worker.take("routers", [log.event("routers", router(HOME, projection=law))])
     assert projection_of(worker) == ProjectionRef(**law)
 

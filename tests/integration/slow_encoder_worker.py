@@ -20,7 +20,7 @@ from streams.settings import Settings, load_settings
 class SlowEncoder:
     """Give every prompt the same context, late; blocks a thread, as the true one does."""
 
-    projection = Projection.identity(4)
+    projections = (Projection.identity(4),)
     trouble = None
 
     def __init__(self, settings: Settings) -> None:
@@ -31,7 +31,7 @@ class SlowEncoder:
 
     async def __call__(self, prompts: list[Prompt]) -> list[Vector | EncoderUnavailable]:
         await asyncio.to_thread(time.sleep, self._seconds)
-        return [np.ones(self.projection.dimensions) for _ in prompts]
+        return [np.ones(self.projections[0].dimensions) for _ in prompts]
 
 
 if __name__ == "__main__":

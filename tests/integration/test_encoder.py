@@ -16,12 +16,15 @@ from streams.encoder.cache import exported_folder
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
+from streams.encoder.general import drawn_texts
 from streams.encoder.load import load_encoder, load_sentences
 from streams.encoder.onnx import OnnxEncoder
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Reading
 from streams.encoder.static import SHIPPED
 from streams.encoder.weights import find_weights
+from streams.service.prompts import PromptEncoder
+from streams.settings import Settings
 
 # The export alone takes 25 seconds of CPU, many times that where other programs want it too.
 pytestmark = pytest.mark.timeout(900)
@@ -73,19 +76,42 @@ def test_int8_embeddings_are_close_to_the_reference(exported: Path) -> None:
 
 def test_contexts_have_the_dimensions_of_the_projection_and_end_in_one(int8: Encoder) -> None:
     contexts = int8.encode(PROMPTS)
-    assert contexts.shape == (len(PROMPTS), int8.dimensions) == (len(PROMPTS), 385)
+    assert contexts.shape == (len(PROMPTS), int8.dimensions) == (len(PROMPTS), 26)
     assert contexts.dtype == np.float64
     assert (contexts[:, -1] == 1.0).all()
 
 
 def test_another_projection_takes_the_same_embeddings(int8: Encoder) -> None:
-    fitted = Projection.fit(int8.encode(PROMPTS)[:, :-1], 3)[0]
+    embeddings = int8.projected(Projection.identity()).encode(PROMPTS)[:, :-1]
+    fitted = Projection.fit(embeddings, 3)[0]
     contexts = int8.projected(fitted).encode(PROMPTS)
-    np.testing.assert_array_equal(contexts, fitted.project(int8.encode(PROMPTS)[:, :-1]))
+    np.testing.assert_array_equal(contexts, fitted.project(embeddings))
     assert int8.projected(fitted).identity != int8.identity
     table = Projection.load(SHIPPED)
     with pytest.raises(EncoderError, match="width 128"):
         int8.projected(table)
+
+
+def test_the_general_projection_is_that_of_the_network_and_tells_prompts_apart(
+    int8: Encoder,
+) -> None:
+    contexts = int8.encode(drawn_texts()[:150])[:, :-1]
+    assert np.abs(contexts.mean(axis=0)).max() < 0.5
+    assert contexts.std(axis=0).min() > 0.5 and contexts.std(axis=0).max() < 1.5
+    lengths = np.linalg.norm(
+        int8.encode([*PROMPTS, *load_benchmark("test", limit=24).prompts]), axis=1
+    )
+    assert lengths.min() > 2.0 and lengths.max() < 12.0
+
+
+async def test_routers_that_have_learned_in_385_dimensions_go_on_beside_new_ones(
+    exported: Path, int8: Encoder
+) -> None:
+    encode = PromptEncoder(Settings(encoder_backend="onnx", encoder_path=exported))
+    new, old = await encode([("Why?", 26), ("Why?", 385)])
+    np.testing.assert_array_equal(new, int8.encode(["Why?"])[0])
+    whole = int8.projected(Projection.identity())
+    np.testing.assert_array_equal(old, whole.encode(["Why?"])[0])
 
 
 def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(
@@ -94,7 +120,7 @@ def test_a_context_is_the_same_to_the_bit_whatever_is_encoded_beside_it(
     together = int8.encode(PROMPTS)
     alone = np.concatenate([int8.encode([prompt]) for prompt in PROMPTS])
     reversed_order = int8.encode(PROMPTS[::-1])[::-1]
-    one_thread = Encoder(OnnxEncoder(exported, threads=1)).encode(PROMPTS)
+    one_thread = load_encoder(backend="onnx", path=exported, threads=1).encode(PROMPTS)
     for other in (alone, reversed_order, one_thread):
         assert together.tobytes() == other.tobytes()
 
@@ -173,7 +199,7 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
         print(load_encoder(backend="onnx", path=Path({str(exported)!r})).encode(["one"]).shape)
         """
     )
-    assert done.stdout.strip() == "(1, 385)", done.stderr
+    assert done.stdout.strip() == "(1, 26)", done.stderr
 
 
 def test_missing_weights_say_what_to_install() -> None:

@@ -40,7 +40,7 @@ def of(load: Any, clock: Any = lambda: 0.0) -> PromptEncoder:
 
 
 def texts(*prompts: str) -> list[Prompt]:
-    return [(prompt, None) for prompt in prompts]
+    return [(prompt, D) for prompt in prompts]
 
 
 async def test_an_encoder_is_loaded_at_the_start() -> None:
@@ -94,7 +94,7 @@ async def test_each_prompt_gets_the_context_of_its_routers_projection(tmp_path: 
     law, care = projection(tmp_path, "law", 4), projection(tmp_path, "care", 9)
     settings = Settings(encoder_backend="static", priors_path=tmp_path)
     encoder = PromptEncoder(settings)
-    asked: list[Prompt] = [("one", law), ("two", None), ("three", care), ("one", None)]
+    asked: list[Prompt] = [("one", law), ("two", D), ("three", care), ("one", D)]
     together = await encoder([*asked, ("three", law)])
     assert [len(x) for x in together if isinstance(x, np.ndarray)] == [5, 26, 10, 26, 5]
     for prompt, x in zip(asked, together, strict=False):
@@ -111,7 +111,7 @@ async def test_a_projection_that_is_missing_refuses_its_own_prompts_until_it_is_
     law = projection(tmp_path / "elsewhere", "law", 4)
     encoder = PromptEncoder(Settings(encoder_backend="static", priors_path=tmp_path))
     for _ in range(2):
-        refused, plain = await encoder([("one", law), ("one", None)])
+        refused, plain = await encoder([("one", law), ("one", D)])
         assert isinstance(refused, EncoderUnavailable) and "'law'" in str(refused)
         assert str(tmp_path) not in str(refused) and isinstance(plain, np.ndarray)
     assert sum("does not exist" in record.message for record in caplog.records) == 1

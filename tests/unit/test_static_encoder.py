@@ -14,16 +14,24 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from streams.encoder import words
-from streams.encoder.distill import distill, token_frequencies
+from streams.encoder.distill import distill
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError, UnusablePrompt
-from streams.encoder.load import backend_of, dimensions_of, encoder_of, load_encoder
+from streams.encoder.general import GENERAL, SOURCE_FILE, drawn_texts, hash_texts
+from streams.encoder.load import (
+    backend_of,
+    dimensions_of,
+    encoder_of,
+    load_encoder,
+    projections_of,
+)
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Reading
 from streams.encoder.static import SHIPPED, StaticEncoder
 from streams.encoder.table_file import read_table
-from streams.encoder.weights import find_weights
+from streams.encoder.weights import find_weights, hash_weights
 from streams.encoder.words import Words
+from streams.encoder.zipf import token_frequencies
 from streams.settings import Settings
 
 LANGUAGES = [
@@ -245,10 +253,38 @@ def test_a_table_of_ones_own_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["onnx", "reference"])
-def test_a_named_network_makes_385_numbers_as_before(named: str) -> None:
+def test_a_named_network_makes_26_numbers_and_385_for_routers_of_that_size(named: str) -> None:
     settings = Settings.model_validate({"encoder_backend": named})
     assert backend_of(settings) == named
-    assert dimensions_of(settings) == 385
+    assert dimensions_of(settings) == 26
+    assert [found.dimensions for found in projections_of(settings)] == [26, 385]
+
+
+def test_only_the_network_that_it_was_fitted_with_gets_the_general_projection(
+    tmp_path: Path,
+) -> None:
+    def sizes(**settings: object) -> list[int]:
+        given = Settings.model_validate({"encoder_backend": "onnx", **settings})
+        return [found.dimensions for found in projections_of(given)]
+
+    exported = {"weights_sha256": hash_weights(find_weights())}
+    (tmp_path / "encoder.json").write_text(json.dumps(exported))
+    assert sizes(encoder_path=tmp_path) == [26, 385]
+    (tmp_path / "encoder.json").write_text(json.dumps({"weights_sha256": "0" * 64}))
+    assert sizes(encoder_path=tmp_path) == [385]
+    assert sizes(encoder_path=tmp_path / "nowhere") == [385]
+    assert sizes(encoder_weights="a/model") == [385]
+    assert sizes(encoder_weights=str(find_weights())) == [26, 385]
+    Projection(np.zeros(384), np.eye(384)[:3], np.ones(3)).save(tmp_path)
+    assert sizes(projection_path=tmp_path) == [4]
+
+
+def test_the_general_projection_of_the_network_is_small_and_says_where_it_is_from() -> None:
+    assert sum(path.stat().st_size for path in GENERAL.iterdir()) < 25_000
+    source = json.loads((GENERAL / SOURCE_FILE).read_text())
+    assert source["checksum"] == Projection.load(GENERAL).checksum
+    assert source["texts_sha256"] == hash_texts(drawn_texts())
+    assert source["license"] == "Apache-2.0"
 
 
 def test_settings_that_only_a_network_has_mean_the_network(tmp_path: Path) -> None:

@@ -1,0 +1,118 @@
+"""A general projection for all-MiniLM-L6-v2: 26 numbers of a prompt where none was fitted to one's
+own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from streams.encoder.principal import principal_components
+from streams.encoder.projection import Projection
+from streams.encoder.sentences import Progress, SentenceEncoder
+from streams.encoder.static import SHIPPED
+from streams.encoder.table_file import VOCABULARY_FILE
+from streams.encoder.to_onnx import MANIFEST_FILE
+from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
+from streams.encoder.zipf import draw_texts, token_frequencies
+
+GENERAL = Path(__file__).with_name("minilm_network")
+"""The projection that comes with the package."""
+SOURCE_FILE = "source.json"
+"""Whose embeddings it is of, on which texts, and the command that repeats it."""
+COMPONENTS = 25
+"""Directions that a context keeps; with the constant entry it has 26 dimensions."""
+TEXTS = 1_600
+"""Fitted on: four for each of the network's 384 directions."""
+_PIECE = "##"
+"""What BERT's vocabulary writes before a piece that goes on with a word."""
+
+
+def fit_general(
+    sentences: SentenceEncoder,
+    folder: Path,
+    *,
+    source: Mapping[str, object],
+    progress: Progress | None = None,
+) -> Projection:
+    """Fit a projection to texts drawn from the shipped vocabulary by Zipf's law; write it into
+    `folder`, in half precision, and return it.
+
+    No text has to be shipped for that, and none is preferred. A network's floating-point sums are
+    those of a CPU: on another one the last digits differ.
+
+    Args:
+        source: whose embeddings these are, kept beside the projection.
+    """
+    texts = drawn_texts()
+    embeddings = sentences.embed(texts, progress=progress)
+    mean, directions, variances, _ = principal_components(embeddings, COMPONENTS)
+    checksum = Projection(mean, directions, variances).save(folder, precision="<f2")
+    told = {**source, "texts": len(texts), "texts_sha256": hash_texts(texts), "checksum": checksum}
+    (folder / SOURCE_FILE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    return Projection.load(folder)
+
+
+def source_of(weights: str | None, exported: Path | None) -> dict[str, object]:
+    """Say whose embeddings a network makes; arguments as of `general_projection`.
+
+    Raises:
+        EncoderError: the weights are missing. OSError, ValueError, KeyError: `exported` is none.
+    """
+    return {
+        "weights": weights or DEFAULT_WEIGHTS,
+        "weights_sha256": _hash(weights, exported),
+        "license": "Apache-2.0" if weights in {None, DEFAULT_WEIGHTS} else "that of the weights",
+        "command": "pbstream encoder general FOLDER",
+    }
+
+
+def drawn_texts(count: int = TEXTS) -> list[str]:
+    """Return the texts that the projection is fitted on."""
+    names = (SHIPPED / VOCABULARY_FILE).read_text(encoding="utf-8").splitlines()
+    tokens, starts = draw_texts(token_frequencies(names), count)
+    ends = [*starts[1:].tolist(), len(tokens)]
+    return [
+        _spelled([names[token] for token in tokens[start:end].tolist()])
+        for start, end in zip(starts.tolist(), ends, strict=True)
+    ]
+
+
+def hash_texts(texts: list[str]) -> str:
+    """Return the SHA-256 of texts, one a line."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def general_projection(*, weights: str | None, exported: Path | None) -> Projection | None:
+    """Return the shipped projection where the network is the one that it was fitted with.
+
+    Args:
+        weights: a hub name or a local folder; None: all-MiniLM-L6-v2.
+        exported: a folder of the int8 encoder, which tells the weights that it was made of; None:
+            `weights` counts.
+    """
+    fitted_with = json.loads((GENERAL / SOURCE_FILE).read_text(encoding="utf-8"))["weights_sha256"]
+    try:
+        # Weights by their name need not be here: whoever loads them looks for them.
+        if weights in {None, DEFAULT_WEIGHTS} and exported is None:
+            fits = True
+        elif exported is None and not Path(weights or "").is_dir():
+            fits = False
+        else:
+            fits = _hash(weights, exported) == fitted_with
+    except (OSError, ValueError, KeyError, TypeError):
+        fits = False  # whoever loads the network says what is wrong with it
+    return Projection.load(GENERAL) if fits else None
+
+
+def _hash(weights: str | None, exported: Path | None) -> str:
+    if exported is None:
+        return hash_weights(find_weights(weights))
+    manifest = json.loads((exported / MANIFEST_FILE).read_text(encoding="utf-8"))
+    return str(manifest["weights_sha256"])
+
+
+def _spelled(pieces: list[str]) -> str:
+    return " ".join(pieces).replace(f" {_PIECE}", "").removeprefix(_PIECE)
