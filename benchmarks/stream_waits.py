@@ -39,6 +39,10 @@ OUT = "PB_BENCH_WAITS"
 """Names the file that the worker writes; the command takes it out of the environment."""
 
 
+Batch = tuple[float, str, int, dict[str, float]]
+"""When it was done, its topic, its events, and the seconds of each step."""
+
+
 class Notes:
     """When each agent's batch passed from step to step; an agent is a task."""
 
@@ -46,7 +50,7 @@ class Notes:
         self._path = path
         self._passed: dict[object, float] = {}
         self._spent: dict[object, dict[str, float]] = defaultdict(lambda: dict.fromkeys(STEPS, 0.0))
-        self.batches: list[tuple[str, int, dict[str, float]]] = []
+        self.batches: list[Batch] = []
         self._written = 0.0
 
     def step(self, name: str) -> None:
@@ -66,7 +70,7 @@ class Notes:
         """A batch is done; now and then all of them are written."""
         task = asyncio.current_task()
         del self._passed[task]
-        self.batches.append((topic, events, self._spent.pop(task)))
+        self.batches.append((time.time(), topic, events, self._spent.pop(task)))
         if time.monotonic() > self._written + 0.5:
             self._written = time.monotonic()
             part = self._path.with_suffix(".part")
@@ -120,8 +124,7 @@ async def measure(bootstrap: str, seconds: float, out: Path) -> dict[str, dict[s
     await bench.send("requests", first)
     with bench.worker(["-m", "benchmarks.stream_waits", "worker"], {OUT: str(out)}):
         await bench.decided()
-        begins = time.monotonic()
-        before = len(_read(out))
+        begins = time.time()
         bills, rewards = bills_and_rewards(first)
         await asyncio.gather(
             bench.send("requests", bench.more(count), per_second=PER_SECOND),
@@ -130,22 +133,22 @@ async def measure(bootstrap: str, seconds: float, out: Path) -> dict[str, dict[s
         )
         await bench.decided()
         await bench.settled(count)
-        took = time.monotonic() - begins
-    found = _read(out)[before:]
-    held = sum(spent["apply"] + spent["changelog"] for _, _, spent in found)
+        took = time.time() - begins
+    found = [batch for batch in _read(out) if batch[0] > begins]
+    held = sum(spent["apply"] + spent["changelog"] for *_, spent in found)
     return {kind: _mean(kind, found) for kind in KINDS} | {"all": {"lock held": held / took}}
 
 
-def _read(out: Path) -> list[tuple[str, int, dict[str, float]]]:
+def _read(out: Path) -> list[Batch]:
     """Return the batches that the worker has written so far."""
-    found: list[tuple[str, int, dict[str, float]]] = []
+    found: list[Batch] = []
     if out.exists():
         found = json.loads(out.read_text(encoding="utf-8"))
     return found
 
 
-def _mean(kind: str, batches: list[tuple[str, int, dict[str, float]]]) -> dict[str, float]:
-    own = [(events, spent) for topic, events, spent in batches if topic.endswith(f".{kind}")]
+def _mean(kind: str, batches: list[Batch]) -> dict[str, float]:
+    own = [(events, spent) for _, topic, events, spent in batches if topic.endswith(f".{kind}")]
     total = sum(events for events, _ in own)
     waited = {
         step: 1000 * sum(events * spent[step] for events, spent in own) / total for step in STEPS
