@@ -15,7 +15,6 @@ import json
 import os
 import sys
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +32,8 @@ from streams.faust.sources import Source
 from streams.state.tables import States
 
 STEPS = ("before the batch", "before the lock", "lock", "apply", "changelog", "answer")
+OF_IT_CPU = "of it CPU"
+"""Of the core's step, which waits for nothing: the rest is what the machine gave to others."""
 KINDS = ("requests", "costs", "rewards")
 PER_SECOND = 200.0
 OUT = "PB_BENCH_WAITS"
@@ -49,7 +50,8 @@ class Notes:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._passed: dict[object, float] = {}
-        self._spent: dict[object, dict[str, float]] = defaultdict(lambda: dict.fromkeys(STEPS, 0.0))
+        self._cpu = 0.0
+        self._spent: dict[object, dict[str, float]] = {}
         self.batches: list[Batch] = []
         self._written = 0.0
 
@@ -59,12 +61,17 @@ class Notes:
         if task in self._passed:
             self._spent[task][name] += now - self._passed[task]
             self._passed[task] = now
+            # Between these two nothing is awaited, so no other task runs.
+            if name == "lock":
+                self._cpu = time.thread_time()
+            elif name == "apply":
+                self._spent[task][OF_IT_CPU] += time.thread_time() - self._cpu
 
     def begin(self, waited: float) -> None:
         """A batch is taken whose records were sent so many seconds ago on average."""
         task = asyncio.current_task()
         self._passed[task] = time.monotonic()
-        self._spent[task] = dict.fromkeys(STEPS, 0.0) | {STEPS[0]: waited}
+        self._spent[task] = dict.fromkeys((*STEPS, OF_IT_CPU), 0.0) | {STEPS[0]: waited}
 
     def end(self, topic: str, events: int) -> None:
         """A batch is done; now and then all of them are written."""
@@ -151,9 +158,11 @@ def _mean(kind: str, batches: list[Batch]) -> dict[str, float]:
     own = [(events, spent) for _, topic, events, spent in batches if topic.endswith(f".{kind}")]
     total = sum(events for events, _ in own)
     waited = {
-        step: 1000 * sum(events * spent[step] for events, spent in own) / total for step in STEPS
+        step: 1000 * sum(events * spent[step] for events, spent in own) / total
+        for step in (*STEPS, OF_IT_CPU)
     }
-    return waited | {"all of it": sum(waited.values()), "events a batch": total / len(own)}
+    whole = sum(waited[step] for step in STEPS)
+    return waited | {"all of it": whole, "events a batch": total / len(own)}
 
 
 def run(quick: bool) -> None:
@@ -163,7 +172,7 @@ def run(quick: bool) -> None:
         found = asyncio.run(measure(broker.bootstrap, seconds, Path(folder) / "waits.json"))
     rows: list[list[str | float]] = [
         [step, *(found[kind][step] for kind in KINDS)]
-        for step in (*STEPS, "all of it", "events a batch")
+        for step in (*STEPS[:4], OF_IT_CPU, *STEPS[4:], "all of it", "events a batch")
     ]
     title = f"ms an event waits, 3 x {PER_SECOND:.0f} a second, {ROUTERS} routers"
     print_table(title, ["step", *KINDS], rows)
