@@ -86,7 +86,8 @@ def hash_texts(texts: list[str]) -> str:
 
 
 def general_projection(*, weights: str | None, exported: Path | None) -> Projection | None:
-    """Return the shipped projection where the network is the one that it was fitted with.
+    """Return the shipped projection where the network is the one that it was fitted with, or it
+    can't be told.
 
     Args:
         weights: a hub name or a local folder; None: all-MiniLM-L6-v2.
@@ -103,7 +104,9 @@ def general_projection(*, weights: str | None, exported: Path | None) -> Project
         else:
             fits = _hash(weights, exported) == fitted_with
     except (OSError, ValueError, KeyError, TypeError):
-        fits = False  # whoever loads the network says what is wrong with it
+        # Whoever loads the network says what is wrong with it; a folder that comes later is most
+        # likely of the default weights.
+        fits = True
     return Projection.load(GENERAL) if fits else None
 
 

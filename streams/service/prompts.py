@@ -122,6 +122,9 @@ class PromptEncoder:
         # Whatever is missing or wrong: a context, which needs no encoder, can still be routed.
         with Attempt() as loading:
             encoder = self._load(self._settings)
+            # Not those of the start: files that came since may say more.
+            others = projections_of(self._settings)[1:]
+            encoders = Encoders(encoder, self._settings.priors_path, others=others)
         if (error := loading.error) is not None:
             self._failed_at = self._clock()
             self.trouble = f"the encoder can't be loaded ({type(error).__name__}: {error})"
@@ -133,8 +136,7 @@ class PromptEncoder:
             return None
         self.trouble = None
         log.info("encoder loaded in %.1f s: %s", time.monotonic() - started, encoder.identity)
-        others = self.projections[1:]
-        self._encoders = Encoders(encoder, self._settings.priors_path, others=others)
+        self._encoders = encoders
         return self._encoders
 
 

@@ -272,7 +272,7 @@ def test_only_the_network_that_it_was_fitted_with_gets_the_general_projection(
     assert sizes(encoder_path=tmp_path) == [26, 385]
     (tmp_path / "encoder.json").write_text(json.dumps({"weights_sha256": "0" * 64}))
     assert sizes(encoder_path=tmp_path) == [385]
-    assert sizes(encoder_path=tmp_path / "nowhere") == [385]
+    assert sizes(encoder_path=tmp_path / "nowhere") == [26, 385]
     assert sizes(encoder_weights="a/model") == [385]
     assert sizes(encoder_weights=str(find_weights())) == [26, 385]
     Projection(np.zeros(384), np.eye(384)[:3], np.ones(3)).save(tmp_path)
