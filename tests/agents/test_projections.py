@@ -73,6 +73,23 @@ async def test_prompts_are_encoded_by_the_projection_that_the_router_declares(
     assert encoding.asked == [("Hi", ProjectionRef(**named))]
 
 
+async def test_a_router_without_one_gets_that_of_its_size_whichever_sizes_the_worker_has(
+    settings: Settings,
+) -> None:
+    worker, log = await started(settings), Log()
+    prompt = {"request_id": "r", "prompt": "Hi"}
+    await worker.take("routers", [log.event("routers", router(HOME))])
+    await worker.take("requests", [log.event("requests", prompt)])
+    assert reasons(worker) == ["wrong_context"]
+    worker.service.ports = replace(
+        worker.service.ports, projections={129: OWN, len(CONTEXT): "whole"}
+    )
+    await worker.take("requests", [log.event("requests", {**prompt, "request_id": "s"})])
+    assert [route["request_id"] for route in routes(worker)] == ["s"]
+    encoding: Any = worker.service.ports.encode
+    assert encoding.asked == [("Hi", len(CONTEXT))]
+
+
 async def test_a_projection_that_is_not_at_hand_as_declared_is_refused_with_its_reason(
     settings: Settings, tmp_path: Path
 ) -> None:
