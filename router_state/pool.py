@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
@@ -30,9 +30,6 @@ MOST_GROWTH = 3.0
 """Of that share."""
 MEMORY = 2000.0
 """Observations after which the evidence is taken not to grow any more: what γ = 0.9995 keeps."""
-THOROUGH_UNTIL = 300.0
-"""Observations up to which an estimate takes two steps of the fixed point instead of one, in up to
-`WIDE_FROM` dimensions."""
 LATE = 16
 """Observations, beside as many as there were when it was due, that an estimate waits at most for a
 decision that needs it."""
@@ -94,16 +91,24 @@ by a factor of e: some think before they answer. What two terse models cost says
 third."""
 
 
+class Assumed(TypedDict):
+    """Diagonals of R and R_0, and m, shape (d,)."""
+
+    ridges: Vector
+    shared_ridges: Vector
+    mean: Vector
+
+
 class Fitted(NamedTuple):
     """Posterior of all arms at given ridges, in units of σ.
 
-    `inverse` (A_a + R)⁻¹, shape (K, d, d); `pull` the same times R; `shared` covariance of θ_0,
-    `mean` its mean; `theta` (K, d).
+    `inverse` (A_a + R)⁻¹, shape (K, d, d); `pull` the same times R; `information` the inverse of
+    the covariance of θ_0, `mean` its mean; `theta` (K, d).
     """
 
     inverse: Matrix
     pull: Matrix
-    shared: Matrix
+    information: Matrix
     mean: Vector
     theta: Matrix
 
@@ -116,15 +121,22 @@ def fit(A: Matrix, b: Matrix, *, ridges: Vector, shared_ridges: Vector, mean: Ve
         ridges, shared_ridges, mean: diagonals of R and R_0, and m, shape (d,).
     """
     inverse = _inverted(_plus(A, ridges))
+    own = np.matmul(inverse, b[..., None])[..., 0]
+    return _around_shared(inverse, own, ridges=ridges, shared_ridges=shared_ridges, mean=mean)
+
+
+def _around_shared(
+    inverse: Matrix, own: Matrix, *, ridges: Vector, shared_ridges: Vector, mean: Vector
+) -> Fitted:
+    """As `fit`, given (A_a + R)⁻¹ and the same times b_a, shape (K, d): what the arms would believe
+    if all that is shared were 0."""
     pull = inverse * ridges
     # Of R − R(A + R)⁻¹R, what an arm says of θ_0, the sum over the arms.
     information = np.add.reduce(pull) * -ridges[:, None]
-    _diagonals(information)[:] += len(A) * ridges + shared_ridges
-    shared = _inverted(information)
-    said = np.add.reduce(np.matmul(inverse, b[..., None])[..., 0])
-    center = shared.dot(shared_ridges * mean + ridges * said)
-    theta = np.matmul(inverse, (b + ridges * center)[..., None])[..., 0]
-    return Fitted(inverse, pull, shared, center, theta)
+    _diagonals(information)[:] += len(inverse) * ridges + shared_ridges
+    said = shared_ridges * mean + ridges * np.add.reduce(own)
+    center: Vector = np.linalg.solve(information, said)
+    return Fitted(inverse, pull, information, center, own + pull.dot(center))
 
 
 def evidence(
@@ -132,11 +144,21 @@ def evidence(
 ) -> tuple[Matrix, Matrix]:
     """Return Σ xxᵀ and Σ y·x of each arm, decayed, shape (K, d, d) and (K, d), given the prior that
     their inverses and coefficients contain."""
-    held = [regression.held() for regression in regressions]
-    A = _inverted(np.array([inverse for inverse, _, _ in held]))
-    left = np.array([decay for _, _, decay in held])
+    return _sums(*_held(regressions), ridges=ridges, mean=mean)
+
+
+def _held(regressions: Sequence[Regression]) -> tuple[Matrix, Matrix, Vector]:
+    """Return what the arms hold, stacked: shape (K, d, d), (K, d) and (K,)."""
+    inverses, thetas, left = zip(*(regression.held() for regression in regressions), strict=True)
+    return np.array(inverses), np.array(thetas), np.array(left)
+
+
+def _sums(
+    inverse: Matrix, theta: Matrix, left: Vector, *, ridges: Vector, mean: Vector
+) -> tuple[Matrix, Matrix]:
+    A: Matrix = np.asarray(np.linalg.inv(inverse), dtype=np.float64)
     # What an arm holds solves (A + R)θ = b + R·mean: its own sums follow from it.
-    b = np.matmul(A, np.array([theta for _, theta, _ in held])[..., None])[..., 0] - ridges * mean
+    b = np.matmul(A, theta[..., None])[..., 0] - ridges * mean
     _diagonals(A)[:] -= ridges
     A *= left[:, None, None]
     b *= left[:, None]
@@ -241,10 +263,12 @@ class Pool:
     def estimate(self, regressions: Sequence[Regression], *, rescaled: bool = True) -> None:
         """Estimate shared coefficients, and the scales too, from the evidence of all arms, and let
         each conclude. O(K·d³)."""
-        if regressions:
-            self.conclude_from(regressions, *self.evidence(regressions), rescaled=rescaled)
-        else:
+        if not regressions:
             self._defer()
+            return
+        held = _held(regressions)
+        A, b = _sums(*held, ridges=self.ridges, mean=self.mean)
+        self._conclude(regressions, A, b, self._as_held(*held[:2]) if rescaled else None)
 
     def evidence(self, regressions: Sequence[Regression]) -> tuple[Matrix, Matrix]:
         """Return the evidence of arms whose prior is what is shared now."""
@@ -255,11 +279,17 @@ class Pool:
     ) -> None:
         """Estimate from this evidence of the arms, shape (K, d, d) and (K, d), and let each
         conclude from all."""
+        self._conclude(regressions, A, b, self._fitted(A, b) if rescaled else None)
+
+    def _conclude(
+        self, regressions: Sequence[Regression], A: Matrix, b: Matrix, before: Fitted | None
+    ) -> None:
+        """Conclude from the evidence A, b; `before` is the posterior at the scales as they are, or
+        None: they stay."""
         self._defer()
         square, self.center = _spread(A, self.center)
-        thorough = self.seen < THOROUGH_UNTIL and self.d <= WIDE_FROM
-        for _ in range((2 if thorough else 1) if rescaled else 0):
-            self._rescale(self._fitted(A, b), len(A), square)
+        if before is not None:
+            self._rescale(before, square)
         fitted = self._fitted(A, b)
         self.mean = fitted.mean
         for k, regression in enumerate(regressions):
@@ -303,12 +333,22 @@ class Pool:
         self.seen, self.due_at = int(seen), int(due_at)
 
     def _fitted(self, A: Matrix, b: Matrix) -> Fitted:
+        return fit(A, b, **self._assumed())
+
+    def _as_held(self, inverse: Matrix, theta: Matrix) -> Fitted:
+        """As `_fitted`, from what the arms hold at the scales as they are, shape (K, d, d) and
+        (K, d): without another inversion, and as if nothing was forgotten since the last estimate,
+        which scales need not know."""
+        own = theta - inverse.dot(self.ridges * self.mean)
+        return _around_shared(inverse, own, **self._assumed())
+
+    def _assumed(self) -> Assumed:
         mean = np.zeros(self.d)
         mean[-1] = self._guess.mean
         shared_ridges = _diagonal(self.d, self.shared_ridge, self.noise / self._guess.deviation**2)
-        return fit(A, b, ridges=self.ridges, shared_ridges=shared_ridges, mean=mean)
+        return Assumed(ridges=self.ridges, shared_ridges=shared_ridges, mean=mean)
 
-    def _rescale(self, fitted: Fitted, K: int, square: float) -> None:
+    def _rescale(self, fitted: Fitted, square: float) -> None:
         """Take one step to the ridges at which the evidence is largest: what is determined by data
         ÷ Σ coefficients²."""
         guess, noise, unit = self._guess, self.noise, (self.d - 1) * square
@@ -317,26 +357,25 @@ class Pool:
         # (A + R)⁻¹R of it only.
         away = fitted.pull.copy()
         _diagonals(away)[:] -= 1.0
+        shared: Matrix = np.asarray(np.linalg.inv(fitted.information), dtype=np.float64)
         variance = _diagonals(fitted.inverse) + np.add.reduce(
-            np.matmul(away, fitted.shared) * away, axis=2
+            np.matmul(away, shared) * away, axis=2
         )
         # MacKay's γ: 1 for a coefficient that data determine, 0 for one of which only the prior
         # speaks.
-        known = np.maximum(1.0 - self.ridges * variance, 0.0).sum(0)
-        squares = (own * own).sum(0) / noise
+        known = np.add.reduce(np.maximum(1.0 - self.ridges * variance, 0.0))
+        squares = np.add.reduce(own * own) / noise
         low, high = FEATURES_WITHIN
         measured = noise / guess.noise if guess.absolute else 1.0
         first = guess.features * unit * measured
         ridge = (known[:-1].sum() + HELD) / (squares[:-1].sum() + HELD / first)
         # The first guesses count as so many coefficients of the size that they expect.
         bias = (known[-1] + HELD_BIAS) / (squares[-1] + HELD_BIAS / (guess.bias * measured))
-        known_shared = np.maximum(
-            1.0 - self.shared_ridge * np.diagonal(fitted.shared)[:-1], 0.0
-        ).sum()
+        known_shared = np.maximum(1.0 - self.shared_ridge * _diagonals(shared)[:-1], 0.0).sum()
         center = fitted.mean[:-1]
-        shared = (known_shared + HELD) / (center.dot(center) / noise + HELD / first)
+        shared_ridge = (known_shared + HELD) / (center.dot(center) / noise + HELD / first)
         self.ridge = float(min(max(ridge, low * unit), high * unit))
-        self.shared_ridge = float(min(max(shared, low * unit), high * unit))
+        self.shared_ridge = float(min(max(shared_ridge, low * unit), high * unit))
         self.bias_ridge = float(min(max(bias, BIAS_WITHIN[0]), BIAS_WITHIN[1]))
 
 
@@ -371,8 +410,9 @@ def _inverted(A: Matrix) -> Matrix:
 def _spread(A: Matrix, center: Vector) -> tuple[float, Vector]:
     """Return the mean square of a feature over all that was observed, and the mean context; 1 and
     `center` before anything was."""
-    total = A.sum(0)
-    count, features = float(total[-1, -1]), float(np.diagonal(total)[:-1].mean())
+    total = np.add.reduce(A)
+    count = total.item(-1)
+    features = np.add.reduce(_diagonals(total)[:-1]).item() / (len(total) - 1)
     if count < LEAST_EVIDENCE or features <= LEAST_EVIDENCE * count:
         return 1.0, center
     mean: Vector = total[-1] / count

@@ -47,7 +47,7 @@ def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, see
     joint, covariance = np.linalg.solve(precision, response), np.linalg.inv(precision)
     assert found.mean == pytest.approx(joint[:d], abs=1e-8)
     assert found.theta == pytest.approx(joint[:d] + joint[d:].reshape(K, d), abs=1e-8)
-    assert found.shared == pytest.approx(covariance[:d, :d], abs=1e-8)
+    assert np.linalg.inv(found.information) == pytest.approx(covariance[:d, :d], abs=1e-8)
 
 
 def started(K: int, d: int, *, budget: float | None = None) -> Engine:
