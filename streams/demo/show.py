@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from uuid import uuid4
 
 import click
@@ -85,16 +86,15 @@ def show(options: Options, *, out: Console) -> Report:
             stack.callback(lambda: asyncio.run(delete_topics(settings)))
         projection_for("static").save(folder / "projection")
         log, started = folder / "worker.log", time.monotonic()
-        environment = {
-            "PB_ENCODER_BACKEND": "static",
-            "PB_PROJECTION_PATH": str(folder / "projection"),
-        }
+        environment = _environment(folder)
         # A process of its own, started as an operator would: what the demo shows is the product.
         process = stack.enter_context(running_worker(settings, environment=environment, log=log))
         out.print(f"Worker   ready after {time.monotonic() - started:.1f} s, log in {log}")
         opens = out.is_terminal and _has_screen()
         board = folder / "dashboard.log"
-        address = stack.enter_context(running_dashboard(settings, opens=opens, log=board))
+        address = stack.enter_context(
+            running_dashboard(settings, environment=environment, opens=opens, log=board)
+        )
         out.print(
             f"Dashboard {address}#/router/{ROUTER_ID}, for as long as this runs; --keep keeps it"
         )
@@ -110,7 +110,7 @@ def show(options: Options, *, out: Console) -> Report:
         report.save(folder)
         _tell(report, folder, out)
         if options.keep:
-            _stay(settings, out)
+            _stay(settings, environment, out)
     return report
 
 
@@ -129,6 +129,14 @@ def compose(options: Options) -> Scenario:
         options.requests or len(prompts), rng=np.random.default_rng(options.seed)
     )
     return SHOCKS[options.shock](sampled)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Return what whoever reads the demo's prompts needs: its worker, its dashboard, a replay."""
+    return {
+        "PB_ENCODER_BACKEND": "static",
+        "PB_PROJECTION_PATH": str((folder / "projection").absolute()),
+    }
 
 
 def _own_settings(broker: Broker) -> Settings:
@@ -212,18 +220,23 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
     )
 
 
-def _stay(settings: Settings, out: Console) -> None:
+def _stay(settings: Settings, environment: Mapping[str, str], out: Console) -> None:
     out.print("\nBroker and worker go on until Ctrl-C. In another terminal:\n")
     out.print(
         f"  export PB_BOOTSTRAP={settings.bootstrap} PB_PREFIX={settings.prefix} "
-        f"PB_APP_ID={settings.app_id}"
+        f"PB_APP_ID={settings.app_id}",
+        soft_wrap=True,
     )
+    # What prompts are read with: a replay by other means would not find the same contexts.
+    told = " ".join(f"{name}={quote(value)}" for name, value in environment.items())
+    out.print(f"  export {told}", soft_wrap=True)
     for command in (
         "watch",
         "explain r-00001",
         'request "Why is the sky blue?"',
         "budget set 3e-4",
         "models list",
+        "replay --verify",
     ):
         out.print(f"  pbstream {command}")
     try:

@@ -72,11 +72,14 @@ def running_worker(
 
 
 @contextmanager
-def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator[str]:
+def running_dashboard(
+    settings: Settings, *, environment: Mapping[str, str], opens: bool, log: Path
+) -> Iterator[str]:
     """Run `pbstream dashboard` beside the demo and yield its address, without waiting for it; it is
     stopped at the end.
 
     Args:
+        environment: the worker's, so that its studies read prompts as the worker does.
         opens: open it in this machine's browser.
     """
     port = free_ports(1)[0]
@@ -85,6 +88,7 @@ def running_dashboard(settings: Settings, *, opens: bool, log: Path) -> Iterator
         "PB_PREFIX": settings.prefix,
         "PB_APP_ID": settings.app_id,
         "PB_DASHBOARD_PORT": str(port),
+        **environment,
     }
     variables = (f"{name}={value}" for name, value in given.items())
     # Nicer than the worker: on a small machine the page must not slow what it shows.

@@ -117,7 +117,8 @@ class World:
             if (problem := _problem(event, known, declared)) is not None
         ]
         problems += [
-            f"policy {policy.name!r}: model {policy.model!r} is unknown"
+            f"policy {policy.name!r}: model {policy.model!r} is "
+            f"{_why_unknown(policy.model, declared)}"
             for policy in scenario.policies
             if policy.model is not None and policy.model not in known
         ]
@@ -256,7 +257,7 @@ def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str |
     """Return why an event can't be played."""
     model = getattr(event, "model", None)
     if model is not None and model not in known:
-        return f"{event.kind}: model {model!r} is unknown"
+        return f"{event.kind}: model {model!r} is {_why_unknown(model, declared)}"
     if (
         isinstance(event, Added)
         and None in (event.input_price_per_m, event.output_price_per_m)
@@ -267,6 +268,14 @@ def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str |
             "needed"
         )
     return None
+
+
+def _why_unknown(model: str, declared: set[str]) -> str:
+    return (
+        "declared, but history never called it: nothing says what it earns or costs"
+        if model in declared
+        else "unknown"
+    )
 
 
 def _change_points(placed: Placed) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from schemas import (
     AlertRaised,
@@ -24,6 +26,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
+from streams.demo import show
 from streams.demo.benchmark import load_rows, wheel_priors
 from streams.demo.player import Play
 from streams.demo.portfolio import held_out_prompts, paper_router
@@ -33,6 +36,7 @@ from streams.demo.series import series_of
 from streams.demo.shocks import SHOCKS
 from streams.demo.traffic import Delays, Sent, Traffic
 from streams.demo.yardsticks import Yardstick, best_mix, yardsticks
+from streams.settings import load_settings
 from streams.warm_start.fit import fit_costs
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import Priors
@@ -425,3 +429,17 @@ def test_without_a_model_that_was_there_all_along_there_is_no_such_sentence() ->
     absent.available[:, 0] = np.arange(30) % 2 == 0
     absent.available[:, 1] = ~absent.available[:, 0]
     assert Report(absent, played(of), "live", "none").result is None
+
+
+def test_a_demo_that_stays_says_what_its_prompts_are_read_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(self: object, timeout: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streams.demo.show.threading.Event.wait", interrupted)
+    monkeypatch.chdir(tmp_path)
+    out = Console(width=40, record=True, file=io.StringIO())
+    show._stay(load_settings(), show._environment(Path("runs/a demo")), out)
+    projection = tmp_path / "runs/a demo/projection"
+    assert f"PB_PROJECTION_PATH='{projection}'\n" in out.export_text()

@@ -30,6 +30,7 @@ from streams.simulate.study_charts import marks_of
 from streams.simulate.track import Track
 from streams.simulate.tune import tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
+from streams.simulate.world import World
 
 MODELS = ("small", "middle", "large")
 PRICES = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))
@@ -262,6 +263,13 @@ def test_lost_and_doubled_feedback_is_the_share_that_was_said(histories: Any) ->
 def test_unknown_models_are_named(histories: Any, scenario: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadScenario, match=problem):
         played(histories(), **scenario)
+
+
+def test_a_declared_model_that_was_never_called_is_not_said_to_be_unknown() -> None:
+    events: Any = [{"kind": "price", "model": "dear", "factor": 2}]
+    scenario = Scenario.model_validate({"events": events})
+    with pytest.raises(BadScenario, match="'dear' is declared, but history never called it"):
+        World(scenario, requests=9, index_of={}, models={"small"}, declared={"small", "dear"})
 
 
 @pytest.mark.parametrize(
