@@ -70,9 +70,7 @@ def within_stake(
     """Rule out arms of which few bills have come, and so many calls await theirs that they might
     cost more dollars than this.
 
-    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known. The
-    cheapest arm is ruled out only for one that is expected to cost no more than it well may itself:
-    else the next dearer one, of which no more is known, would be called, and then the next.
+    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known.
     """
     for model in arms.costs:
         if model.bills <= FEW:
@@ -84,12 +82,6 @@ def within_stake(
         and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
         for model, cost in zip(arms.costs, expected, strict=True)
     ]
-    if any(waiting):
-        eligible = [k for k, why in enumerate(excluded) if why is None]
-        first = min(eligible, key=expected.__getitem__)
-        likely = PESSIMISM * expected[first]
-        if not any(expected[k] <= likely and not waiting[k] for k in eligible):
-            waiting[first] = False
     if not any(waiting) or all(
         wait or why is not None for wait, why in zip(waiting, excluded, strict=True)
     ):
