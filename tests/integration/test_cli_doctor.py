@@ -36,7 +36,7 @@ def test_a_service_that_runs_is_found_well(worker: Settings) -> None:
     ):
         assert found[what]["verdict"] in ("fine", "look"), found[what]
     assert found["group"]["verdict"] == "look"  # another PB_APP_ID than the prefix gives
-    assert "1 workers" in found["group"]["found"]
+    assert "1 worker;" in found["group"]["found"]
     assert (
         "doctor.small" in found["prompts"]["found"]
         or "routers do not have" in found["prompts"]["found"]
