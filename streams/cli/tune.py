@@ -137,6 +137,7 @@ class _Cases:
 
 
 def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_json: bool) -> None:
+    from streams.simulate.tune import alpha_counts
     from streams.simulate.tune import tune as search
 
     settings = search(
@@ -175,10 +176,13 @@ def _tune_knobs(cases: _Cases, router_id: str, profile: str, t_adapt: float, as_
             "This history gives no reason to change anything; the knee only says what would lose "
             "least in a failure."
         )
+    explored = f"alpha={knee.alpha:g} "
+    if not alpha_counts(settings):
+        click.echo("α changes nothing: the router explores by its doubt, and reads no α.")
+        explored = ""
     click.echo("The knee in force:")
     click.echo(
-        f"  pbstream routers set {router_id} alpha={knee.alpha:g} gamma={knee.gamma:g} "
-        f"t_adapt={t_adapt:g}"
+        f"  pbstream routers set {router_id} {explored}gamma={knee.gamma:g} t_adapt={t_adapt:g}"
     )
 
 

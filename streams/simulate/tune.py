@@ -80,6 +80,14 @@ def tune(
     )
 
 
+def alpha_counts(settings: Iterable[Setting]) -> bool:
+    """Tell whether α changed what any γ earned: routers that learn what their models share do not
+    read it.
+    """
+    earned = {(s.gamma, s.reward, s.reward_in_failure, s.cost_over_budget) for s in settings}
+    return len(earned) > len({gamma for gamma, *_ in earned})
+
+
 def _search(
     kept: Iterable[Case | Declared],
     found: Survey,

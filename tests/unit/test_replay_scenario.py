@@ -28,7 +28,7 @@ from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 from streams.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
 from streams.simulate.study_charts import marks_of
 from streams.simulate.track import Track
-from streams.simulate.tune import tune
+from streams.simulate.tune import alpha_counts, tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
 from streams.simulate.world import World
 
@@ -337,14 +337,17 @@ def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> 
     assert found.runs["small"].reward.supported
 
 
-def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
+@pytest.mark.parametrize(("profile", "explores_by_alpha"), [("paper", True), ("live", False)])
+def test_tuning_marks_what_nothing_beats_and_one_knee(
+    histories: Any, profile: str, explores_by_alpha: bool
+) -> None:
     kept, found = surveyed(histories())
     with kept:
         settings = tune(
             kept,
             found,
             read_prior=unused,
-            profile="paper",
+            profile=profile,
             t_adapt=500.0,
             alphas=(0.01, 0.1),
             gammas=(0.99, 1.0),
@@ -354,6 +357,7 @@ def test_tuning_marks_what_nothing_beats_and_one_knee(histories: Any) -> None:
     assert max(settings, key=lambda setting: setting.reward) in front
     assert max(settings, key=lambda setting: setting.reward_in_failure) in front
     assert settings[1].n_eff == 500.0
+    assert alpha_counts(settings) == explores_by_alpha
 
 
 def prior_of(expected: float) -> dict[str, Any]:
