@@ -151,15 +151,16 @@ class DualPacer:
         cheapest = arms[int(np.bincount(at).argmax())]
         lowest = costs.min(1)
         cheapest_usd = float(lowest.mean())
+        if cheapest_usd <= budget:
+            self.unreachable = False
+            return
         bills, scatter = cheapest.costs.bills, arms.bills.relative_deviation
         # Of a mean: what bills scatter around their expectations, and prompts among themselves.
         error = math.hypot(
             scatter / math.sqrt(max(bills, 1.0)),
             float(lowest.std()) / (cheapest_usd * math.sqrt(len(lowest))),
         )
-        if cheapest_usd <= budget:
-            self.unreachable = False
-        elif (
+        if (
             not self.unreachable
             and bills > UNREACHABLE_AFTER
             and cheapest_usd > (UNREACHABLE_FROM + UNREACHABLE_SURE * error) * budget

@@ -3,6 +3,8 @@ others."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from router_state.config import LIVE, ModelConfig, Price, RouterConfig
@@ -44,3 +46,21 @@ def test_no_budget_is_called_unreachable_while_a_model_with_few_bills_may_meet_i
 def test_a_budget_far_below_every_model_is_said_to_be_unreachable_within_150_requests() -> None:
     found = [alarm_at(seed, budget=0.1) for seed in range(ROUTERS)]
     assert sum(at is not None and at < 150 for at in found) >= ROUTERS - 2
+
+
+def test_a_free_model_makes_an_unreachable_budget_one_that_is_met() -> None:
+    paid = {"paid": ModelConfig(Price(1.0, 1.0))}
+    config = RouterConfig(paid, 1e-5, D, "live", LIVE)
+    engine, rng = Engine.start(config), np.random.default_rng(1)
+    alerts: list[str] = []
+    for i in range(2 * REQUESTS):
+        if i == REQUESTS:
+            assert alerts == ["budget_unreachable"]
+            free = {**paid, "free": ModelConfig(Price(0.0, 0.0))}
+            engine.configure(replace(config, models=free), now=float(i))
+        x = np.append(rng.normal(size=D - 1), 1.0)
+        model = engine.decide(str(i), x, now=float(i)).model
+        engine.settle(str(i), cost_usd=1e-3 if model == "paid" else 0.0)
+        engine.learn(str(i), reward=0.5)
+        alerts += [alert.kind for alert in engine.take_alerts()]
+    assert model == "free" and alerts.count("budget_unreachable") == 1
