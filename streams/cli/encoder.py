@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -10,7 +11,9 @@ from rich.progress import Progress
 
 from streams.console.output import print_json
 from streams.console.session import Session, json_option, pass_session
-from streams.encoder.sentences import Backend
+
+if TYPE_CHECKING:
+    from streams.encoder.sentences import Backend
 
 
 @click.group()
