@@ -83,7 +83,8 @@ def secured_kafka(folder: Path, users: Mapping[str, str]) -> Iterator[tuple[str,
     (port,) = free_ports(1)
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     properties = {
-        "listeners": f"CLIENT://127.0.0.1:${{port}},CONTROLLER://127.0.0.1:${{controller_port}},USERS://127.0.0.1:{port}",
+        "listeners": "CLIENT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controller_port},"
+        f"USERS://127.0.0.1:{port}",
         "advertised.listeners": f"CLIENT://127.0.0.1:${{port}},USERS://127.0.0.1:{port}",
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT,USERS:SASL_SSL",
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
