@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from router_state.arm import Arm
+from router_state.arm import SCALARS, Arm
 from router_state.arms import Arms
 from router_state.arrays import lower_triangle
 from router_state.config import Price
@@ -17,17 +17,7 @@ from router_state.familiar import Familiar
 from router_state.framing import Json
 from router_state.snapshot import paid_of
 
-ARM = (
-    "decay",
-    "forgotten",
-    "last_update",
-    "last_played",
-    "pulls_left",
-    "pending",
-    "ratio",
-    "bills",
-    "retired_at",
-)
+ARM = SCALARS
 """Of `Arm.scalars`."""
 SUSPICION = ("offset", "count", "evidence", "since", "after")
 """Of a `Suspicion`, in the order of `Suspicion.pack`."""
