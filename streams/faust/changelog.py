@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import faust
 from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
+from faust.stores.memory import Store
 from faust.types import TP, AppT
 
 from agents.boundary import fatal
@@ -46,6 +47,12 @@ class StateTable(faust.Table):  # type: ignore[misc]
     def __init__(self, app: AppT, states: States, **options: object) -> None:
         super().__init__(app, key_type=bytes, value_type=bytes, **options)
         self.states = states
+
+    def _new_store(self) -> Store:
+        """Return Faust's own store, which stays empty; to find it by its URL Faust would look
+        through the metadata of every package there is.
+        """
+        return Store(self.app.conf.store, self.app, self, loop=self.loop)
 
     def persisted_offset(self, tp: TP) -> int:
         """Return the last offset contained; recovery reads what follows, all of it for a new

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import faust
 from faust.types import TP
+from faust.types.fixups import FixupT
 
 from agents import keys
 from agents.boundary import Outbox, Produce, exit_at_once, fatal
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from streams.service.spans import Spans
 
 log = logging.getLogger(__name__)
+
+Task = Callable[[], Awaitable[None]]
+
 WATCH_EVERY = 1.0
 """Seconds between two looks at whether the worker makes progress."""
 #: Seconds without an answer after which a broker is away; heartbeats and fetches are answered
@@ -201,6 +205,14 @@ class App(faust.App):  # type: ignore[misc]
 
     # What Faust calls
 
+    def task(self, fun: Task, **options: bool) -> Task:
+        """Start `fun` with the app. Faust would also announce it to scanners of decorators, and for
+        that look up the file of every module there is; options of leaders and traces mean nothing
+        here.
+        """
+        self._app_tasks.append(fun)
+        return fun
+
     async def on_start(self) -> None:
         """Start the web server and the watch, both of which must not wait for the recovery."""
         self._chatter.listen()
@@ -279,6 +291,12 @@ class App(faust.App):  # type: ignore[misc]
 
     def _new_producer_transport(self) -> Transport:
         return Transport(self.conf.broker_producer, self)
+
+    def _init_fixups(self) -> list[FixupT]:
+        """Return none: nothing here is Django's, and Faust would look for more in the metadata of
+        every package there is.
+        """
+        return []
 
     def _create_directories(self) -> None:
         """Make none: nothing of this worker is on a disk."""

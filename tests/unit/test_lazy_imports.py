@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from streams.cli.loading import COMMANDS
+from streams.service.worker import build_worker
+from streams.settings import Settings
 from tests.integration.service import ROOT
 
 
@@ -46,3 +48,15 @@ for name in {[*COMMANDS]!r}:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+async def test_a_worker_is_built_without_a_look_at_every_module_and_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Faust looks through all that is installed or imported")
+
+    for name in ("inspect.getmodule", "mode.utils.imports.load_extension_class_names"):
+        monkeypatch.setattr(name, refuse)
+    app = build_worker(Settings(bootstrap="127.0.0.1:9", encoder_backend="none"))
+    assert app.tables["router_states"].data == {}
