@@ -11,7 +11,6 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks import plots
 from benchmarks.arena import delays, play
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import (
@@ -119,6 +118,8 @@ def run(quick: bool) -> None:
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     if not quick:
+        from benchmarks import plots
+
         plots.inflight(rows)
     print_figures("inflight", verdict(rows), rows=rows)
 

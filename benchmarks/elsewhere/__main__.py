@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 
 from benchmarks.data import EXTENDED_VARIABLE
-from benchmarks.elsewhere import plots
 from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.floors import verdicts
 from benchmarks.elsewhere.made import ORDERS
@@ -151,6 +150,8 @@ def main(
     judged = [verdict for name in names[:1] for verdict in verdicts(results, name)]
     print_verdicts(judged, names[0])
     if plotted if plotted is not None else not (quick or where or policy):
+        from benchmarks.elsewhere import plots
+
         plots.draw(found, results)
     reached = sum(verdict.reached for verdict in judged)
     figures = {"floors": len(judged), "reached": reached, "seconds": time.monotonic() - started}

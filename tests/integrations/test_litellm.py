@@ -2,6 +2,8 @@
 fails.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import itertools
@@ -12,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -21,16 +23,10 @@ from click.testing import CliRunner
 from streams.cli import main
 from tests.integration.service import PATIENCE, RunningService, running_service
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-os.environ["LITELLM_OFFLINE_MODE"] = "true"
-
-import warnings
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+if TYPE_CHECKING:
     import litellm
 
-from paretobandit_client.litellm import ParetoBandit, last_user_message
+    from paretobandit_client.litellm import ParetoBandit
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]
 ROOT = Path(__file__).parents[2]
@@ -51,11 +47,13 @@ async def service(
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def bandit(
-    service: RunningService, request: pytest.FixtureRequest
+    service: RunningService, litellm: Any, request: pytest.FixtureRequest
 ) -> AsyncIterator[ParetoBandit]:
     """Yield a plugin for a router of the test's own, of two dimensions, whose calls need no
     encoder.
     """
+    from paretobandit_client.litellm import ParetoBandit
+
     router_id = request.function.__name__
     models = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10.0)}
     declared = {
@@ -74,6 +72,8 @@ async def bandit(
 
 def smart(bandit: ParetoBandit, *models: str, **options: Any) -> litellm.Router:
     """Return LiteLLM's router over mocked models."""
+    import litellm
+
     parameters = [
         {"model": model, "api_key": "none", "mock_response": f"from {model}"} for model in models
     ]
@@ -100,7 +100,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 async def test_plain_streamed_and_cached_calls_are_billed(
-    service: RunningService, bandit: ParetoBandit
+    service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:
     name = "test_plain_streamed_and_cached_calls_are_billed"
     router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
@@ -127,7 +127,7 @@ async def test_plain_streamed_and_cached_calls_are_billed(
 
 
 async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
-    service: RunningService, bandit: ParetoBandit
+    service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:
     name = "test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds"
     router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2, allowed_fails=100)
@@ -152,7 +152,9 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     assert record.called != record.model
 
 
-async def test_when_the_service_is_away_calls_go_on(bandit: ParetoBandit) -> None:
+async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
+    from paretobandit_client.litellm import ParetoBandit
+
     away = {
         "bootstrap": "127.0.0.1:9",
         "connect_timeout": 0.1,
@@ -182,13 +184,19 @@ async def test_when_the_service_is_away_calls_go_on(bandit: ParetoBandit) -> Non
         ([], ""),
     ],
 )
-async def test_the_last_user_message_decides(messages: list[dict[str, Any]], text: str) -> None:
+async def test_the_last_user_message_decides(
+    litellm: Any, messages: list[dict[str, Any]], text: str
+) -> None:
+    from paretobandit_client.litellm import last_user_message
+
     assert last_user_message(messages) == text
 
 
-async def test_the_proxy_finds_the_plugin_by_its_name() -> None:
+async def test_the_proxy_finds_the_plugin_by_its_name(litellm: Any) -> None:
     from litellm.proxy.types_utils.utils import get_instance_fn
     from litellm.types.router import RoutingPlugin
+
+    from paretobandit_client.litellm import ParetoBandit
 
     found = get_instance_fn("paretobandit_client.litellm_proxy.bandit")
     assert isinstance(found, ParetoBandit) and isinstance(found, RoutingPlugin)

@@ -16,16 +16,6 @@ from streams.integrations.found import Defaults
 GOLDEN = Path(__file__).parent / "golden" / "litellm.ndjson"
 
 
-@pytest.fixture
-def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Import LiteLLM without its look-ups in the network."""
-    for name in ("LITELLM_OFFLINE_MODE", "LITELLM_LOCAL_MODEL_COST_MAP"):
-        monkeypatch.setenv(name, "True")
-    import litellm
-
-    return litellm
-
-
 def test_golden_payloads_have_fields_of_the_whole_schema_only(litellm: Any) -> None:
     from litellm.types.utils import StandardLoggingMetadata, StandardLoggingPayload
 

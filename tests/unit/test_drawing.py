@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.figure import figure, save_png
 from benchmarks.inks import DARK, LIGHT, LINES
 from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 
@@ -116,6 +115,8 @@ def test_no_two_modules_of_a_page_give_a_name_twice_and_each_comes_after_those_i
 def test_a_figure_is_written_for_light_and_for_dark_pages_the_same_each_time(
     tmp_path: Path,
 ) -> None:
+    from benchmarks.figure import figure, save_png
+
     for name in ("one.png", "two.png"):
         made, grid = figure()
         grid[0, 0].plot([1, 2], [3, 4], "o-", label="line")

@@ -22,7 +22,6 @@ from benchmarks.paper.judges import concordance, kendall
 from benchmarks.paper.lockstep import Lockstep, Setting
 from benchmarks.paper.newcomer import adopted_at
 from benchmarks.paper.outcome import Sheet, moving, running
-from benchmarks.paper.page import page
 from benchmarks.paper.prices import spearman
 from benchmarks.paper.printed import Published, spread
 from benchmarks.paper.published import PUBLISHED
@@ -108,6 +107,8 @@ def test_a_row_says_when_the_library_gives_the_same_and_why_it_does_not_agree() 
 def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from benchmarks.paper.page import page
+
     sheets = []
     for reward in (0.79, 0.80):
         theirs, ours = Sheet(), Sheet()
