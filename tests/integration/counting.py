@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 import uuid
 from collections import Counter, defaultdict
@@ -20,8 +17,8 @@ from aiokafka.structs import OffsetAndMetadata
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.counting_worker import NUMBER, WATERMARK, number
+from tests.integration.forked import inherited, start
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
 LONG_ENOUGH = 5.0
 
@@ -32,12 +29,7 @@ class Worker:
     def __init__(
         self, settings: Settings, log: Path, options: dict[str, Any], instance: str | None
     ) -> None:
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PB_", "KAFKA_"))
-        }
-        environment |= {
+        environment = inherited() | {
             "PB_BOOTSTRAP": settings.bootstrap,
             "PB_PREFIX": settings.prefix,
             "PB_APP_ID": settings.app_id,
@@ -45,12 +37,9 @@ class Worker:
         environment |= {"PB_PARTITIONS": str(settings.partitions), "PB_WEB_PORT": "0"}
         environment |= {"PB_INSTANCE_ID": instance} if instance else {}
         environment |= options.pop("env", {})
-        command = [sys.executable, "-m", "tests.integration.counting_worker", json.dumps(options)]
+        command = ["tests.integration.counting_worker", json.dumps(options)]
         self.log = log
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT
-            )
+        self.process = start(command, log=log, env=environment)
 
     async def says(self, text: str, times: int = 1) -> None:
         """Wait until the log holds a text; fail with the log if the process ends before."""
@@ -64,7 +53,7 @@ class Worker:
     async def ended(self) -> int:
         """Wait for the process to end by itself, and return its exit code."""
         await until(lambda: self.process.poll() is not None)
-        return int(self.process.returncode)
+        return self.process.wait()
 
     def kill(self) -> None:
         """End the process with SIGKILL."""

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
-import sys
 import time
 import uuid
 from collections import Counter
@@ -25,13 +23,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from agents.shard import Shard
 from router_state.engine import Engine
 from schemas.dlq import DeadLetter
-from streams.broker.child import spawn
 from streams.log.partitioner import partition_of
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from streams.state.partition import EPOCH, Partition
+from tests.integration.forked import ROOT, inherited, start
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ("routers", "requests", "costs", "rewards")
 ANSWERS = ("routes", "lambda", "alerts", "refusals", "dlq")
 MODULE = "tests.integration.service_worker"
@@ -89,11 +86,6 @@ class Worker:
         *,
         source: Path = ROOT,
     ) -> None:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PB_", "KAFKA_", "PYTHONDONTWRITE"))
-        }
         own = {
             "PB_BOOTSTRAP": settings.bootstrap,
             "PB_PREFIX": settings.prefix,
@@ -106,8 +98,9 @@ class Worker:
         }
         self.log = log
         self.started = time.monotonic()
-        command = [sys.executable, "-m", *module.split()]
-        self.process = spawn(command, log=log, env={**kept, **own, **environment}, cwd=source)
+        self.process = start(
+            module.split(), log=log, env={**inherited(), **own, **environment}, cwd=source
+        )
 
     @property
     def running(self) -> bool:
