@@ -23,6 +23,31 @@ from tests.integration.service import Worker
 NAMES = ("first", "second", "third")
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long faults last and how far their parts are apart, in seconds.
+
+    Attributes:
+        redis_frozen, broker_frozen: until it goes on.
+        broker_away: until a killed broker is started again.
+        beyond_session: for which a worker stays frozen after its session has ended.
+        between_brokers, between_workers: from the end of one restart to the next.
+        with_more_workers: until the number of workers changes again.
+        after_thaw: until a worker that was frozen has found out what it missed.
+        sessions: that pass when the last worker too many was stopped; in sessions.
+    """
+
+    redis_frozen: float = 20.0
+    broker_frozen: float = 20.0
+    broker_away: float = 8.0
+    beyond_session: float = 4.0
+    between_brokers: float = 3.0
+    between_workers: float = 1.0
+    with_more_workers: float = 2.0
+    after_thaw: float = 3.0
+    sessions: float = 1.0
+
+
 @dataclass(slots=True)
 class Stage:
     """Everything that a fault may touch.
@@ -31,6 +56,7 @@ class Stage:
         session: seconds after which the group misses a silent worker.
         running: workers by their stable names; what ends by itself is started again.
         hit: partitions that a fault is meant to stop; all others must not notice.
+        pace: how long faults last.
     """
 
     service: WatchedService
@@ -40,6 +66,7 @@ class Stage:
     session: float
     running: dict[str, Worker] = field(default_factory=dict)
     hit: frozenset[int] = frozenset()
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def everything(self) -> frozenset[int]:
@@ -166,7 +193,7 @@ async def rolling_restart(stage: Stage) -> None:
     for name in list(stage.running):
         await stage.stop_worker(name)
         await stage.start_worker(name)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(stage.pace.between_workers)
 
 
 async def workers_scaled(stage: Stage) -> None:
@@ -174,11 +201,11 @@ async def workers_scaled(stage: Stage) -> None:
     stage.hit = stage.everything
     for name in ("second", "third"):
         await stage.start_worker(name)
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(stage.pace.with_more_workers)
     stage.running.pop("second").kill()
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(stage.pace.with_more_workers)
     await stage.stop_worker("third")
-    await asyncio.sleep(stage.session)
+    await asyncio.sleep(stage.pace.sessions * stage.session)
 
 
 async def worker_frozen(stage: Stage) -> None:
@@ -187,9 +214,9 @@ async def worker_frozen(stage: Stage) -> None:
     """
     frozen = stage.running[stage.any_worker()]
     frozen.freeze()
-    await asyncio.sleep(stage.session + 4.0)
+    await asyncio.sleep(stage.session + stage.pace.beyond_session)
     frozen.thaw()
-    await asyncio.sleep(3.0)
+    await asyncio.sleep(stage.pace.after_thaw)
 
 
 async def fresh_machine(stage: Stage) -> None:
@@ -210,16 +237,16 @@ async def broker_killed(stage: Stage) -> None:
     stage.hit = stage.everything
     node = stage.leader()
     await stage.in_a_thread(stage.kafka.kill, node)
-    await asyncio.sleep(8.0)
+    await asyncio.sleep(stage.pace.broker_away)
     await stage.in_a_thread(stage.kafka.start_node, node)
 
 
 async def broker_frozen(stage: Stage) -> None:
-    """Hang a broker that leads some of the partitions for 20 seconds."""
+    """Hang a broker that leads some of the partitions for longer than its session."""
     stage.hit = stage.everything
     node = stage.leader()
     stage.kafka.pause(node)
-    await asyncio.sleep(20.0)
+    await asyncio.sleep(stage.pace.broker_frozen)
     stage.kafka.resume(node)
 
 
@@ -229,7 +256,7 @@ async def brokers_restarted(stage: Stage) -> None:
     for node in stage.kafka.nodes:
         await stage.in_a_thread(stage.kafka.stop_node, node)
         await stage.in_a_thread(stage.kafka.start_node, node)
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(stage.pace.between_brokers)
 
 
 async def redis_killed(stage: Stage) -> None:
@@ -241,10 +268,10 @@ async def redis_killed(stage: Stage) -> None:
 
 
 async def redis_frozen(stage: Stage) -> None:
-    """Hang Redis for 20 seconds."""
+    """Hang Redis for longer than a worker waits for it."""
     stage.hit = stage.everything
     stage.redis.send(signal.SIGSTOP)
-    await asyncio.sleep(20.0)
+    await asyncio.sleep(stage.pace.redis_frozen)
     stage.redis.send(signal.SIGCONT)
 
 

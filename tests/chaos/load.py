@@ -22,6 +22,9 @@ DUPLICATES, OUT_OF_ORDER, MISSING, POISON = 0.05, 0.05, 0.01, 0.05
 class Load:
     """Sends until it is told to stop, and knows what must come of it.
 
+    Args:
+        burst: requests that are sent at once, with as long a pause after them.
+
     Attributes:
         asked: request ids by router; paid, judged: those that were sent a bill, a reward.
         poisoned: malformed events sent; number: requests sent; undelivered: why Kafka did not take
@@ -35,11 +38,12 @@ class Load:
         routers: int,
         per_second: float,
         seed: int,
+        burst: int = 1,
         name: str = "home",
     ) -> None:
         self._service = service
         self._rng = np.random.default_rng(seed)
-        self._pause = 1.0 / per_second
+        self._pause, self._burst = 1.0 / per_second, burst
         self._later: list[tuple[int, str, dict[str, Any]]] = []
         self._poison = [bad for bad in malformed("chaos") if bad.topic != "routers"]
         self.homes = [f"{name}-{number}" for number in range(routers)]
@@ -63,7 +67,8 @@ class Load:
         """
         started = time.monotonic()
         while not self._stopping:
-            await self._one_more()
+            for _ in range(self._burst):
+                await self._one_more()
             await asyncio.sleep(max(0.0, started + self.number * self._pause - time.monotonic()))
         for _, topic, event in sorted(self._later, key=lambda item: item[0]):
             await self._post(topic, event)

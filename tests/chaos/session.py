@@ -23,13 +23,14 @@ from streams.audit.topic_reading import KafkaTopics
 from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings
-from tests.chaos.faults import FAULTS, RedisServer, Stage
+from tests.chaos.faults import FAULTS, Pace, RedisServer, Stage
 from tests.chaos.load import Load
 from tests.chaos.recompute import Recomputation, differences
 from tests.chaos.watch import WatchedService
-from tests.integration.service import ANSWERS, SOURCES
+from tests.integration.service import ANSWERS, SOURCES, recovered
 
 RECOVERS_WITHIN, CATCHES_UP_WITHIN, DRAINS_WITHIN, CALM_SECONDS = 90.0, 20.0, 180.0, 3.0
+USUAL = Pace()
 
 
 @dataclass(slots=True)
@@ -100,6 +101,8 @@ async def play(
     partitions: int = 8,
     session: float = 4.0,
     calm: float = CALM_SECONDS,
+    pace: Pace = USUAL,
+    burst: int = 1,
     seed: int = 1,
 ) -> Outcome:
     """Do these faults, one after the other and `calm` seconds apart, to a service under load; then
@@ -121,8 +124,8 @@ async def play(
     service = WatchedService(settings, folder, environment)
     await service.start()
     try:
-        stage = Stage(service, kafka, redis, np.random.default_rng(seed), session)
-        load = Load(service, routers=routers, per_second=per_second, seed=seed)
+        stage = Stage(service, kafka, redis, np.random.default_rng(seed), session, pace=pace)
+        load = Load(service, routers=routers, per_second=per_second, burst=burst, seed=seed)
         outcome = await _under_load(stage, load, faults, calm)
         await asyncio.to_thread(_audit, settings, outcome)
         outcome.differences = await _recompute(service)
@@ -218,12 +221,12 @@ async def _recompute(service: WatchedService) -> list[str]:
     changelog = await service.log_of(settings.changelog)
     sources = {name: await service.log_of(settings.topic(name)) for name in SOURCES}
     found = []
-    for number, partition in (await service.partitions()).items():
+    for number, records in changelog.items():
         here = {
             name: {record.offset: record for record in log[number]} for name, log in sources.items()
         }
-        expected = await Recomputation(settings, number, here).run(changelog[number])
-        found += differences(partition.records, expected)
+        expected = await Recomputation(settings, number, here).run(records)
+        found += differences(recovered(number, records).records, expected)
     return found
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from streams.broker.local import LocalKafka
+from tests.chaos.faults import Pace
 from tests.chaos.session import assert_clean, play
 
+# By the workers that they need, as each worker more or less costs a start or a session.
 FAULTS = [
     "redis_killed",
     "redis_frozen",
@@ -16,15 +18,35 @@ FAULTS = [
     "workers_scaled",
     "fresh_machine",
     "worker_killed",
-    "rolling_restart",
     "worker_frozen",
+    "rolling_restart",
 ]
+# Past what notices each: Redis's answer within 1 s, a broker's session of 3 s, the group's of 4 s.
+PACE = Pace(
+    redis_frozen=4.0,
+    broker_frozen=8.0,
+    broker_away=5.0,
+    beyond_session=2.0,
+    between_brokers=1.0,
+    between_workers=0.5,
+    with_more_workers=1.0,
+    after_thaw=2.0,
+    sessions=0.5,
+)
 
 
 @pytest.mark.timeout(900)
 async def test_nothing_is_lost_and_nothing_counted_twice_whatever_breaks(tmp_path: Path) -> None:
     with LocalKafka(brokers=3) as kafka:
         outcome = await play(
-            kafka, tmp_path, FAULTS, per_second=25.0, routers=16, partitions=4, calm=1.0
+            kafka,
+            tmp_path,
+            FAULTS,
+            per_second=12.0,
+            burst=4,
+            routers=16,
+            partitions=4,
+            calm=0.5,
+            pace=PACE,
         )
     assert_clean(outcome, requests=500)

@@ -11,7 +11,7 @@ import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -322,17 +322,8 @@ class RunningService:
 
     async def partitions(self) -> dict[int, Partition]:
         """Return what a fresh reader makes of the changelog."""
-        found = {}
-        for number, records in (await self.log_of(self.settings.changelog)).items():
-            partition = found[number] = Partition(number)
-            for record in records:
-                partition.recover(
-                    record.key,
-                    record.value,
-                    offset=record.offset,
-                    epoch=int(dict(record.headers)[EPOCH]),
-                )
-        return found
+        changelog = await self.log_of(self.settings.changelog)
+        return {number: recovered(number, records) for number, records in changelog.items()}
 
     async def engine(self, router_id: str) -> Engine:
         """Return a router as the changelog has it."""
@@ -340,6 +331,15 @@ class RunningService:
         engine = shard.engine(router_id)
         assert engine is not None, f"the changelog does not know {router_id}"
         return engine
+
+
+def recovered(number: int, changelog: Iterable[Any]) -> Partition:
+    """Return what a fresh reader makes of the records of a partition's changelog."""
+    partition = Partition(number)
+    for record in changelog:
+        epoch = int(dict(record.headers)[EPOCH])
+        partition.recover(record.key, record.value, offset=record.offset, epoch=epoch)
+    return partition
 
 
 @asynccontextmanager
