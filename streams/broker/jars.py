@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,20 @@ class Installation:
     def class_path(self) -> str:
         """All jars in a fixed order, as the archive is valid for one order only."""
         return os.pathsep.join(str(jar) for jar in sorted(self.jars.glob("*.jar")))
+
+    def first_records(self, properties: str) -> Path:
+        """Return where the first records of clusters with these properties are kept, once Kafka's
+        tool has written them.
+        """
+        digest = hashlib.sha256(properties.encode()).hexdigest()[:12]
+        return self.archive.parent / f"formatted-{digest}.checkpoint"
+
+
+def put_in_place(made: Path, kept: Path) -> None:
+    """Copy a file into the cache, whole or not at all, as other processes may be reading it."""
+    scratch = kept.with_suffix(f".{uuid.uuid4().hex}")
+    shutil.copyfile(made, scratch)
+    scratch.replace(kept)
 
 
 def find_java() -> tuple[str, str]:

@@ -7,14 +7,13 @@ import shutil
 import signal
 import tempfile
 import time
-import uuid
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
 from agents.boundary import undoing
-from streams.broker.jars import KafkaUnavailable, Say, installation, say_on_stderr
+from streams.broker.jars import KafkaUnavailable, Say, installation, put_in_place, say_on_stderr
 from streams.broker.node import Node
 from streams.broker.wire import free_ports, live_brokers, new_cluster_id
 
@@ -194,7 +193,5 @@ class LocalKafka:
     def _keep_archive(self) -> None:
         first = self.nodes[1]
         if first.new_archive.exists():
-            scratch = first.installed.archive.with_suffix(f".{uuid.uuid4().hex}")
-            shutil.move(first.new_archive, scratch)
-            # Renamed into place, as another process may be starting from it.
-            scratch.replace(first.installed.archive)
+            put_in_place(first.new_archive, first.installed.archive)
+            first.new_archive.unlink()

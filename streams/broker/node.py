@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from streams.broker.child import spawn
-from streams.broker.jars import Installation, KafkaUnavailable
-from streams.broker.wire import HOST
+from streams.broker.jars import Installation, KafkaUnavailable, put_in_place
+from streams.broker.wire import HOST, new_cluster_id
+
+FIRST_RECORDS = "bootstrap.checkpoint"
+"""The file of a formatted folder that says which features the cluster has; the same for every node
+and cluster, but for the time.
+"""
 
 
 @dataclass(slots=True)
@@ -79,6 +86,10 @@ class Node:
         # Formatting twice would be refused, or make the folder another cluster's.
         if (data / "meta.properties").exists():
             return
+        kept = self.installed.first_records(template)
+        if kept.exists() and not self.scram_users:
+            self._format_from(kept, data, cluster_id)
+            return
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config)]
         for name, password in self.scram_users.items():
             tool += ["--add-scram", f"SCRAM-SHA-512=[name={name},password={password}]"]
@@ -87,6 +98,20 @@ class Node:
             raise KafkaUnavailable(
                 f"Kafka cannot format {data}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             )
+        # A cache that can't be written costs the next start a second, no more.
+        with suppress(OSError):
+            if not self.scram_users:
+                put_in_place(data / FIRST_RECORDS, kept)
+
+    def _format_from(self, kept: Path, data: Path, cluster_id: str) -> None:
+        """Write what Kafka's tool would, whose JVM takes half as long as a broker's start."""
+        data.mkdir()
+        shutil.copyfile(kept, data / FIRST_RECORDS)
+        names = {"version": 1, "node.id": self.node_id, "cluster.id": cluster_id}
+        # Any id will do for the folder that is no other folder's.
+        names["directory.id"] = new_cluster_id()
+        text = "".join(f"{name}={value}\n" for name, value in names.items())
+        (data / "meta.properties").write_text(text, encoding="utf-8")
 
     def start(self, *, write_archive: bool = False) -> None:
         """Start the JVM; `write_archive` has its clean exit leave a class data archive, which

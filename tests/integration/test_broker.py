@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.broker.choose import LocalKafka, choose_broker
+from streams.broker.jars import installation
+from streams.broker.node import Node
 from streams.broker.wire import answers, live_brokers
 
 
@@ -98,6 +101,24 @@ async def test_kept_data_outlives_the_broker(tmp_path: Path) -> None:
         await write(first.bootstrap, topic, b"kept")
     with LocalKafka(data_dir=tmp_path) as second:
         assert await read(second.bootstrap, topic, 1) == [b"kept"]
+
+
+def test_a_folder_is_formatted_as_kafkas_tool_does_it_without_the_tool(tmp_path: Path) -> None:
+    installed = replace(installation(), archive=tmp_path / "none.jsa")
+    first, second = (Node(n, 9092, 9093, tmp_path / str(n), installed, heap_mb=64) for n in (1, 2))
+    first.format([first], cluster_id="one")
+    second.installed = replace(installed, java="/bin/false")
+    second.format([second], cluster_id="two")
+    folders = [node.folder / "data" for node in (first, second)]
+    assert len({frozenset(file.name for file in folder.iterdir()) for folder in folders}) == 1
+    assert len({(folder / "bootstrap.checkpoint").read_bytes() for folder in folders}) == 1
+    one, two = (
+        dict(line.split("=") for line in file.read_text().splitlines() if "=" in line)
+        for file in (folder / "meta.properties" for folder in folders)
+    )
+    assert one.keys() == two.keys() and one["version"] == two["version"]
+    assert (two["node.id"], two["cluster.id"]) == ("2", "two")
+    assert one["directory.id"] != two["directory.id"]
 
 
 def test_a_named_broker_is_used_as_it_is(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
