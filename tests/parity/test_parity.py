@@ -33,7 +33,7 @@ def test_the_whole_benchmark_under_a_budget(pair: MakePair, prompts: Any, budget
     assert len(both.chosen) >= 2
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))  # Two orders under each budget.
 def test_every_shuffle_of_the_whole_benchmark(pair: MakePair, prompts: Any, seed: int) -> None:
     both = pair(budget=BUDGETS[seed % 3], seed=seed)
     both.play(np.random.default_rng(seed).permutation(len(prompts)))
