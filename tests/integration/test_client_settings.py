@@ -9,10 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
 from tests.integration.service import (
@@ -27,15 +27,32 @@ from tests.integration.service import (
 
 HOME = "acme.wire"
 CODECS = ("gzip", "snappy", "lz4", "zstd")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture
-async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_for_all(
+    kafka: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningService]:
     async with running_service(
-        kafka, tmp_path, PB_ORPHAN_WAIT="1", PB_UNKNOWN_ROUTER_WAIT="1"
+        kafka, tmp_path_factory.mktemp("one"), PB_ORPHAN_WAIT="1", PB_UNKNOWN_ROUTER_WAIT="1"
     ) as running:
         await running.ready(running.worker())
         yield running
+
+
+@pytest.fixture
+def service(one_for_all: RunningService) -> RunningService:
+    """Return the service without what it said in earlier tests."""
+    for records in one_for_all.records.values():
+        records.clear()
+    return one_for_all
+
+
+@pytest.fixture
+def home(request: pytest.FixtureRequest) -> str:
+    """Return the name of a router that no other test has."""
+    return f"acme.{request.node.name[:40]}"
 
 
 def raw(event: dict[str, Any]) -> bytes:
@@ -104,48 +121,50 @@ async def test_every_codec_is_read_on_every_source_topic_and_by_every_command(
         assert codec in pbstream(service, "watch", "--once", "--router", f"{HOME}.{codec}")
 
 
-async def test_what_a_transaction_aborted_never_happened(service: RunningService) -> None:
-    await service.send("routers", router(HOME))
-    await service.send("requests", request(HOME, "r-1"))
+async def test_what_a_transaction_aborted_never_happened(
+    service: RunningService, home: str
+) -> None:
+    await service.send("routers", router(home))
+    await service.send("requests", request(home, "r-1"))
     await service.until(lambda: service.route("r-1"), "a decision")
     topic = service.settings.topic("costs")
     async with AIOKafkaProducer(
         bootstrap_servers=service.settings.bootstrap, transactional_id=topic
     ) as producer:
         await producer.begin_transaction()
-        await send(service, producer, "costs", cost(HOME, "r-1", 0.5))
+        await send(service, producer, "costs", cost(home, "r-1", 0.5))
         await producer.abort_transaction()
         async with producer.transaction():
-            await send(service, producer, "costs", cost(HOME, "r-1", 0.001))
-    await service.until(lambda: service.lambda_of(HOME).get("settled") == 1, "the bill")
-    assert service.lambda_of(HOME)["spend_usd"] == 0.001
+            await send(service, producer, "costs", cost(home, "r-1", 0.001))
+    await service.until(lambda: service.lambda_of(home).get("settled") == 1, "the bill")
+    assert service.lambda_of(home)["spend_usd"] == 0.001
     pbstream(service, "audit")
 
 
 async def test_the_end_of_a_transaction_is_no_request_that_bills_wait_for(
-    service: RunningService,
+    service: RunningService, home: str
 ) -> None:
-    await service.send("routers", router(HOME))
+    await service.send("routers", router(home))
     async with AIOKafkaProducer(
-        bootstrap_servers=service.settings.bootstrap, transactional_id=HOME
+        bootstrap_servers=service.settings.bootstrap, transactional_id=home
     ) as producer:
         for number in range(3):
             async with producer.transaction():
-                await send(service, producer, "requests", request(HOME, f"r-{number}"))
+                await send(service, producer, "requests", request(home, f"r-{number}"))
         await producer.begin_transaction()
-        await send(service, producer, "requests", request(HOME, "aborted"))
+        await send(service, producer, "requests", request(home, "aborted"))
         await producer.abort_transaction()
     await service.until(lambda: service.route("r-2"), "a decision")
     # The log of the requests goes on behind the last of them: a bill must not wait for what stands
     # there.
-    await service.send("costs", cost(HOME, "aborted", 0.001))
+    await service.send("costs", cost(home, "aborted", 0.001))
     await service.until(service.dead_letters, "the orphan")
     assert service.reasons() == {"orphan_cost": 1}
     assert not service.route("aborted")
-    assert len(service.routes(HOME)) == 3
+    assert len(service.routes(home)) == 3
 
 
-async def test_headers_are_let_be(service: RunningService) -> None:
+async def test_headers_are_let_be(service: RunningService, home: str) -> None:
     headers = [
         ("traceparent", b"00-" + b"0" * 49),
         ("empty", b""),
@@ -153,32 +172,34 @@ async def test_headers_are_let_be(service: RunningService) -> None:
         ("twice", b"1"),
         ("twice", b"2"),
     ]
-    await service.send("routers", router(HOME), headers=headers)
-    await service.send("requests", request(HOME, "r-1"), headers=headers)
-    await service.send("costs", cost(HOME, "r-1", 0.001), headers=headers)
-    await service.send("rewards", reward(HOME, "r-1", 0.5), headers=headers)
+    await service.send("routers", router(home), headers=headers)
+    await service.send("requests", request(home, "r-1"), headers=headers)
+    await service.send("costs", cost(home, "r-1", 0.001), headers=headers)
+    await service.send("rewards", reward(home, "r-1", 0.5), headers=headers)
     done = {"settled": 1, "rewards_applied": 1}
-    await service.until(lambda: done.items() <= service.lambda_of(HOME).items(), "bill and reward")
+    await service.until(lambda: done.items() <= service.lambda_of(home).items(), "bill and reward")
 
 
-async def test_events_without_a_key_find_their_router(service: RunningService) -> None:
-    await service.send("routers", router(HOME))  # a compacted topic takes no record without a key
-    await service.until(lambda: service.lambda_of(HOME), "the router")
-    await service.send("requests", request(HOME, "r-1"), key=None)
+async def test_events_without_a_key_find_their_router(service: RunningService, home: str) -> None:
+    await service.send("routers", router(home))  # a compacted topic takes no record without a key
+    await service.until(lambda: service.lambda_of(home), "the router")
+    await service.send("requests", request(home, "r-1"), key=None)
     await service.until(lambda: service.route("r-1"), "a decision")
-    await service.send("costs", cost(HOME, "r-1", 0.001), key=None)
-    await service.send("rewards", reward(HOME, "r-1", 0.5), key=None)
+    await service.send("costs", cost(home, "r-1", 0.001), key=None)
+    await service.send("rewards", reward(home, "r-1", 0.5), key=None)
     done = {"settled": 1, "rewards_applied": 1}
-    await service.until(lambda: done.items() <= service.lambda_of(HOME).items(), "bill and reward")
+    await service.until(lambda: done.items() <= service.lambda_of(home).items(), "bill and reward")
     assert not service.dead_letters()
 
 
-async def test_tombstones_are_refused_where_they_mean_nothing(service: RunningService) -> None:
+async def test_tombstones_are_refused_where_they_mean_nothing(
+    service: RunningService, home: str
+) -> None:
     for topic in ("requests", "costs", "rewards"):
-        await service.send(topic, None, key=HOME.encode())
+        await service.send(topic, None, key=home.encode())
     await service.until(lambda: len(service.dead_letters()) == 3, "three dead letters")
     assert service.reasons() == {"malformed_event": 3}
     await service.send("routers", None, key=b"nobody")
-    await service.send("routers", router(HOME))
-    await service.until(lambda: service.lambda_of(HOME), "the next declaration")
+    await service.send("routers", router(home))
+    await service.until(lambda: service.lambda_of(home), "the next declaration")
     assert len(service.dead_letters()) == 3
