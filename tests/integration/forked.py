@@ -40,6 +40,8 @@ IMPORTED = (
 )
 READ_LATE = ("PB_", "PYTEST_", "SLOW_ENCODER_")
 """What variables begin with that nothing reads while it is imported."""
+STARTED_WITH = dict(os.environ)
+"""The environment before libraries under test added what is their own (LiteLLM, torch)."""
 LOOK_EVERY = 0.02
 """Seconds between two looks at whether a process has ended."""
 PR_SET_PDEATHSIG = 1
@@ -61,9 +63,9 @@ def start(
 
 
 def inherited() -> dict[str, str]:
-    """Return what a worker has of this process's environment."""
+    """Return what a worker has of the environment that this process was started with."""
     own = ("PB_", "KAFKA_", "PYTHONDONTWRITE")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return {name: value for name, value in STARTED_WITH.items() if not name.startswith(own)}
 
 
 class Forked:
