@@ -252,7 +252,7 @@ async def until_async(measure: Callable[[], Any], wanted: Any) -> None:
 
 @asynccontextmanager
 async def counting_service(
-    bootstrap: str, folder: Path, *, partitions: int = 8
+    bootstrap: str, folder: Path, *, partitions: int = 4
 ) -> AsyncIterator[CountingService]:
     """Create the topics of one test, and end its workers with it."""
     name = f"count-{uuid.uuid4().hex[:8]}"

@@ -18,7 +18,7 @@ from tests.integration.counting_worker import WATERMARK
 
 @pytest.fixture
 async def service(kafka: str, tmp_path: Path) -> AsyncIterator[CountingService]:
-    async with counting_service(kafka, tmp_path, partitions=4) as service:
+    async with counting_service(kafka, tmp_path) as service:
         yield service
 
 
@@ -27,6 +27,12 @@ async def drip(service: CountingService, seconds: float) -> None:
     for _ in range(int(seconds / 0.02)):
         await service.produce(8)
         await asyncio.sleep(0.02)
+
+
+async def drip_until(over: asyncio.Event, service: CountingService) -> None:
+    """Produce a few events all the time that something takes."""
+    while not over.is_set():
+        await drip(service, 0.02)
 
 
 async def exact(service: CountingService) -> None:
@@ -62,7 +68,8 @@ async def test_partitions_move_between_workers_and_back_without_loss(
 ) -> None:
     one = service.worker(instance="one")
     await one.says("Worker ready")
-    dripping = asyncio.create_task(drip(service, 20.0))
+    moved = asyncio.Event()
+    dripping = asyncio.create_task(drip_until(moved, service))
     two = service.worker(instance="two")
     await two.says("Worker ready")
     await one.says("LOST")
@@ -70,6 +77,7 @@ async def test_partitions_move_between_workers_and_back_without_loss(
     # Its session must end before the first worker gets its partitions.
     two.kill()
     await one.says("RECOVERED [0, 1, 2, 3]", times=2)
+    moved.set()
     await dripping
     await exact(service)
 
