@@ -39,7 +39,7 @@ test: setup
 	@$(MAKE) --no-print-directory -j 2 lint pytest
 
 pytest:
-	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)
