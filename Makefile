@@ -7,7 +7,7 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test pytest lint fuzz worlds chaos chaos-quick soak
+.PHONY: help demo setup test pytest lint compiled fuzz worlds chaos chaos-quick soak
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -15,6 +15,7 @@ help:
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
+	@echo 'make compiled                      the tests of the learning core, with the core compiled by mypyc (gcc; some minutes)'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
 	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
@@ -40,6 +41,12 @@ test: setup
 
 pytest:
 	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# What reaches the core from outside is part of it: a type that C refuses may come from there.
+compiled: setup
+	tools/compiled python -m pytest -n 2 --dist loadfile -p no:cacheprovider tests/unit/test_core_*.py tests/unit/test_live_*.py tests/unit/test_budget_unreachable.py tests/unit/test_doubt_shown.py \
+	  tests/unit/test_export.py tests/unit/test_familiar.py tests/unit/test_older_state.py tests/unit/test_pool.py tests/unit/test_prompt_tokens.py tests/unit/test_propensities.py \
+	  tests/unit/test_replay_scenario.py tests/unit/test_worlds.py tests/agents tests/parity $(ARGS)
 
 fuzz: setup
 	$(RUN) pytest -o timeout=0 --hypothesis-profile=long --hypothesis-show-statistics tests/unit/test_schemas_fuzz.py tests/unit/test_core_machine.py $(ARGS)

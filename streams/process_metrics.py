@@ -2,6 +2,7 @@
 
 import platform
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,13 +23,21 @@ def new_registry() -> CollectorRegistry:
     build = Gauge(
         "pb_build_info",
         "1; its labels say what runs",
-        ["version", "python", "faust_streaming", "aiokafka"],
+        ["version", "python", "faust_streaming", "aiokafka", "core"],
         registry=registry,
     )
     service, framework, client = (
         version(name) for name in ("paretobandit-streams", "faust-streaming", "aiokafka")
     )
-    build.labels(service, platform.python_version(), framework, client).set(1)
+    build.labels(service, platform.python_version(), framework, client, core()).set(1)
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     return registry
+
+
+def core() -> str:
+    """Return `compiled` where mypyc has compiled the learning core (docs/performance.md), else
+    `interpreted`."""
+    # Found, not imported: a gateway needs no engine.
+    found = find_spec("router_state.engine")
+    return "interpreted" if found is None or (found.origin or "").endswith(".py") else "compiled"
