@@ -30,7 +30,7 @@ COMMANDS = {
 }
 LABELS = {
     *("topic", "partition", "reason", "outcome", "what", "status", "le"),
-    *("version", "python", "faust_streaming", "aiokafka"),
+    *("version", "python", "faust_streaming", "aiokafka", "core"),
 }
 """The labels of everything that begins with `pb_`; none of them has a second name."""
 LIFE = ("assigned", "recovered", "ready", "stopping")
