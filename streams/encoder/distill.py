@@ -65,7 +65,9 @@ def general_projection(values: NDArray[np.int8], scale: Array, frequencies: Arra
     where nothing else is known.
     """
     tokens, starts = draw_texts(frequencies, _TEXTS)
-    means = np.add.reduceat(values[tokens].astype(np.float64) * scale, starts, axis=0)
+    # Whole numbers, text by text: exact, and all texts' vectors at once are a gigabyte.
+    texts = np.split(tokens, starts[1:])
+    means = np.stack([values[text].sum(axis=0, dtype=np.int64) for text in texts]) * scale
     embeddings = means / np.linalg.norm(means, axis=1, keepdims=True)
     mean, directions, variances, _ = principal_components(embeddings, min(COMPONENTS, len(scale)))
     return Projection(*(array.round(_DECIMALS) for array in (mean, directions, variances)))
