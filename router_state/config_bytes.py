@@ -8,6 +8,7 @@ from dataclasses import asdict
 import orjson
 
 from router_state.config import (
+    PROFILES,
     Cap,
     Knobs,
     ModelConfig,
@@ -59,11 +60,11 @@ def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
     """Return a router's knobs without the new ones that are as its profile has them: a program that
     does not know these can't read a configuration that names them.
     """
-    usual = asdict(knobs_for(config.profile))
+    usual, knobs = PROFILES[config.profile], config.knobs
     return {
-        name: value
-        for name, value in asdict(config.knobs).items()
-        if name not in NEW_KNOBS or value != usual[name]
+        name: getattr(knobs, name)
+        for name in Knobs.__slots__
+        if name not in NEW_KNOBS or getattr(knobs, name) != getattr(usual, name)
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from router_state.arms import Arms
 from router_state.belief import RIDGE_FLOOR
 from router_state.dual_pacer import UNREACHABLE, DualPacer
 from router_state.pacing import LAMBDA_MAX, EmaPacer
@@ -25,14 +26,12 @@ def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
 
 def _check_arms(state: RouterState) -> None:
     arms, d, stack = state.arms, state.arms.d, state.arms.stack
+    _check_inverses(arms)
     for k, arm in enumerate(arms):
         name, belief, costs = arm.name, arm.belief, arm.costs
         assert np.isfinite(stack.rows[k]).all() and np.isfinite(stack.tails[k]).all(), (
             f"{name}: not finite"
         )
-        for inverse in (belief.A_inv(), costs.undecayed()):
-            assert (inverse == inverse.T).all(), f"{name}: not symmetric"
-            assert np.linalg.eigvalsh(inverse)[0] > 0.0, f"{name}: not positive definite"
         assert max(belief.pending, costs.pending) < max(1, len(belief.tails)), (
             f"{name}: pending rows were not taken off"
         )
@@ -52,6 +51,20 @@ def _check_arms(state: RouterState) -> None:
             f"{name}: the price is stale"
         )
     _check_derived(state)
+
+
+def _check_inverses(arms: Arms) -> None:
+    if not arms.names:
+        return
+    for inverses in (
+        np.stack([arm.belief.A_inv() for arm in arms]),
+        np.stack([arm.costs.undecayed() for arm in arms]),
+    ):
+        symmetric = (inverses == inverses.swapaxes(1, 2)).all(axis=(1, 2))
+        positive = np.linalg.eigvalsh(inverses)[:, 0] > 0.0
+        for arm, is_symmetric, is_positive in zip(arms, symmetric, positive, strict=True):
+            assert is_symmetric, f"{arm.name}: not symmetric"
+            assert is_positive, f"{arm.name}: not positive definite"
 
 
 def _check_derived(state: RouterState) -> None:

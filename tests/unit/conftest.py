@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "ci", derandomize=True, max_examples=60, stateful_step_count=40, deadline=None, database=None
+    "ci", derandomize=True, max_examples=40, stateful_step_count=40, deadline=None, database=None
 )
 settings.register_profile(
     "long",
