@@ -28,7 +28,7 @@ Spoil = Callable[[Log], Log]
 @pytest.fixture(scope="module")
 def world() -> World:
     """Return true topics, made once."""
-    return asyncio.run(busy_world(SETTINGS))
+    return asyncio.run(busy_world(SETTINGS, requests=160))
 
 
 def spoiled(world: World, topic: str, spoil: Spoil) -> MemoryTopics:

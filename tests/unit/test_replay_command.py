@@ -109,15 +109,16 @@ def test_policies_that_decide_alike_are_said_to_and_share_a_line(
 def test_what_is_missing_or_damaged_is_counted_with_its_place(
     history: Path, command: str, options: tuple[str, ...]
 ) -> None:
-    edit(history, "costs", lambda lines: lines[10:20] + lines[25:])
-    edit(history, "requests", lambda lines: lines[3:])
+    edit(history, "costs", lambda lines: lines[10:20] + lines[25:120])
+    edit(history, "rewards", lambda lines: lines[:120])
+    edit(history, "requests", lambda lines: lines[3:120])
     edit(
         history,
         "routes",
         lambda lines: [
-            *lines[:200],
-            changed(lines[200], decided_at="2025-01-01T00:00:00Z"),
-            *lines[201:],
+            *lines[:100],
+            changed(lines[100], decided_at="2025-01-01T00:00:00Z"),
+            *lines[101:120],
         ],
     )
     result = replay(history, *options, command=command)
@@ -127,7 +128,7 @@ def test_what_is_missing_or_damaged_is_counted_with_its_place(
         "5 × costs-0: offsets are missing in between (first: 20 to 24)",
         "3 × requests-0: offsets are missing, as retention or a range leaves it (first: 0 to 2)",
         "3 × decisions whose request is gone (first: routes-0 offset 0)",
-        "1 × clock jumps back; taken as standing still (first: decision 201)",
+        "1 × clock jumps back; taken as standing still (first: decision 101)",
     ):
         assert said in result.output
 
