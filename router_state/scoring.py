@@ -74,7 +74,7 @@ def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
         ]
     # The product above has θᵀx and wᵀx in it, times 0: what is not finite in one of them is none of
     # the variances either.
-    if not math.isfinite(sum(variances) + sum(costs)):
+    if not math.isfinite(sum(variances, 0.0) + sum(costs, 0.0)):
         raise NonFiniteInput("what an arm has learned is not finite")
     return means, variances, costs
 
