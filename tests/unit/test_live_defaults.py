@@ -46,7 +46,7 @@ def play(K: int, d: int, budget: float, n: int, *, seed: int = 0) -> tuple[list[
 
 @pytest.mark.parametrize(
     ("K", "d", "n", "seeds"),
-    [(2, 26, 2400, 3), (20, 26, 2400, 3), (3, 385, 1200, 1), (20, 100, 2400, 1)],
+    [(2, 26, 1600, 3), (20, 26, 1600, 1), (3, 385, 1200, 1), (20, 100, 1600, 1)],
 )
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_spend_meets_the_budget_with_any_number_of_models_and_dimensions(
