@@ -1,5 +1,7 @@
-"""The real LiteLLM in front of a real service: bills from its callbacks, calls that go on whatever
-fails.
+"""The real LiteLLM, in front of a real service: bills from its callbacks, calls that go on whatever
+fails; and what it logs of calls itself.
+
+One file, and so one process of a parallel run: each that imports LiteLLM takes seconds of work.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 import pytest_asyncio
 from click.testing import CliRunner
 
 from streams.cli import main
+from streams.integrations.convert import convert, finder_of
+from streams.integrations.found import Defaults
 from tests.integration.service import PATIENCE, RunningService, running_service
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "litellm" / "app.py"
+GOLDEN = Path(__file__).parent / "golden" / "litellm.ndjson"
 BUDGET = 8e-4
 CONTEXT = [0.5, 1.0]
 
@@ -300,3 +306,39 @@ async def test_prices_are_imported_and_doubtful_ones_left(service: RunningServic
     assert {name: models["gpt-4o-mini"][name] for name in hand} == hand
     assert models["gpt-4o"]["input_price_per_m"] == 2.5
     assert models["gpt-4.1"]["expected_cost_usd"] == pytest.approx((1000 * 2.0 + 100 * 8.0) / 1e6)
+
+
+def test_golden_payloads_have_fields_of_the_whole_schema_only(litellm: Any) -> None:
+    from litellm.types.utils import StandardLoggingMetadata, StandardLoggingPayload
+
+    for line in GOLDEN.read_text().splitlines():
+        payload = json.loads(line)
+        assert payload.keys() <= StandardLoggingPayload.__annotations__.keys()
+        assert payload["metadata"].keys() <= StandardLoggingMetadata.__annotations__.keys()
+
+
+async def test_a_call_without_a_known_price_is_billed_in_tokens(
+    litellm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litellm.integrations.custom_logger import CustomLogger
+
+    logged: asyncio.Queue[Any] = asyncio.Queue()
+
+    class Logger(CustomLogger):
+        async def async_log_success_event(
+            self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        ) -> None:
+            logged.put_nowait(kwargs["standard_logging_object"])
+
+    monkeypatch.setattr(litellm, "callbacks", [Logger()])
+    bills = []
+    for model in ("openai/self-hosted", "openai/gpt-4o-mini"):
+        await litellm.acompletion(
+            model, [{"role": "user", "content": "Hi"}], mock_response="Hello", api_key="none"
+        )
+        payload = await asyncio.wait_for(logged.get(), 30)
+        ((_, bill),) = convert(orjson.dumps(payload), finder_of("litellm", Defaults("default")))
+        bills.append(bill.model_dump(exclude_none=True))
+    assert "cost_usd" not in bills[0]
+    assert (bills[0]["input_tokens"], bills[0]["output_tokens"]) == (10, 20)
+    assert bills[1]["cost_usd"] == pytest.approx(10 * 0.15e-6 + 20 * 0.6e-6)
