@@ -33,7 +33,7 @@ def test_the_whole_benchmark_under_a_budget(pair: MakePair, prompts: Any, budget
     assert len(both.chosen) >= 2
 
 
-@pytest.mark.parametrize("seed", range(6))  # Two orders under each budget.
+@pytest.mark.parametrize("seed", range(3))  # One under each budget, beside its own order.
 def test_every_shuffle_of_the_whole_benchmark(pair: MakePair, prompts: Any, seed: int) -> None:
     both = pair(budget=BUDGETS[seed % 3], seed=seed)
     both.play(np.random.default_rng(seed).permutation(len(prompts)))
@@ -49,7 +49,7 @@ def test_a_fixed_price_penalty_without_a_budget(
     assert both.decided == 3609
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_cold_start_breaks_ties_with_the_same_draws(
     pair: MakePair, prompts: Any, seed: int
 ) -> None:
