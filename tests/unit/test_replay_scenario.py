@@ -55,9 +55,14 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
     made: dict[str, JsonlHistory] = {}
 
     def history(
-        *, outcomes: bool = True, epsilon: float = 0.0, profile: str = "live", budget: float = 6e-4
+        *,
+        outcomes: bool = True,
+        epsilon: float = 0.0,
+        profile: str = "live",
+        budget: float = 6e-4,
+        n: int = N,
     ) -> JsonlHistory:
-        name = f"{outcomes}-{epsilon}-{profile}-{budget}"
+        name = f"{outcomes}-{epsilon}-{profile}-{budget}-{n}"
         if name not in made:
             folder = tmp_path_factory.mktemp("history") / name
             declared = {
@@ -71,9 +76,9 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
                 folder,
                 declared=declared,
                 models=MODELS,
-                contexts=contexts,
-                rewards=rewards,
-                costs=costs,
+                contexts=contexts[:n],
+                rewards=rewards[:n],
+                costs=costs[:n],
                 outcomes=outcomes,
             )
             made[name] = JsonlHistory(folder)
@@ -341,7 +346,7 @@ def test_what_history_had_ruled_out_is_not_estimated_from_it(histories: Any) -> 
 def test_tuning_marks_what_nothing_beats_and_one_knee(
     histories: Any, profile: str, explores_by_alpha: bool
 ) -> None:
-    kept, found = surveyed(histories())
+    kept, found = surveyed(histories(n=400))
     with kept:
         settings = tune(
             kept,
