@@ -60,7 +60,7 @@ async def traffic(world: World, homes: list[str], count: int) -> dict[str, list[
 
 @pytest.mark.parametrize("home", ["home-0", "home-1"])
 async def test_a_copy_decides_as_its_original_and_both_pass_the_audit(home: str) -> None:
-    world = await busy_world(SETTINGS)
+    world = await busy_world(SETTINGS, requests=160)
     await world.send("routers", await exported(world, home))
     made = await traffic(world, [home, COPY], 40)
     same = ("model", "reason", "propensity", "candidates", "lambda_t", "expected_cost_usd")
