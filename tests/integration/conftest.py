@@ -1,4 +1,4 @@
-"""One service for all tests of commands: topics of its own, and a worker."""
+"""One service for all tests of commands: topics of its own, and a worker; and names for routers."""
 
 from __future__ import annotations
 
@@ -30,3 +30,9 @@ def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> 
     given = {"PB_ENCODER_BACKEND": "static", "PB_PRIORS_PATH": str(priors)}
     with running_worker(cli_settings, environment=given, log=log):
         yield cli_settings.model_copy(update={"priors_path": priors})
+
+
+@pytest.fixture
+def home(request: pytest.FixtureRequest) -> str:
+    """Return the name of a router that no other test has."""
+    return f"acme.{request.node.name[:40]}"

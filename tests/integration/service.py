@@ -176,6 +176,12 @@ class RunningService:
         )
         await self.consumer.seek_to_beginning()
 
+    def forget(self) -> RunningService:
+        """Drop what the service has said so far, for the next test that shares it."""
+        for records in self.records.values():
+            records.clear()
+        return self
+
     async def stop(self) -> None:
         """End the workers and the clients."""
         for worker in self.workers:

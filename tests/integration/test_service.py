@@ -34,15 +34,7 @@ async def one_for_all(
 @pytest.fixture
 def service(one_for_all: RunningService) -> RunningService:
     """Return the service without what it said in earlier tests."""
-    for records in one_for_all.records.values():
-        records.clear()
-    return one_for_all
-
-
-@pytest.fixture
-def home(request: pytest.FixtureRequest) -> str:
-    """Return the name of a router that no other test has."""
-    return f"acme.{request.node.name[:40]}"
+    return one_for_all.forget()
 
 
 async def test_request_is_decided_paid_and_learned_from(service: RunningService, home: str) -> None:
