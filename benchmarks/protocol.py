@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arena import Array, Episode
-from benchmarks.data import Benchmark, load_benchmark, wheel_priors
+from benchmarks.data import Benchmark, fitted_projection, load_benchmark, wheel_priors
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from streams.encoder.sentences import Backend
 from streams.warm_start.priors import Priors
@@ -27,9 +27,18 @@ LLAMA, MISTRAL, GEMINI = range(3)
 
 
 @lru_cache
-def prompts(split: str, folder: Path | None = None, encoder: Backend = "onnx") -> Benchmark:
-    """Return one split of the benchmark, loaded once."""
-    return load_benchmark("val" if split == "val" else "test", folder=folder, encoder=encoder)
+def prompts(
+    split: str, folder: Path | None = None, encoder: Backend = "onnx", *, fitted: bool = False
+) -> Benchmark:
+    """Return one split of the benchmark, loaded once; `fitted`: in a projection of the encoder that
+    is fitted on the warm-up prompts.
+    """
+    return load_benchmark(
+        "val" if split == "val" else "test",
+        folder=folder,
+        encoder=encoder,
+        projection=fitted_projection(encoder) if fitted else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +65,7 @@ def draw(
     held_out: bool = True,
     folder: Path | None = None,
     encoder: Backend = "onnx",
+    fitted: bool = False,
 ) -> Draw:
     """Return the prompts of a seed.
 
@@ -63,9 +73,10 @@ def draw(
         offset: of the seed, the paper's per experiment.
         phases: three of 608 held-out prompts, the third the first one's in another order; else all
             of them once.
+        encoder, fitted: what makes the contexts, see `prompts`.
     """
-    val = prompts("val", folder, encoder)
-    test = prompts("test", folder, encoder) if held_out else val
+    val = prompts("val", folder, encoder, fitted=fitted)
+    test = prompts("test", folder, encoder, fitted=fitted) if held_out else val
     rng = np.random.default_rng(offset + seed)
     if held_out:
         warm = rng.permutation(len(val))

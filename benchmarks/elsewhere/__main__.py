@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS
 from benchmarks.elsewhere.running import Job, run_all
 from benchmarks.elsewhere.table import print_rows, print_verdicts, rows
 from benchmarks.report import print_figures
+from streams.encoder.sentences import Backend
 
 BESIDE = Path("../shared/data")
 PLACES = ("home", "home with priors", "eleven", "tasks", "winner", "drawn")
@@ -91,6 +93,12 @@ def jobs_of(
     type=click.Choice(tuple(CONTENDERS)),
     help="Only these policies; default: all.",
 )
+@click.option(
+    "--encoder",
+    type=click.Choice(("static", "onnx")),
+    help="What makes the contexts of real prompts, with its general projection; default: MiniLM "
+    "with the paper's projection.",
+)
 @click.option("--seeds", type=click.IntRange(1), help="Default: 20, quick 2.")
 @click.option(
     "--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20."
@@ -115,6 +123,7 @@ def main(
     order: Sequence[str],
     budget: Sequence[float],
     policy: Sequence[str],
+    encoder: Backend | None,
     seeds: int | None,
     worlds: int | None,
     first: int,
@@ -141,7 +150,7 @@ def main(
         folder=folder,
         first=first,
     )
-    jobs = [job for job in jobs if _wanted(job, where, order, budget)]
+    jobs = [replace(job, encoder=encoder) for job in jobs if _wanted(job, where, order, budget)]
     if not jobs:
         raise click.UsageError("no world is like that")
     results = run_all(jobs, workers=workers, kept=keep)

@@ -24,6 +24,10 @@ from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
 from router_state.config import Prior
+from streams.encoder.general import GENERAL
+from streams.encoder.projection import Projection
+from streams.encoder.sentences import Backend
+from streams.encoder.static import SHIPPED
 
 HOME_BUDGETS = (2.3e-4, 3.0e-4, 6.62e-4, 1.87e-3, 5.3e-3)
 ELEVEN_BUDGETS = (3e-4, 5e-4, 1e-3, 2e-3, 4e-3)
@@ -36,9 +40,12 @@ def _length(texts: tuple[str, ...]) -> Array:
     return np.array([max(1.0, len(text) / CHARACTERS_PER_TOKEN) for text in texts])
 
 
-@lru_cache(maxsize=1)
-def eleven(folder: Path) -> Benchmark:
+@lru_cache
+def eleven(folder: Path, encoder: Backend | None = None) -> Benchmark:
     """Load 3,150 prompts of three tasks that eleven models answered, contexts included.
+
+    Args:
+        encoder: what makes the contexts, see `cold_prompts`.
 
     Raises:
         MissingData: the folder does not hold them.
@@ -46,14 +53,36 @@ def eleven(folder: Path) -> Benchmark:
     if not (folder / ELEVEN).is_file():
         raise MissingData(f"{folder / ELEVEN} does not exist")
     judged = read_judged(folder / ELEVEN, read_models(folder / ELEVEN_MODELS))
-    return replace(judged, contexts=wheel_projection().project(embed_cached(judged.prompts)))
+    return replace(judged, contexts=_contexts(judged.prompts, encoder))
 
 
-def home(budget: float, seed: int, *, priors: bool) -> World:
-    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400)
-    with the shipped ones.
+@lru_cache
+def cold_prompts(encoder: Backend | None = None) -> Benchmark:
+    """Return the paper's held-out prompts.
+
+    Args:
+        encoder: what makes the contexts, with the projection that it comes with; None: MiniLM with
+            the paper's.
     """
     test = prompts("test")
+    return test if encoder is None else replace(test, contexts=_contexts(test.prompts, encoder))
+
+
+def _contexts(texts: tuple[str, ...], encoder: Backend | None) -> Array:
+    if encoder is None:
+        return wheel_projection().project(embed_cached(texts))
+    shipped = Projection.load(SHIPPED if encoder == "static" else GENERAL)
+    return shipped.project(embed_cached(texts, encoder=encoder))
+
+
+def home(budget: float, seed: int, *, priors: bool, encoder: Backend | None = None) -> World:
+    """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400)
+    with the shipped ones, which are in the coordinates of the paper's projection.
+
+    Args:
+        encoder: what makes the contexts where there are no priors, see `cold_prompts`.
+    """
+    test = cold_prompts(None if priors else encoder)
     order = np.random.default_rng([19, seed]).permutation(len(test))[: FIRST if priors else None]
     known = wheel_priors()
     return _world(
@@ -69,9 +98,15 @@ def home(budget: float, seed: int, *, priors: bool) -> World:
     )
 
 
-def eleven_models(folder: Path, budget: float, seed: int, *, order: str) -> World:
-    """Eleven models; tasks mixed, one after the other, growing or alternating."""
-    judged = eleven(folder)
+def eleven_models(
+    folder: Path, budget: float, seed: int, *, order: str, encoder: Backend | None = None
+) -> World:
+    """Eleven models; tasks mixed, one after the other, growing or alternating.
+
+    Args:
+        encoder: what makes the contexts, see `cold_prompts`.
+    """
+    judged = eleven(folder, encoder)
     _, sources = np.unique(judged.sources, return_inverse=True)
     rows = ordered(sources, order, np.random.default_rng([20, seed]))
     n = len(rows)

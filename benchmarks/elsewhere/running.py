@@ -28,6 +28,7 @@ from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.elsewhere.measures import measured, references
 from benchmarks.elsewhere.world import World
+from streams.encoder.sentences import Backend
 
 YARDSTICKS = ("best fixed mix", "hindsight")
 
@@ -37,7 +38,8 @@ class Job:
     """A world and who plays it. `where` is the maker's name, `seed` a world's number or the seed of
     its order.
 
-    `references`: whether the yardsticks are computed as well.
+    `encoder` makes the contexts of real prompts (None: see `real.cold_prompts`); `references`:
+    whether the yardsticks are computed as well.
     """
 
     where: str
@@ -47,12 +49,14 @@ class Job:
     order: str = "mixed"
     folder: Path | None = None
     seconds: float = 6.0
+    encoder: Backend | None = None
     references: bool = True
 
     @property
     def world(self) -> str:
         """Return what names the world in a file of results."""
-        return f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
+        named = f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
+        return named if self.encoder is None else f"{named} {self.encoder}"
 
 
 def build(job: Job) -> World:
@@ -65,8 +69,12 @@ def build(job: Job) -> World:
         return made.tasks(job.order, job.seed)
     if job.where == "eleven":
         assert job.folder is not None
-        return real.eleven_models(job.folder, job.budget, job.seed, order=job.order)
-    return real.home(job.budget, job.seed, priors=job.where == "home with priors")
+        return real.eleven_models(
+            job.folder, job.budget, job.seed, order=job.order, encoder=job.encoder
+        )
+    return real.home(
+        job.budget, job.seed, priors=job.where == "home with priors", encoder=job.encoder
+    )
 
 
 def run_job(job: Job) -> list[dict[str, Any]]:

@@ -66,13 +66,19 @@ class Benchmark:
 
 
 def load_benchmark(
-    split: Split, *, encoder: Backend = "onnx", folder: Path | None = None, limit: int | None = None
+    split: Split,
+    *,
+    encoder: Backend = "onnx",
+    projection: Projection | None = None,
+    folder: Path | None = None,
+    limit: int | None = None,
 ) -> Benchmark:
     """Load one split, contexts included.
 
     Args:
         split: "test" (1,824 prompts) or "val" (1,785).
-        encoder: what encodes the prompts, with the projection of `projection_for`.
+        encoder: what encodes the prompts.
+        projection: of its embeddings; None: that of `projection_for`.
         folder: with the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
             three of the wheel.
         limit: only the first so many prompts.
@@ -81,7 +87,8 @@ def load_benchmark(
         MissingData: the wheel or a file of `folder` is missing.
     """
     benchmark = load_rows(split, folder=folder, limit=limit)
-    contexts = projection_for(encoder).project(embed_cached(benchmark.prompts, encoder=encoder))
+    projection = projection or projection_for(encoder)
+    contexts = projection.project(embed_cached(benchmark.prompts, encoder=encoder))
     return replace(benchmark, contexts=contexts)
 
 
@@ -152,9 +159,12 @@ def projection_for(encoder: Backend) -> Projection:
     prompts.
     """
     # The wheel's PCA is of MiniLM's embeddings; other vectors need directions of their own.
-    if encoder != "static":
-        return wheel_projection()
-    embeddings = load_sentences(backend="static").embed(load_rows("val").prompts)
+    return fitted_projection(encoder) if encoder == "static" else wheel_projection()
+
+
+def fitted_projection(encoder: Backend) -> Projection:
+    """Return a projection of an encoder's embeddings that is fitted on the validation prompts."""
+    embeddings = embed_cached(load_rows("val").prompts, encoder=encoder)
     return Projection.fit(embeddings, COMPONENTS)[0]
 
 

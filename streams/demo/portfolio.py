@@ -10,24 +10,29 @@ import orjson
 from schemas import RouterDeclared, decode
 from streams.demo.benchmark import load_benchmark, load_rows, projection_for
 from streams.demo.scenario import Scenario
+from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend
 from streams.warm_start.fit import fit_priors
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import Priors, fields_for_wire
 
 
-def known_before(encoder: Backend = "static") -> Priors:
+def known_before(encoder: Backend = "static", projection: Projection | None = None) -> Priors:
     """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit`
     wheel.
 
     The wheel has priors of its own, in the coordinates of MiniLM; the demo's worker looks tokens up
     in the shipped table.
 
+    Args:
+        encoder, projection: what makes the contexts, as in `load_benchmark`.
+
     Raises:
         MissingData: the wheel is not installed.
     """
     # Of the validation prompts: what is played must not have been seen.
-    judged, projection = load_benchmark("val", encoder=encoder), projection_for(encoder)
+    projection = projection or projection_for(encoder)
+    judged = load_benchmark("val", encoder=encoder, projection=projection)
     observed = Observations(
         judged.models, judged.contexts, judged.rewards, judged.costs, judged.prompts
     )
