@@ -114,9 +114,7 @@ def run(quick: bool) -> None:
     jobs: list[Job] = [
         {"world": world, "budget": budget, "seed": seed, "folder": folder}
         for world, budgets in worlds.items()
-        for budget, seed in product(
-            budgets[2:4] if quick else budgets, range(2 if quick else 20)
-        )
+        for budget, seed in product(budgets[2:4] if quick else budgets, range(2 if quick else 20))
     ]
     # Encoded once here, and read from the cache by all workers.
     for world in worlds:

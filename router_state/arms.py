@@ -284,9 +284,11 @@ class Arms:
         are."""
         self.rewards.estimate(self.beliefs, rescaled=False)
 
-    def draw(self, x: Vector, rng: np.random.Generator) -> None:
-        """Draw from the doubt about the rewards, for the next request's context x, shape (d,)."""
-        self.doubt.renew(self.stack, self.beliefs, x, noise=self.rewards.noise, rng=rng)
+    def draw(self, x: Vector, rng: np.random.Generator, *, unbound: bool) -> None:
+        """Draw from the doubt about the rewards, for the next request's context x, shape (d,); see
+        `Doubt.renew`."""
+        noise = self.rewards.noise
+        self.doubt.renew(self.stack, self.beliefs, x, noise=noise, rng=rng, unbound=unbound)
 
     def _jump(self) -> None:
         self._journal.jumped = True

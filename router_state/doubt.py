@@ -25,6 +25,9 @@ from router_state.stack import Stack
 LEVEL, FEATURES = 0.6, 0.2
 """Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not
 differ)."""
+UNBOUND_LEVEL = 1.0
+"""Of the level, where money has long been no limit: there the whole doubt is drawn from, as a model
+that was ruled out by a few bad answers is else not met again for thousands of requests."""
 SERVES = 16
 """Decisions that one draw serves (8 to 32 do not differ); each of the first eight has its own."""
 ALONE = 8
@@ -99,11 +102,13 @@ class Doubt:
         *,
         noise: float,
         rng: np.random.Generator,
+        unbound: bool,
     ) -> None:
         """Draw anew, for the next request's context x, shape (d,); λ_t then follows.
 
         Args:
             noise: σ², of which the inverses are multiples.
+            unbound: whether money has long been no limit.
         """
         d = len(x)
         self.drawn += 1
@@ -118,11 +123,12 @@ class Doubt:
         offsets: Matrix = (roots @ rng.standard_normal((len(beliefs), d, 1)))[..., 0] * scale
         level = offsets.dot(self.center)
         deviations = np.matmul(self.center, roots) * scale
-        self.levels = ((LEVEL**2 - FEATURES**2) * (deviations * deviations).sum(1)).tolist()
+        share = UNBOUND_LEVEL if unbound else LEVEL
+        self.levels = ((share**2 - FEATURES**2) * (deviations * deviations).sum(1)).tolist()
         # The last feature is 1 for every prompt: what is added to its coefficient moves the level,
         # and nothing between prompts.
         offsets *= FEATURES
-        offsets[:, -1] += (LEVEL - FEATURES) * level
+        offsets[:, -1] += (share - FEATURES) * level
         self.offsets = offsets
         self._journal.jumped = True
 

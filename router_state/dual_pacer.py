@@ -89,6 +89,11 @@ class DualPacer:
         # The first decision solves.
         self.stale, self.idle, self.unreachable = EVERY, 0, False
 
+    @property
+    def unbound(self) -> bool:
+        """Whether the budget has not bound for `IDLE` solutions in a row."""
+        return self.idle >= IDLE
+
     def set_budget(self, budget_usd: float) -> None:
         """Pace another budget from the next decision on; what is owed in dollars stays owed."""
         if budget_usd != self.budget_usd:

@@ -45,6 +45,7 @@ class Pacer(Protocol):
     Attributes:
         budget_usd: dollars per request; None: there is no budget.
         lambda_t: dual variable as it was last used, dimensionless.
+        unbound: whether money has long been no limit.
     """
 
     @property
@@ -52,6 +53,9 @@ class Pacer(Protocol):
 
     @property
     def lambda_t(self) -> float: ...
+
+    @property
+    def unbound(self) -> bool: ...
 
     def weigh(
         self,
@@ -114,6 +118,7 @@ class Unpaced:
     __slots__ = ()
     budget_usd: None = None
     lambda_t = 0.0
+    unbound = True
 
     def weigh(
         self,
@@ -162,6 +167,7 @@ class EmaPacer:
     """
 
     __slots__ = ("budget_usd", "cost_ema_usd", "lambda_t")
+    unbound = False
 
     def __init__(
         self, budget_usd: float, *, lambda_t: float = 0.0, cost_ema_usd: float | None = None
