@@ -91,7 +91,7 @@ def cold(job: Job) -> dict[str, Outcome]:
             world = eleven_models(
                 job["folder"], job["budget"], job["seed"], order="mixed", encoder=encoder
             )
-        phases = {encoder: world.phases["whole"]}
+        phases: dict[str, slice] = {encoder: world.phases["whole"]}
         found |= outcomes(play(make("live", job["seed"]), world.episode()), phases)
     return found
 

@@ -70,9 +70,13 @@ def within_stake(
     """Rule out arms of which few bills have come, and so many calls await theirs that they might
     cost more dollars than this.
 
-    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known.
+    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known. Where
+    all that may be as cheap as the cheapest have to wait, dearer ones of which no more is known are
+    called instead, for as much together; then again the cheap ones, by turns: who goes up the price
+    list, from one unknown cost to the next, owes hundreds of budgets before the first bill comes.
     """
-    for model in arms.costs:
+    models = arms.costs
+    for model in models:
         if model.bills <= FEW:
             break
     else:
@@ -80,11 +84,20 @@ def within_stake(
     waiting = [
         model.bills <= FEW
         and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
-        for model, cost in zip(arms.costs, expected, strict=True)
+        for model, cost in zip(models, expected, strict=True)
     ]
-    if not any(waiting) or all(
-        wait or why is not None for wait, why in zip(waiting, excluded, strict=True)
-    ):
+    eligible = [k for k, why in enumerate(excluded) if why is None]
+    likely = PESSIMISM * min(expected[k] for k in eligible)
+    cheap = [k for k in eligible if expected[k] <= likely]
+    if all(waiting[k] for k in cheap):
+        dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]
+        stake = sum((PESSIMISM * models[k].awaited * expected[k] for k in dear), 0.0)
+        most = usd if stake > 0.0 else FIRST_CALL * usd
+        for k in dear:
+            waiting[k] = stake + PESSIMISM * expected[k] > most
+        if all(waiting[k] for k in eligible):
+            waiting[min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k])] = False
+    if not any(waiting):
         return excluded
     return [
         why or ("cost_unknown" if wait else None)

@@ -183,6 +183,18 @@ def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowe
     assert record.candidates.excluded == [None, None, None]
 
 
+def test_before_the_first_bill_a_tight_budget_does_not_go_up_the_price_list() -> None:
+    prices = 0.1 * 100.0 ** (np.arange(20) / 19)
+    models = {f"m{k:02d}": ModelConfig(Price(p, p)) for k, p in enumerate(prices.tolist())}
+    engine = Engine.start(RouterConfig(models, 1.1e-4, D))
+    calls = [engine.decide(str(i), np.ones(D), now=float(i)).model for i in range(200)]
+    counts = np.array([calls.count(name) for name in models])
+    # Those within the factor by which a guess may be wrong take turns, all others share 25 budgets.
+    assert counts[:4].min() > 25
+    assert counts[:4].sum() > 190
+    assert (counts[4:] * prices[4:]).sum() / 1000.0 < 25 * 1.1e-4
+
+
 def test_without_a_budget_dollars_have_no_price() -> None:
     w = world(None)
     w.play(50)
