@@ -86,6 +86,8 @@ def within_stake(
         and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
         for model, cost in zip(models, expected, strict=True)
     ]
+    if not any(waiting):
+        return excluded
     eligible = [k for k, why in enumerate(excluded) if why is None]
     likely = PESSIMISM * min(expected[k] for k in eligible)
     cheap = [k for k in eligible if expected[k] <= likely]
@@ -97,8 +99,6 @@ def within_stake(
             waiting[k] = stake + PESSIMISM * expected[k] > most
         if all(waiting[k] for k in eligible):
             waiting[min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k])] = False
-    if not any(waiting):
-        return excluded
     return [
         why or ("cost_unknown" if wait else None)
         for why, wait in zip(excluded, waiting, strict=True)
