@@ -18,8 +18,13 @@ from typing import NamedTuple
 
 from benchmarks.arena import play
 from benchmarks.data import fitted_projection
-from benchmarks.elsewhere.__main__ import folder_of
-from benchmarks.elsewhere.real import ELEVEN_BUDGETS, HOME_BUDGETS, eleven_models, home
+from benchmarks.elsewhere.real import (
+    ELEVEN_BUDGETS,
+    HOME_BUDGETS,
+    eleven_models,
+    folder_of,
+    home,
+)
 from benchmarks.frontier import OFFSET
 from benchmarks.policies import make
 from benchmarks.protocol import declaration, draw, episode
@@ -57,7 +62,7 @@ def one(job: Job) -> dict[str, Outcome]:
     play_world = learned if job["world"] == LEARNED else cold
     found = play_world(job)
     pairs = zip(found[STATIC], found[ONNX], strict=True)
-    return found | {DIFFERENCE: tuple(one - other for one, other in pairs)}
+    return found | {DIFFERENCE: tuple(static - onnx for static, onnx in pairs)}
 
 
 def learned(job: Job) -> dict[str, Outcome]:
@@ -121,7 +126,7 @@ def run(quick: bool) -> None:
         one(next(job for job in jobs if job["world"] == world))
     rows = gather(one, jobs)
     columns = ("world", "budget", "phase")
-    title = f"live, {IN_FLIGHT} in flight, {rows[0]['seeds']} seeds, ± 95 %"
+    title = f"live, {rows[0]['seeds']} seeds, ± 95 %"
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
     told = [{name: value for name, value in r.items() if name != "folder"} for r in rows]
     print_figures("encoder_frontier", verdict(rows), rows=told)

@@ -6,7 +6,6 @@ uv run python -m benchmarks.elsewhere [--quick] [--data FOLDER]
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,24 +18,13 @@ from benchmarks.data import EXTENDED_VARIABLE
 from benchmarks.elsewhere.contenders import CONTENDERS
 from benchmarks.elsewhere.floors import verdicts
 from benchmarks.elsewhere.made import ORDERS
-from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS
+from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS, folder_of
 from benchmarks.elsewhere.running import Job, run_all
 from benchmarks.elsewhere.table import print_rows, print_verdicts, rows
 from benchmarks.report import print_figures
 from streams.encoder.sentences import Backend
 
-BESIDE = Path("../shared/data")
 PLACES = ("home", "home with priors", "eleven", "tasks", "winner", "drawn")
-
-
-def folder_of(named: Path | None) -> Path | None:
-    """Return the folder with the eleven models: the one named, that of PB_DATA, or the one beside
-    the clone if it is there.
-    """
-    given = named or (
-        Path(os.environ[EXTENDED_VARIABLE]) if EXTENDED_VARIABLE in os.environ else BESIDE
-    )
-    return given if (given / ELEVEN).is_file() else None
 
 
 def jobs_of(

@@ -4,6 +4,7 @@ there.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from benchmarks.arena import Array, Rows
 from benchmarks.data import (
+    EXTENDED_VARIABLE,
     Benchmark,
     MissingData,
     embed_cached,
@@ -34,6 +36,17 @@ ELEVEN_BUDGETS = (3e-4, 5e-4, 1e-3, 2e-3, 4e-3)
 FIRST, LAST = 400, 1000
 CHARACTERS_PER_TOKEN = 4.0
 ELEVEN, ELEVEN_MODELS = "eleven_models.jsonl", "models_eleven.json"
+BESIDE = Path("../shared/data")
+
+
+def folder_of(named: Path | None) -> Path | None:
+    """Return the folder with the eleven models: the one named, that of PB_DATA, or the one beside
+    the clone if it is there.
+    """
+    given = named or (
+        Path(os.environ[EXTENDED_VARIABLE]) if EXTENDED_VARIABLE in os.environ else BESIDE
+    )
+    return given if (given / ELEVEN).is_file() else None
 
 
 def _length(texts: tuple[str, ...]) -> Array:
