@@ -166,6 +166,10 @@ class Doubt:
 
 def _roots(covariances: Matrix) -> Matrix:
     """Return L with LLᵀ = V for each V, shape (K, d, d)."""
+    d = covariances.shape[-1]
+    # Before the first reward they are diagonal, and then so are their factors.
+    if all(np.count_nonzero(covariance) == d for covariance in covariances):
+        return np.asarray(np.sqrt(covariances), dtype=np.float64)
     try:
         return np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)
     except np.linalg.LinAlgError:  # rounding has left one indefinite

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from router_state import invariants, portable
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.doubt import LEAST_PROPENSITY, probability
+from router_state.doubt import LEAST_PROPENSITY, _roots, probability
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.pool import fit
@@ -158,6 +158,14 @@ def test_without_doubt_the_larger_expectation_wins(rivals: int, gap: float, chan
 def asked(engine: Engine, n: int, rng: np.random.Generator) -> list[str]:
     """Let a router of three dimensions decide n requests, and return what was called."""
     return [engine.decide(f"{engine.state.seq}", x, now=1.0).model for x in contexts(n, 3, rng)]
+
+
+@pytest.mark.parametrize("learned", [0, 1, 3])
+def test_a_draw_has_the_factor_of_the_covariance_whatever_was_learned(learned: int) -> None:
+    rng = np.random.default_rng(learned)
+    covariances = rng.uniform(0.1, 1.0, size=(3, 5, 1)) * np.eye(5)
+    covariances[:learned] += 0.01
+    np.testing.assert_array_equal(_roots(covariances), np.linalg.cholesky(covariances))
 
 
 def test_what_comes_between_two_decisions_is_estimated_once_and_before_the_second() -> None:
