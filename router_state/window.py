@@ -79,8 +79,10 @@ class Window:
         capacity = len(self.contexts)
         while capacity < min(slots, LENGTH):
             capacity *= 2
-        if capacity > len(self.contexts):
-            self.contexts = np.pad(self.contexts, ((0, capacity - len(self.contexts)), (0, 0)))
+        if capacity > (held := len(self.contexts)):
+            larger = np.zeros((capacity, self.contexts.shape[1]), dtype=np.float32)
+            larger[:held] = self.contexts
+            self.contexts = larger
 
     @property
     def price(self) -> float:
@@ -110,14 +112,18 @@ class Window:
             raise NonFiniteInput(
                 "a context of the window, or what an arm has learned, is not finite"
             )
-        scores, costs = both[:, 0::2].astype(np.float64), both[:, 1::2].astype(np.float64)
+        scores = both[:, 0::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
-        if arms.stack.prompt_costs:  # as scoring does, which before the first bill takes means
+        listed = [model.smear * model.list_price for model in arms.costs]
+        if arms.stack.prompt_costs:
+            costs = both[:, 1::2].astype(np.float64)
             costs += [model.doubt for model in arms.costs]
-        np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
-        np.exp(costs, out=costs)
-        costs *= [model.smear * model.list_price for model in arms.costs]
+            np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
+            np.exp(costs, out=costs)
+            costs *= listed
+        else:  # as scoring does, which before the first bill takes means
+            costs = np.array([listed] * n)
         if arms.tokens.in_use:
             per_token = [model.per_input_token for model in arms.costs]
             costs += np.outer(arms.tokens.slots[:n], per_token)

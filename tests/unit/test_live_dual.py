@@ -12,7 +12,7 @@ from msgspec import structs
 
 from router_state import invariants
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.dual import solve_dual
+from router_state.dual import FAR, _by_loops, _by_products, solve_dual
 from router_state.dual_pacer import EVERY, IDLE, SAVED, UNREACHABLE, DualPacer
 from router_state.engine import Engine
 from tests.unit.live_world import D, World, declaration, world
@@ -47,6 +47,20 @@ def test_the_dual_is_the_smallest_price_that_meets_the_target(
     assert mean_cost(scores, costs, price * (1 + 1e-9) + 1e-9) <= target * (1 + 1e-9)
     if price > 0.0:
         assert mean_cost(scores, costs, price * (1 - 1e-6)) > target * (1 - 1e-9)
+
+
+@given(
+    st.integers(1, 8),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 1e-3, 1.0, 1e3, FAR]),
+)
+def test_loops_find_what_products_find(n: int, K: int, seed: int, price: float) -> None:
+    rng = np.random.default_rng(seed)
+    # Rounded, so that there are ties.
+    scores, costs = rng.normal(size=(n, K)).round(1), rng.lognormal(size=(n, K)).round(1)
+    score, cost = _by_loops(scores, costs, 0.3)(price)
+    assert (score, cost) == pytest.approx(_by_products(scores, costs, 0.3)(price))
 
 
 def test_equal_models_and_equal_costs_have_a_price_of_zero() -> None:
