@@ -120,9 +120,7 @@ class Arm:
     def pack(self) -> bytes:
         """Return its piece: the belief's arrays, the watch, and the suspicion if there is one."""
         suspicion = [] if self.suspicion is None else self.suspicion.pack()
-        return packed(
-            *self.belief.pack(), np.array([*self.watch.pack(), *suspicion], dtype=np.float64)
-        )
+        return packed(*self.belief.pack(), [*self.watch.pack(), *suspicion])
 
     def unpack(self, data: bytes) -> None:
         """Invert `pack`; the scalars are restored. Raises CorruptSnapshot."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +46,14 @@ def floats(data: bytes, *, least: int, most: int) -> Vector:
     return values
 
 
-def packed(*parts: Vector) -> bytes:
-    """Return arrays one after the other, as little-endian 64-bit floats."""
-    return np.concatenate(parts).astype("<f8", copy=False).tobytes()
+def packed(*parts: Vector | list[float]) -> bytes:
+    """Return arrays and lists one after the other, as little-endian 64-bit floats."""
+    # Joined as bytes: for a few short parts arrays of them would take twice as long.
+    return b"".join(
+        [
+            struct.pack(f"<{len(part)}d", *part)
+            if isinstance(part, list)
+            else part.astype("<f8", copy=False).tobytes()
+            for part in parts
+        ]
+    )

@@ -465,7 +465,7 @@ class CostModel:
     def pack(self) -> bytes:
         """Return the lower triangle of the inverse, w, the decay, the watch and the pending rows;
         means and counts are the head's."""
-        scalars = np.array([self.decay, *self.watch.pack()])
+        scalars = [self.decay, *self.watch.pack()]
         tails = self.tails[: self.pending].ravel()
         return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars, tails)
 

@@ -140,12 +140,7 @@ class Doubt:
 
     def pack(self) -> bytes:
         """Return offsets, levels, center and counts."""
-        return packed(
-            self.offsets.ravel(),
-            np.array(self.levels),
-            self.center,
-            np.array([self.drawn, self.left], dtype=np.float64),
-        )
+        return packed(self.offsets, self.levels, self.center, [self.drawn, self.left])
 
     def unpack(self, data: bytes, K: int) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""

@@ -313,7 +313,7 @@ class Pool:
             self.seen,
             self.due_at,
         ]
-        return packed(self.mean, self.center, np.array(scalars, dtype=np.float64))
+        return packed(self.mean, self.center, scalars)
 
     def unpack(self, data: bytes) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""

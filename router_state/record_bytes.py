@@ -9,7 +9,7 @@ import orjson
 from msgspec import structs
 
 from router_state.config import Price
-from router_state.framing import frame, loads, reading
+from router_state.framing import Json, frame, loads, reading
 from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -84,20 +84,19 @@ def unpack_record(data: bytes) -> RequestRecord:
     """Invert `pack_record`. Raises CorruptSnapshot."""
     with reading("request"):
         fields = loads(data)
-        scalars, rest = fields[: len(RECORD_SCALARS)], fields[len(RECORD_SCALARS) :]
-        price, candidates, bill, label, expired, applied, *optional = rest
+        price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
         answered_by, input_tokens = [*optional, None, None][:2]
-        return RequestRecord(
-            **dict(zip(RECORD_SCALARS, scalars, strict=True)),
-            price=Price(*price),
-            x=None,
-            candidates=None
-            if candidates is None
-            else Candidates(tuple(candidates[0]), *candidates[1:]),
-            bill=None if bill is None else Settlement(*bill),
-            label=None if label is None else Label(*label),
-            expired=expired,
-            applied=None if applied is None else Basis(*applied),
-            answered_by=answered_by,
-            input_tokens=input_tokens,
-        )
+        # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
+        known: list[Json] = [
+            *fields[: len(RECORD_SCALARS)],
+            Price(*price),
+            None,
+            None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
+            None if bill is None else Settlement(*bill),
+            None if label is None else Label(*label),
+            expired,
+            None if applied is None else Basis(*applied),
+            answered_by,
+            input_tokens,
+        ]
+        return RequestRecord(*known)
