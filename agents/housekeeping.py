@@ -4,6 +4,7 @@ is published."""
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
 from agents import feedback
 from agents.answers import Answers
@@ -14,7 +15,7 @@ from agents.portions import portions
 from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
-from agents.wire import alert_raised, lambda_updated
+from agents.wire import alert_raised, lambda_value, utc
 from router_state.alert import Alert
 from schemas.event import encode
 
@@ -122,7 +123,7 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
     for number, router_id in routers:
         if (shard := service.shards.get(number)) is not None:
             await shard.warm(router_id)
-    now, outbox = service.ports.clock(), service.ports.outbox()
+    now, outbox = utc(service.ports.clock()), service.ports.outbox()
     async with service.ports.states.writing():  # only what is durable
         updates = [update for at in routers for update in _update(*at, service, now=now)]
         alerts = service.bulletin.take_alerts()
@@ -141,7 +142,7 @@ async def _publish(routers: list[tuple[int, str]], service: Service) -> None:
 
 
 def _update(
-    number: int, router_id: str, service: Service, *, now: float
+    number: int, router_id: str, service: Service, *, now: datetime
 ) -> list[tuple[str, bytes | None]]:
     """Return what is to be said of a router: its state, a tombstone, or nothing where its partition
     is another's by now."""
@@ -152,10 +153,14 @@ def _update(
         is_gone = shard is not None and router_id not in shard and router_id not in shard.unreadable
         return [(router_id, None)] if is_gone else []
     unbooked = service.bulletin.take_unbooked((number, router_id))
-    update = lambda_updated(
-        router_id, engine.state, now=now, applied=service.applied(number), unbooked=unbooked
+    value = lambda_value(
+        router_id,
+        engine.state,
+        observed_at=now,
+        applied=service.applied(number),
+        unbooked=unbooked,
     )
-    return [(router_id, encode(update))]
+    return [(router_id, value)]
 
 
 def _set_aside(shard: Shard, service: Service) -> list[tuple[str, Alert]]:

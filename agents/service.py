@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
 """Source topics of which a client may wait to see that its event was taken in."""
 
+CONTAINED: Final = tuple(Contained.model_fields)
+"""Source topics whose last offset a state on `pb.lambda` names."""
+
 
 @dataclass(slots=True)
 class Service:
@@ -191,13 +194,11 @@ class Service:
         watermarks = self.shards[partition].watermarks
         return watermarks.of(self.ports.topic["costs"]), watermarks.of(self.ports.topic["rewards"])
 
-    def applied(self, partition: int) -> Contained:
-        """Return the last offsets of the sources that a partition's state contains; −1 before the
-        first."""
+    def applied(self, partition: int) -> dict[str, int]:
+        """Return the last offsets of the sources that a partition's state contains, by the names of
+        `schemas.lambdas.Contained`; −1 before the first."""
         watermarks = self.shards[partition].watermarks
-        return Contained(
-            **{name: watermarks.of(self.ports.topic[name]) for name in Contained.model_fields}
-        )
+        return {name: watermarks.of(self.ports.topic[name]) for name in CONTAINED}
 
     def note_unbooked(
         self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]

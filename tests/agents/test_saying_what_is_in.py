@@ -7,6 +7,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agents.wire import lambda_value, utc
+from router_state.config import ModelConfig, Price, RouterConfig
+from router_state.engine import Engine
+from router_state.newcomers import Unaffordable
+from schemas import LambdaUpdated, decode, encode
+from schemas.lambdas import Unbooked
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, World, router
 
@@ -49,6 +55,21 @@ async def reward(world: World, request_id: str = "r", **fields: Any) -> None:
     }
     await world.send("rewards", label)
     await world.pass_time(0.5)
+
+
+def test_a_state_is_written_as_its_schema_would_write_it() -> None:
+    price = ModelConfig(Price(1.0, 1.0), None, 0)
+    state = Engine.start(RouterConfig(models={"m": price}, budget_usd_per_request=1e-4)).state
+    state.newcomers.found["m"] = Unaffordable("m", 0.25, 0.5)
+    value = lambda_value(
+        HOME,
+        state,
+        observed_at=utc(1e9 + 0.25),
+        applied={"requests": 7, "costs": -1, "rewards": 0},
+        unbooked=(Unbooked(topic="costs", offset=3, outcome="duplicate"),),
+    )
+    assert json.loads(value) == json.loads(encode(decode(LambdaUpdated, value)))
+    assert json.loads(value).keys() >= {"unaffordable", "unbooked", "debt_usd", "applied"}
 
 
 async def test_a_state_names_the_last_offsets_that_it_contains() -> None:
