@@ -53,49 +53,32 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
 
 
 def _candidates(seen: Candidates, unsure: list[float] | None) -> list[dict[str, object]]:
-    rows = zip(
-        seen.models,
-        seen.mean,
-        seen.bonus,
-        seen.penalty,
-        seen.expected_cost_usd,
-        seen.excluded,
-        strict=True,
-    )
-    found: list[dict[str, object]] = [
-        {
+    found: list[dict[str, object]] = []
+    shared = 0.0 if unsure is None else round(unsure[0], DIGITS)
+    for model, penalty, excluded in zip(seen.models, seen.penalty, seen.excluded, strict=True):
+        at = 3 * len(found)
+        mean, bonus, cost_usd = seen.terms[at : at + 3]
+        candidate = {
             "model": model,
             "mean": mean,
             "bonus": bonus,
             "penalty": penalty,
             "score": mean + bonus - penalty,
-            "expected_cost_usd": cost,
+            "expected_cost_usd": cost_usd,
             "excluded": excluded,
         }
-        for model, mean, bonus, penalty, cost, excluded in rows
-    ]
-    if unsure is not None:
-        for one, cost, *doubt in zip(
-            found, seen.expected_cost_usd, unsure[1::3], unsure[2::3], unsure[3::3], strict=True
-        ):
-            one |= _doubt(unsure[0], cost, *doubt)
+        if unsure is not None:
+            variance, spread, paid = unsure[at + 1 : at + 4]
+            candidate["shared"] = shared
+            candidate["deviation"] = round(math.sqrt(abs(variance)), DIGITS)
+            # Bills are taken to be lognormal: their median is below the mean by half the variance
+            # of their logarithm, and eight of ten are within `TENTH` deviations of it.
+            median, tenth = cost_usd * math.exp(-0.5 * spread), TENTH * math.sqrt(spread)
+            candidate["cost_low_usd"] = median * math.exp(-tenth)
+            candidate["cost_high_usd"] = median * math.exp(tenth)
+            candidate["unpaid"] = 0.0 if paid == 1.0 else round(1.0 - paid, DIGITS)
+        found.append(candidate)
     return found
-
-
-def _doubt(
-    shared: float, cost_usd: float, variance: float, spread: float, paid: float
-) -> dict[str, float]:
-    """Return what a candidate says of doubt, see `Arms.unsure`. Bills are taken to be lognormal:
-    their median is below the mean by half the variance `spread`, and eight of ten are within
-    `TENTH` deviations of it."""
-    median, tenth = cost_usd * math.exp(-0.5 * spread), TENTH * math.sqrt(spread)
-    return {
-        "shared": round(shared, DIGITS),
-        "deviation": round(math.sqrt(abs(variance)), DIGITS),
-        "cost_low_usd": median * math.exp(-tenth),
-        "cost_high_usd": median * math.exp(tenth),
-        "unpaid": round(1.0 - paid, DIGITS),
-    }
 
 
 def lambda_value(
