@@ -284,11 +284,10 @@ class Arms:
         are."""
         self.rewards.estimate(self.beliefs, rescaled=False)
 
-    def draw(self, x: Vector, rng: np.random.Generator, *, unbound: bool) -> None:
-        """Draw from the doubt about the rewards, for the next request's context x, shape (d,); see
-        `Doubt.renew`."""
+    def draw(self, rng: np.random.Generator, *, unbound: bool) -> None:
+        """Draw from the doubt about the rewards, see `Doubt.renew`."""
         noise = self.rewards.noise
-        self.doubt.renew(self.stack, self.beliefs, x, noise=noise, rng=rng, unbound=unbound)
+        self.doubt.renew(self.stack, self.beliefs, noise=noise, rng=rng, unbound=unbound)
 
     def _jump(self) -> None:
         self._journal.jumped = True

@@ -38,6 +38,10 @@ GAMMA = 0.9995
 """What is left of a bill in the regression after the model's next one."""
 SMEARED_FIRST = 3.0
 """Bills that the first mean of bill ÷ exp(prediction), 1, counts for."""
+SURE = 16.0
+"""Bills from which on that mean is all of a model's own. Before, the rest is of lognormal bills
+with the noise that all models' have: one dear bill counts in the coefficients already, and would
+else rule a model out by chance."""
 MOST_SMEARED = 10.0
 """Times its expectation that a bill counts for in that mean: one of a heavy tail is not the mean of
 the next hundred."""
@@ -51,8 +55,8 @@ KNOWN_VARIANCE = 0.25
 """xᵀ(A + R)⁻¹x below which a bill that is off says something of the model, and not of the
 prompt."""
 MOST_DOUBT = 1.0
-"""Largest logarithm of what doubt about a level adds to an expectation: a deviation of a factor of
-four, more than models differ by."""
+"""Largest logarithm of what doubt about a level, or the noise of few bills, adds to an expectation:
+a deviation of a factor of four, more than models differ by."""
 LEAST_OWN = 0.02
 """Share of a bill that is not for its input tokens, at least: where a cached prompt cost less than
 it was counted, the rest has a logarithm all the same."""
@@ -237,7 +241,18 @@ class CostModel:
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio for a prompt with wᵀx = exponent."""
-        return self.smear * math.exp(bounded(exponent + self.doubt))
+        return self.factor * math.exp(bounded(exponent + self.doubt))
+
+    @property
+    def factor(self) -> float:
+        """What a bill is expected to be to exp(prediction): by so much the mean of bills is above
+        what the mean of their logarithms says."""
+        rest = SURE - self.smeared
+        if rest <= 0.0 or self.free or not self._pool.seen:
+            return self.smear
+        half = 0.5 * self._pool.noise
+        lognormal = math.exp(half if half < MOST_DOUBT else MOST_DOUBT)
+        return (self.smear * self.smeared + lognormal * rest) / SURE
 
     @property
     def doubt(self) -> float:

@@ -55,8 +55,8 @@ def decide(
         costs = seen[2]
     # One draw serves several requests: drawing is d² an arm, and scores of neighbours need no
     # other.
-    if knobs.shared_learning and not arms.doubt.serve():
-        arms.draw(x, state.rng, unbound=pacer.unbound)
+    if knobs.shared_learning and not arms.doubt.serve(x):
+        arms.draw(state.rng, unbound=pacer.unbound)
     weights = pacer.weigh(arms, x, lambda_c=knobs.lambda_c, limited_to=limited_to, now=state.latest)
     excluded, why = pacer.admit(arms, excluded, costs)
     forced = forced or why

@@ -28,14 +28,16 @@ differ)."""
 UNBOUND_LEVEL = 1.0
 """Of the level, where money has long been no limit: there the whole doubt is drawn from, as a model
 that was ruled out by a few bad answers is else not met again for thousands of requests."""
-SERVES = 16
-"""Decisions that one draw serves (8 to 32 do not differ); each of the first eight has its own."""
+SERVES = 8
+"""Decisions that one draw serves, as many as a solution of the dual; each of the first eight has
+its own. What comes late is learned of more draws than with 16, which is worth 0.004 where tasks
+follow each other (docs/elsewhere.md)."""
 ALONE = 8
 """Decisions from the start that have a draw each, see `SERVES`."""
 WIDE_SHARE = 3
 """With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
-CENTER_MEMORY = 16.0
-"""Draws over which the mean context is taken."""
+LATELY = 32.0
+"""Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
 PIECE = "\x1fdraw"
 """The piece that holds it."""
 CONTENDS = 16.0
@@ -68,7 +70,7 @@ class Doubt:
     Attributes:
         offsets: what it adds to the coefficients of each arm, shape (K, d).
         levels: variances of the part that moves levels, by arm.
-        center: mean context of the traffic, shape (d,).
+        center: mean context of late, shape (d,).
         drawn: draws so far; left: decisions that the last one still serves.
     """
 
@@ -86,9 +88,11 @@ class Doubt:
         self._journal.pieces.add(PIECE)
         self.offsets, self.levels, self.left = np.zeros((K, self.offsets.shape[1])), [0.0] * K, 0
 
-    def serve(self) -> bool:
-        """Count one more decision that the draw serves; False: it is time for another one."""
+    def serve(self, x: Vector) -> bool:
+        """Take a decision's context x, shape (d,), into the mean; tell whether the draw serves it,
+        or it is time for another one."""
         self._journal.pieces.add(PIECE)
+        self.center += (x - self.center) / (self.drawn + 1.0 if self.drawn < ALONE else LATELY)
         if self.left > 0 and self.drawn > ALONE:
             self.left -= 1
             return True
@@ -98,22 +102,20 @@ class Doubt:
         self,
         stack: Stack,
         beliefs: Sequence[Belief],
-        x: Vector,
         *,
         noise: float,
         rng: np.random.Generator,
         unbound: bool,
     ) -> None:
-        """Draw anew, for the next request's context x, shape (d,); λ_t then follows.
+        """Draw anew; λ_t then follows.
 
         Args:
             noise: σ², of which the inverses are multiples.
             unbound: whether money has long been no limit.
         """
-        d = len(x)
+        d = len(self.center)
         self.drawn += 1
         self.left = max(SERVES, d // WIDE_SHARE) - 1
-        self.center += (x - self.center) / min(float(self.drawn), CENTER_MEMORY)
         # A factor is of the whole inverse: rows that are pending would be missing in it.
         for belief in beliefs:
             belief.flush()

@@ -28,10 +28,10 @@ LEAP = 20.0
 HORIZON = 100.0
 """Requests over which a debt is paid back; from 50 to 200 it makes no difference
 (docs/algorithm.md)."""
-IDLE = 12
-"""Solutions in a row at which the budget does not bind, some six draws, up to which what was saved
-is kept: one draw that sees nothing worth its price is no reason to give the money up. Where it
-never binds nothing is kept, so that a price that comes back is met at once."""
+IDLE = 6
+"""Solutions in a row at which the budget does not bind, each of a draw of its own, up to which what
+was saved is kept: one draw that sees nothing worth its price is no reason to give the money up.
+Where it never binds nothing is kept, so that a price that comes back is met at once."""
 AT_STAKE = 25.0
 """Budgets that calls of a model whose cost is not known may cost, as far as they can be foreseen,
 until its next bill."""
@@ -45,6 +45,10 @@ SAVED = 25.0
 is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn)."""
 CREDIT = 50.0
 """Budgets that one call may be expected to cost."""
+OVERDUE = 200.0
+"""Requests of nothing but the cheapest models within which a debt is to be paid back."""
+LEAST_PAID = 0.5
+"""Share of what can be saved that a debt takes at least where it needs more of them."""
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e300
@@ -134,6 +138,8 @@ class DualPacer:
         share = 1.0 - self.debt_usd / (HORIZON * budget)
         self.target_usd = budget * min(max(share, LEAST), MOST)
         scores, costs = self.window.candidates(arms)
+        if self.debt_usd > 0.0:
+            self.target_usd = max(self.target_usd, self._bearable(costs))
         per_dollar = solve_dual(
             scores, costs, target=self.target_usd, start=self.lambda_t / budget, within=CLOSE_ENOUGH
         )
@@ -146,6 +152,17 @@ class DualPacer:
         self.idle = min(self.idle + 1, IDLE) if self.lambda_t == 0.0 else 0
         if self.idle >= IDLE:
             self.debt_usd = max(self.debt_usd, 0.0)
+
+    def _bearable(self, costs: Matrix) -> float:
+        """Return what a request may cost on average however large the debt is, given the window's
+        expected costs, shape (size, K).
+
+        All that the cheapest models save pays it back while that takes few requests. Where the
+        budget is hardly above them it takes thousands, in which every request would be answered
+        worse to save next to nothing: then a share of it.
+        """
+        saved = max(self.budget_usd - float(costs.min(1).mean()), 0.0)
+        return self.budget_usd - saved * min(max(OVERDUE * saved / self.debt_usd, LEAST_PAID), 1.0)
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """Raise an alert when even the cheapest models cost more than the budget on the window's

@@ -57,7 +57,7 @@ def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
     if stack.prompt_costs:
         # As `CostModel.predict`, of which each call would cost as much as the sum.
         costs = [
-            model.smear
+            model.factor
             * math.exp(exponent if -MOST_EXPONENT < exponent < MOST_EXPONENT else bounded(exponent))
             * model.list_price
             for model, exponent in [

@@ -115,7 +115,7 @@ class Window:
         scores = both[:, 0::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
-        listed = [model.smear * model.list_price for model in arms.costs]
+        listed = [model.factor * model.list_price for model in arms.costs]
         if arms.stack.prompt_costs:
             costs = both[:, 1::2].astype(np.float64)
             costs += [model.doubt for model in arms.costs]

@@ -57,6 +57,7 @@ def _capped() -> Engine:
 
 def _suspect() -> Engine:
     engine = _played(150, epsilon=0.3)
+    play(engine, 60, only="dear")  # only what is known of a model can be seen to change
     for _ in range(10):
         play(engine, 10, only="dear", reward=0.0)
     assert engine.state.arms["dear"].suspicion is not None

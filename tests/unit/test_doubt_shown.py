@@ -75,3 +75,12 @@ def test_explain_shows_mean_draw_range_and_what_is_shared() -> None:
     text = captured.get()
     for word in ("shared", "own", "drawn", "8 of 10", "of nothing", "±"):
         assert word in text
+
+
+def test_levels_are_of_the_prompts_that_come_now() -> None:
+    engine = started()
+    asked(engine, 200)
+    other = np.append(np.full(D - 1, 3.0), 1.0)
+    for i in range(64):
+        engine.decide(f"other-{i}", other, now=float(i))
+    assert engine.state.arms.doubt.center == pytest.approx(other, abs=0.5)

@@ -75,6 +75,28 @@ def test_few_bills_are_expected_to_be_more_than_their_median_and_many_are_not() 
     assert arms["a"].costs.doubt == 0.0
 
 
+def test_one_dear_bill_does_not_rule_a_model_out() -> None:
+    arms = billed({"a": 40, "b": 40})
+    x = np.append(np.zeros(D - 1), 1.0)
+    costs = arms["c"].costs
+    for ratio in (0.2, 6.0):
+        arms.learn_bill(arms["c"], ratio, x, budgets=1, now=0, watched=True)
+    # The dear one counts in the level; that such bills come again is not taken from one alone.
+    assert costs.smear > 2.0
+    assert costs.factor < 0.75 * costs.smear
+    for _ in range(20):
+        arms.learn_bill(arms["c"], 0.2, x, budgets=1, now=0, watched=True)
+    assert costs.factor == costs.smear
+
+
+def test_a_declared_cost_is_expected_as_declared() -> None:
+    arms = billed({"a": 40, "b": 40})
+    costs = arms["c"].costs
+    costs.expect(0.7 * costs.list_price)
+    at = float(costs.w @ arms.bills.center)
+    assert costs.predict(at) == pytest.approx(0.7)
+
+
 def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
     w = world()
     for requests in (1, 20, 200):

@@ -197,6 +197,31 @@ def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowe
     assert record.candidates.excluded == [None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("cheapest", "owed", "target"),
+    [
+        (0.2, 50.0, 0.5),  # paid back within a hundred requests
+        (0.2, 120.0, 0.25),  # in 150 requests of the cheapest model
+        (0.9, 15.0, 0.9),  # as well
+        (0.9, 100.0, 0.95),  # a thousand of them save it: half of what they save is paid
+    ],
+)
+def test_a_debt_that_the_cheapest_models_could_hardly_pay_back_leaves_half_of_the_rest(
+    cheapest: float, owed: float, target: float
+) -> None:
+    w = world(1e-3)
+    arms, pacer = w.engine.state.arms, dual(w)
+    for k, budgets in enumerate((cheapest, 2.0, 3.0)):
+        arms[k].costs.expect(budgets * pacer.budget_usd)
+    pacer.debt_usd, pacer.stale = owed * pacer.budget_usd, EVERY
+    x = np.append(np.zeros(D - 1), 1.0)
+    for _ in range(100):
+        pacer.window.push(x)
+    pacer.weigh(arms, x, lambda_c=0.0, limited_to=None, now=0.0)
+    # Requests' own prices of a dollar are within a tenth of each other, and even out.
+    assert pacer.target_usd == pytest.approx(target * pacer.budget_usd, rel=0.01)
+
+
 def test_before_the_first_bill_a_tight_budget_does_not_go_up_the_price_list() -> None:
     prices = 0.1 * 100.0 ** (np.arange(20) / 19)
     models = {f"m{k:02d}": ModelConfig(Price(p, p)) for k, p in enumerate(prices.tolist())}
@@ -314,7 +339,8 @@ def test_a_model_that_became_cheap_is_found_while_no_model_is_within_the_budget(
         engine.settle(str(n), cost_usd=spent[-1])
     assert 0 < chosen[500:1500].count("b") < 100
     assert chosen[:1500].count("c") <= 10
-    assert np.mean(spent[500:1500]) < 1.03 * 1e-3
+    # Probes cost 1 % on average; one of c is as dear as eight calls, and a few come by chance.
+    assert np.mean(spent[500:1500]) < 1.045 * 1e-3
     assert chosen[-500:].count("b") > 450
     assert min(record.propensity for record in engine.records.values()) >= 0.001
     invariants.check(engine.state, engine.records)
