@@ -8,15 +8,15 @@ import numpy as np
 
 from benchmarks.arena import Rows
 from benchmarks.elsewhere.world import World
-from benchmarks.yardsticks import best_fixed_mix, within_budget
-from streams.warm_start.lines import held_out
+from benchmarks.yardsticks import within_budget
+from streams.warm_start.lines import best_fixed_shares, held_out
 
 MOST_ROWS = 12_000  # of a long world, the measured ones and as many before
 
 
 def yardsticks(world: World) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return (cost ÷ budget, reward) of the best fixed mix and of the line, by phase; the line
-    knows the phase's every outcome.
+    """Return (cost ÷ budget, reward) of the best fixed mix and of the line, by phase; they know the
+    phase's every outcome, or the mix those of the requests that it is chosen on.
     """
     found = {}
     for name, phase in world.phases.items():
@@ -24,8 +24,13 @@ def yardsticks(world: World) -> dict[str, dict[str, tuple[float, float]]]:
         quality, costs = world.quality[rows], world.costs[rows]
         choices = _linear(world, rows)
         at = np.arange(len(rows))
+        chosen_on = world.mixed_on.get(name, phase)
+        shares = best_fixed_shares(world.quality[chosen_on], world.costs[chosen_on], world.budget)
         found[name] = {
-            "best fixed mix": best_fixed_mix(quality, costs, world.budget),
+            "best fixed mix": (
+                float(costs.mean(0) @ shares) / world.budget,
+                float(quality.mean(0) @ shares),
+            ),
             "hindsight": (
                 float(costs[at, choices].mean()) / world.budget,
                 float(quality[at, choices].mean()),

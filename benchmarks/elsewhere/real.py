@@ -124,12 +124,17 @@ def eleven_models(
     rows = ordered(sources, order, np.random.default_rng([20, seed]))
     n = len(rows)
     phases = {"whole": slice(0, n), "last 1,000": slice(n - LAST, n)}
+    mixed_on = {}
     if order == "in turn":
         of_row = np.array(judged.sources)[rows]
         for task in dict.fromkeys(of_row):
             mine = np.flatnonzero(of_row == task)
-            phases[f"last third of {task}"] = slice(int(mine[-(len(mine) // 3)]), int(mine[-1]) + 1)
-    return _world(f"eleven models, {order}", judged, rows, budget, seed, phases=phases, priors={})
+            end, phase = int(mine[-1]) + 1, f"last third of {task}"
+            phases[phase] = slice(int(mine[-(len(mine) // 3)]), end)
+            # The best mix of some 140 requests is the best one by chance.
+            mixed_on[phase] = slice(int(mine[0]), end)
+    world = _world(f"eleven models, {order}", judged, rows, budget, seed, phases=phases, priors={})
+    return replace(world, mixed_on=mixed_on)
 
 
 def _world(

@@ -29,6 +29,7 @@ class World:
             measured by them.
         input_tokens: shape (n,), what is known of a prompt's length before the call.
         phases: what is measured, by name.
+        mixed_on: where the best fixed mix of a phase is the best one of other requests: which.
         stationary: nothing drifts, so every alarm is false.
         facts: what it was drawn with.
     """
@@ -44,6 +45,7 @@ class World:
     bill_delay: Array
     reward_delay: Array
     phases: Mapping[str, slice]
+    mixed_on: Mapping[str, slice] = field(default_factory=dict)
     expected: Array | None = None
     input_tokens: Array | None = None
     priors: Mapping[str, Prior] = field(default_factory=dict)

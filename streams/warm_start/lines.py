@@ -120,16 +120,31 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
     Args:
         rewards, costs: shape (n, K); only their means matter.
     """
-    points = sorted(zip(costs.mean(0).tolist(), rewards.mean(0).tolist(), strict=True))
-    best = (
-        points[0]
-        if points[0][0] > budget
-        else max((p for p in points if p[0] <= budget), key=lambda p: p[1])
-    )
-    for low in points:
-        for high in points:
-            if low[0] <= budget < high[0]:
-                # Of a linear programme with one constraint an optimum mixes two models at most.
-                share = (budget - low[0]) / (high[0] - low[0])
-                best = max(best, (budget, low[1] + share * (high[1] - low[1])), key=lambda p: p[1])
-    return best[0] / budget, best[1]
+    shares = best_fixed_shares(rewards, costs, budget)
+    return float(costs.mean(0) @ shares) / budget, float(rewards.mean(0) @ shares)
+
+
+def best_fixed_shares(rewards: Array, costs: Array, budget: float) -> Array:
+    """Return each model's share in the best mixture within the budget, shape (K,); the cheapest
+    alone where none is within it. See `best_fixed_mix`.
+    """
+    cost, reward = costs.mean(0).tolist(), rewards.mean(0).tolist()
+    within = [k for k, usd in enumerate(cost) if usd <= budget]
+    beyond = [k for k, usd in enumerate(cost) if usd > budget]
+    shares = np.zeros(len(cost))
+    if not within:
+        shares[min(beyond, key=cost.__getitem__)] = 1.0
+        return shares
+    best = max(within, key=lambda k: (reward[k], -cost[k]))
+    shares[best] = 1.0
+    most = reward[best]
+    for low in within:
+        for high in beyond:
+            # Of a linear programme with one constraint an optimum mixes two models at most.
+            share = (budget - cost[low]) / (cost[high] - cost[low])
+            value = reward[low] + share * (reward[high] - reward[low])
+            if value > most:
+                most = value
+                shares[:] = 0.0
+                shares[low], shares[high] = 1.0 - share, share
+    return shares

@@ -5,6 +5,7 @@ should be.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,19 @@ def test_the_line_finds_what_is_linear() -> None:
     X = np.concatenate([rng.normal(size=(500, 5)), np.ones((500, 1))], axis=1)
     outcomes = X @ rng.normal(size=(6, 2)) + 0.1 * rng.normal(size=(500, 2))
     assert np.abs(held_out(X, outcomes) - outcomes).mean() < 0.1
+
+
+def test_the_mix_of_a_phase_may_be_chosen_on_more_requests() -> None:
+    world = winner(0)
+    # In the phase the second model is better by chance, over all requests the first one.
+    rewards = np.zeros_like(world.rewards)
+    rewards[:, 0], rewards[-50:, 1] = 0.9, 1.0
+    costs = np.full_like(world.costs, 0.5 * world.budget)
+    phases = {"end": slice(len(rewards) - 50, len(rewards))}
+    short = replace(world, rewards=rewards, expected=None, costs=costs, phases=phases)
+    whole = replace(short, mixed_on={"end": slice(0, len(rewards))})
+    assert references(short)["best fixed mix"]["phases"]["end"] == pytest.approx((0.5, 1.0))
+    assert references(whole)["best fixed mix"]["phases"]["end"] == pytest.approx((0.5, 0.9))
 
 
 def test_the_winner_is_the_best_mix_and_found_by_whoever_takes_it() -> None:
