@@ -107,21 +107,22 @@ class Sweep:
         now = self._service.ports.clock()
         with on_behalf_of(f"the sweep of router {router_id}"):
             for what in ("expired", "forgotten", "forgotten_early"):
-                changes = shard.apply(
-                    router_id, self._event(what, shard, turn, limit=left), now=now
-                )
+                event = self._event(what, shard, turn, limit=left, now=now)
+                if isinstance(event, Crowded) and shard.remembers(router_id) <= event.keep:
+                    break
+                changes = shard.apply(router_id, event, now=now)
                 size += stored.size_of(shard.table, router_id, changes)
                 self._service.ports.count(what, len(changes.records))
                 left -= len(changes.records)
         return limit - left, size
 
-    def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int) -> Event:
+    def _event(self, what: str, shard: Shard, turn: _Turn, *, limit: int, now: float) -> Event:
         limits = self._service.ports.limits
         match what:
             case "expired":
                 return Waited(limit)
             case "forgotten":
-                return Aged(self._service.ports.clock() - limits.context_ttl, limit)
+                return Aged(now - limits.context_ttl, limit)
             case _:
                 # Once a turn: its share of what the last look at the memory has found too much.
                 if turn.keep is None:

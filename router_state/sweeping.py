@@ -38,8 +38,11 @@ def expire(
 def forget(state: RouterState, records: Records, *, before: float, limit: int) -> list[str]:
     """Forget requests from the first decided on, up to one that was not decided before this time;
     return which."""
-    due = {}
+    due, opened = {}, state.open_commitments
     for request_id in islice(records, limit):
+        # The books say it of a request that awaits its bill: its record need not be unpacked.
+        if opened.get(request_id, before - 1.0) >= before:
+            break
         record = records[request_id]
         if record.decided_at >= before:
             break
