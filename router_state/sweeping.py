@@ -41,7 +41,7 @@ def forget(state: RouterState, records: Records, *, before: float, limit: int) -
     due, opened = {}, state.open_commitments
     for request_id in islice(records, limit):
         # The books say it of a request that awaits its bill: its record need not be unpacked.
-        if opened.get(request_id, before - 1.0) >= before:
+        if (decided_at := opened.get(request_id)) is not None and decided_at >= before:
             break
         record = records[request_id]
         if record.decided_at >= before:
