@@ -1,6 +1,6 @@
 """Where a worker's microseconds go: one worker in memory, its stages timed apart.
 
-    uv run python -m benchmarks.profile_agents [--routers 64] [--rounds 20]
+    uv run python -m benchmarks.profile_agents [--routers 64] [--rounds 20] [--apart]
     uvx py-spy record --format flamegraph --output flame.svg -- \\
         .venv/bin/python -m benchmarks.profile_agents --untimed
 
@@ -49,6 +49,7 @@ STAGES: tuple[tuple[str, Any, str], ...] = (
     ("metrics", Metrics, "count"),
 )
 REST = "the rest: lock, ack, lists, the event loop"
+KINDS = ("requests", "costs", "rewards")
 #: Rounds until caches are warm and batches have grown.
 WARM = 3
 
@@ -93,7 +94,7 @@ class Stopwatch:
 
 
 async def profile(
-    routers: int, rounds: int, size: int, *, timed: bool
+    routers: int, rounds: int, size: int, *, timed: bool, apart: bool
 ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Return microseconds an event by topic and stage, and without the stages."""
     settings = load_settings(
@@ -104,22 +105,24 @@ async def profile(
     await worker.take(worker.fetched("routers", declarations(routers), at=time.time()))
     stages: dict[str, dict[str, float]] = {}
     alone: dict[str, list[float]] = defaultdict(list)
-    watches = {name: Stopwatch() for name in ("requests", "costs", "rewards")}
+    watches = {name: Stopwatch() for name in KINDS}
     totals: dict[str, float] = defaultdict(float)
-    for number in range(WARM + 2 * rounds):
+    turns = [(number, name) for number in range(WARM + 2 * rounds) for name in KINDS]
+    if apart:
+        turns.sort(key=lambda turn: KINDS.index(turn[1]))
+    for number, name in turns:
         asked = requests(size, routers=routers, start=number * size)
-        bills, rewards = bills_and_rewards(asked)
-        for name, events in (("requests", asked), ("costs", bills), ("rewards", rewards)):
-            fetched = worker.fetched(name, events, at=time.time())
-            began = time.thread_time()
-            if timed and number >= WARM and number % 2:
-                with watches[name].running():
-                    await worker.take(fetched)
-                totals[name] += time.thread_time() - began
-            else:
+        events = (asked, *bills_and_rewards(asked))[KINDS.index(name)]
+        fetched = worker.fetched(name, events, at=time.time())
+        began = time.thread_time()
+        if timed and number >= WARM and number % 2:
+            with watches[name].running():
                 await worker.take(fetched)
-                if number >= WARM:
-                    alone[name].append(1e6 * (time.thread_time() - began) / size)
+            totals[name] += time.thread_time() - began
+        else:
+            await worker.take(fetched)
+            if number >= WARM:
+                alone[name].append(1e6 * (time.thread_time() - began) / size)
     await worker.stop()
     for name, watch in watches.items():
         measured = {stage: 1e6 * taken / rounds / size for stage, taken in watch.seconds.items()}
@@ -132,12 +135,15 @@ async def profile(
 @click.option("--routers", default=64)
 @click.option("--rounds", default=20, help="Rounds of each kind.")
 @click.option("--size", default=1_000, help="Requests, bills and rewards in a round.")
+@click.option(
+    "--apart", is_flag=True, help="All requests before all bills and rewards: no estimates."
+)
 @click.option("--untimed", is_flag=True, help="For another profiler: no stages.")
-def program(routers: int, rounds: int, size: int, untimed: bool) -> None:
+def program(routers: int, rounds: int, size: int, apart: bool, untimed: bool) -> None:
     """Print the table."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with little_by_little():
-        stages, alone = asyncio.run(profile(routers, rounds, size, timed=not untimed))
+        stages, alone = asyncio.run(profile(routers, rounds, size, timed=not untimed, apart=apart))
     names = [*dict.fromkeys(stage for stage, *_ in STAGES), REST]
     rows: list[list[str | float]] = [
         [stage, *(stages[name].get(stage, 0.0) for name in stages)] for stage in names
