@@ -347,6 +347,11 @@ async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         value = (GOLDEN / "langfuse-v3.json").read_bytes()
         await producer.send_and_wait(topic, value, key=b"k")
+        # The controller has taken the limit; the broker follows a moment later.
+        async with asyncio.timeout(60):
+            with pytest.raises(MessageSizeTooLargeError):
+                while True:
+                    await producer.send_and_wait(rewards, bytes(1000))
     work = Ingest(settings, finder_of("langfuse", DEFAULTS), topic=topic, group=name)
     with pytest.raises(MessageSizeTooLargeError):
         await asyncio.wait_for(work.run(asyncio.Event()), 60)
