@@ -17,6 +17,9 @@ from faust.types import TP
 
 from agents.messages import Record
 
+MOST_LOOKS = 5
+"""At the ends of the changelogs, before a recovery that is overtaken each time is given up."""
+
 
 class Recovery(FaustRecovery):  # type: ignore[misc]
     """Recover tables, then seek the sources, then let events flow: in this order."""
@@ -48,6 +51,7 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         # What follows takes its time, and the group may rebalance meanwhile: therefore the
         # generation is looked at again after it.
         await app.on_rebalance_complete.send()
+        await self._read_on()
         self._set_recovery_ended()
         for table in list(self.tables.values()):
             # Not gathered and not shielded: a failure must end the process, not be dropped with its
@@ -73,6 +77,27 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         self.tables.on_standbys_ready()
         app.on_rebalance_end()
         self.log.info("Worker ready")
+
+    async def _read_on(self) -> None:
+        """Read what has landed since Kafka said where the changelogs end: the last batch of the
+        owner before. One that writes on after that meets this worker's fence.
+        """
+        consumer, timeout = self.app.consumer, self.app.conf.broker_request_timeout
+        for _ in range(MOST_LOOKS):
+            await self._wait(
+                self._build_highwaters(consumer, self.active_tps, self.active_highwaters, "active"),
+                timeout=timeout,
+            )
+            if not self.need_recovery():
+                return
+            self.log.info("The changelog has grown: reading on")
+            self._set_recovery_started()
+            consumer.resume_partitions(self.active_tps)
+            self.app.flow_control.resume()
+            consumer.resume_flow()
+            await self.app._fetcher.maybe_start()
+            await self._wait(self.signal_recovery_end.wait())
+            consumer.pause_partitions(self.active_tps)
 
 
 class TableManager(FaustTableManager):  # type: ignore[misc]

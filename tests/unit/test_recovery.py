@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from streams.faust.recovery import Recovery
+from streams.faust.recovery import MOST_LOOKS, Recovery
 from streams.faust.transport import PAUSED_FOR, Consumer
 from streams.service.app import App, build_app
 from streams.settings import Settings
@@ -185,3 +185,54 @@ async def test_a_recovery_that_a_rebalance_breaks_off_takes_nothing_over(
     assert taken == []
     assert recovery.in_recovery
     assert not recovery.completed.is_set()
+
+
+class Growing:
+    """A consumer of changelogs to which an owner before still writes."""
+
+    def __init__(self, app: App, ends: Iterable[int]) -> None:
+        self._app, self._ends = app, iter(ends)
+        self.end = 0
+        self.paused: list[bool] = []
+
+    async def highwaters(self, *tps: TP) -> dict[TP, int]:
+        """Return where both logs end by now."""
+        self.end = next(self._ends)
+        return dict.fromkeys(tps, self.end)
+
+    def resume_partitions(self, tps: Iterable[TP]) -> None:
+        """Fetch what there is, at once."""
+        self.paused.append(False)
+        for tp in tps:
+            recovery_of(self._app).restore(tp, records(tp, range(self.end)))
+
+    def pause_partitions(self, tps: Iterable[TP]) -> None:
+        """Fetch no more."""
+        self.paused.append(True)
+
+    def resume_flow(self) -> None:
+        """Let the flow go on."""
+
+
+@pytest.mark.parametrize(
+    ("ends", "times"),
+    [([4], 0), ([6, 6], 1), ([6, 7, 7], 2), (range(5, 50), MOST_LOOKS)],
+    ids=["ended", "one batch more", "two", "no end"],
+)
+async def test_what_lands_during_a_recovery_is_read_before_the_partition_is_taken_over(
+    app: App, ends: Iterable[int], times: int
+) -> None:
+    recovery, consumer = recovery_of(app), Growing(app, ends)
+    for tp in changelogs(app):
+        recovery.restore(tp, records(tp, range(4)))
+
+    async def started() -> None:
+        return None
+
+    app._consumer, app._fetcher = consumer, SimpleNamespace(maybe_start=started)
+    await recovery._read_on()
+    assert consumer.paused == [False, True] * times
+    assert not recovery.need_recovery()
+    assert (
+        app.states.recovers_from(0) == consumer.end - 1 == max(recovery.active_highwaters.values())
+    )
