@@ -83,7 +83,7 @@ class Arm:
         drifted."""
         if self.suspicion is not None:
             self.suspicion.observe(
-                predicted=self.belief.theta.dot(x).item(), reward=reward, sigma=self.watch.sigma
+                predicted=float(self.belief.theta.dot(x)), reward=reward, sigma=self.watch.sigma
             )
             self._journal.pieces.add(self.name)
 

@@ -273,7 +273,7 @@ class Arms:
             variances: xᵀÂ⁻¹x by position, not decayed.
         """
         noise, bills = self.rewards.noise, self.bills.noise
-        found = [self.rewards.mean.dot(x).item()]
+        found = [float(self.rewards.mean.dot(x))]
         for v, belief, costs in zip(variances, self.beliefs, self.costs, strict=True):
             level = costs.inverse.item(-1) / costs.decay
             found += (noise * v / belief.decay, bills * (1.0 + level), costs.paid)

@@ -176,7 +176,7 @@ class Belief:
             V = self.tails[:n]
             # What is still to be taken off counts already.
             u -= V.dot(x).dot(V)
-        xu = x.dot(u).item()
+        xu = float(x.dot(u))
         residual = reward - y.item(d)
         if not math.isfinite(xu + residual):
             raise NonFiniteInput("a context or a reward is not finite")
@@ -184,7 +184,7 @@ class Belief:
         if xu < 0.0:  # rounding has left the inverse indefinite
             self._repair()
             u[:] = self.inverse.dot(x)
-            xu = x.dot(u).item()
+            xu = float(x.dot(u))
         if d >= WIDE:
             # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and
             # taken off with seven others.

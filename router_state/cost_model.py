@@ -167,7 +167,7 @@ class CostModel:
         self._moved()
 
     def _guess(self) -> float:
-        return math.exp(bounded(self.w.dot(self._pool.center).item()))
+        return math.exp(bounded(float(self.w.dot(self._pool.center))))
 
     def bind(self, stack: Stack, k: int) -> None:
         """Show the coefficients in row k of the stack from now on."""
@@ -243,6 +243,16 @@ class CostModel:
         """Return the expected ratio for a prompt with wᵀx = exponent."""
         return self.factor * math.exp(bounded(exponent + self.doubt))
 
+    def expected_usd(self, exponent: float) -> float:
+        """Return `predict` in dollars. Every decision asks it of every model, so what `doubt` and
+        `factor` return in the usual case is computed here."""
+        if self.free:
+            return self.predict(exponent) * self.list_price
+        doubt = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
+        exponent += doubt if doubt < MOST_DOUBT else MOST_DOUBT
+        factor = self.smear if self.smeared >= SURE else self.factor
+        return factor * math.exp(bounded(exponent)) * self.list_price
+
     @property
     def factor(self) -> float:
         """What a bill is expected to be to exp(prediction): by so much the mean of bills is above
@@ -305,7 +315,7 @@ class CostModel:
             V = self.tails[: self.pending]
             correction.u -= V.dot(x).dot(V)
         # Rounding may leave less than nothing in a direction that is well known.
-        variance = max(x.dot(correction.u).item() / self.decay, 0.0)
+        variance = max(float(x.dot(correction.u)) / self.decay, 0.0)
         own = 1.0
         if known:
             known *= self.input_share

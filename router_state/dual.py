@@ -37,7 +37,7 @@ def _by_products(scores: Matrix, costs: Matrix, allowed: float) -> Tangent:
         # Beyond FAR the scores would be lost in the rounding of the products: the cheapest win.
         at = np.add(values, scores, values).argmax(1) if price < FAR else costs.argmin(1)
         at += rows
-        return flat_scores[at].dot(ones).item(), flat_costs[at].dot(ones).item() - allowed
+        return float(flat_scores[at].dot(ones)), float(flat_costs[at].dot(ones)) - allowed
 
     return tangent
 

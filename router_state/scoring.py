@@ -7,7 +7,6 @@ import math
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
 from router_state.errors import NonFiniteInput, WrongContext
-from router_state.ratio import MOST_EXPONENT, bounded
 from router_state.record import Candidates
 from router_state.stack import WIDE
 
@@ -53,17 +52,11 @@ def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
         for k, belief in enumerate(arms.beliefs):
             if belief.pending:
                 tail = belief.tails[: belief.pending].dot(x)
-                variances[k] -= tail.dot(tail).item()
+                variances[k] -= float(tail.dot(tail))
     if stack.prompt_costs:
-        # As `CostModel.predict`, of which each call would cost as much as the sum.
         costs = [
-            model.factor
-            * math.exp(exponent if -MOST_EXPONENT < exponent < MOST_EXPONENT else bounded(exponent))
-            * model.list_price
-            for model, exponent in [
-                (model, exponent + model.doubt)
-                for model, (_, exponent) in zip(arms.costs, means, strict=True)
-            ]
+            model.expected_usd(exponent)
+            for model, (_, exponent) in zip(arms.costs, means, strict=True)
         ]
     else:
         costs = arms.mean_costs()

@@ -108,7 +108,7 @@ class Window:
             coefficients = arms.stack.rows[:, d:].astype(np.float32)
             coefficients[:, 0] += arms.doubt.offsets
             both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
-        if not np.isfinite(both).all():
+        if not np.logical_and.reduce(np.isfinite(both), axis=None):
             raise NonFiniteInput(
                 "a context of the window, or what an arm has learned, is not finite"
             )
@@ -119,7 +119,8 @@ class Window:
         if arms.stack.prompt_costs:
             costs = both[:, 1::2].astype(np.float64)
             costs += [model.doubt for model in arms.costs]
-            np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
+            np.minimum(costs, MOST_EXPONENT, out=costs)
+            np.maximum(costs, -MOST_EXPONENT, out=costs)
             np.exp(costs, out=costs)
             costs *= listed
         else:  # as scoring does, which before the first bill takes means
@@ -129,7 +130,8 @@ class Window:
             costs += np.outer(arms.tokens.slots[:n], per_token)
             costs *= [model.paid for model in arms.costs]
         costs *= PRICES[:n, None]
-        self._close(arms, scores, costs)
+        if self.limited or arms.open is None:
+            self._close(arms, scores, costs)
         return scores, costs
 
     def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
