@@ -36,8 +36,9 @@ ALONE = 8
 """Decisions from the start that have a draw each, see `SERVES`."""
 WIDE_SHARE = 3
 """With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
-LATELY = 32.0
-"""Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
+LATELY = np.array(32.0)
+"""Contexts that the traffic's mean is about: a level is one of the prompts that come now. An array,
+as numpy would make one of a float at every decision."""
 PIECE = "\x1fdraw"
 """The piece that holds it."""
 CONTENDS = 16.0
@@ -92,7 +93,8 @@ class Doubt:
         """Take a decision's context x, shape (d,), into the mean; tell whether the draw serves it,
         or it is time for another one."""
         self._journal.pieces.add(PIECE)
-        self.center += (x - self.center) / (self.drawn + 1.0 if self.drawn < ALONE else LATELY)
+        center = self.center
+        center += (x - center) / (self.drawn + 1.0 if self.drawn < ALONE else LATELY)
         if self.left > 0 and self.drawn > ALONE:
             self.left -= 1
             return True
@@ -126,7 +128,8 @@ class Doubt:
         level = offsets.dot(self.center)
         deviations = np.matmul(self.center, roots) * scale
         share = UNBOUND_LEVEL if unbound else LEVEL
-        self.levels = ((share**2 - FEATURES**2) * (deviations * deviations).sum(1)).tolist()
+        squares = np.add.reduce(deviations * deviations, axis=1)
+        self.levels = ((share**2 - FEATURES**2) * squares).tolist()
         # The last feature is 1 for every prompt: what is added to its coefficient moves the level,
         # and nothing between prompts.
         offsets *= FEATURES
@@ -165,7 +168,9 @@ def _roots(covariances: Matrix) -> Matrix:
     """Return L with LLᵀ = V for each V, shape (K, d, d)."""
     d = covariances.shape[-1]
     # Before the first reward they are diagonal, and then so are their factors.
-    if all(np.count_nonzero(covariance) == d for covariance in covariances):
+    if covariances[0, 0, 1] == 0.0 and all(
+        np.count_nonzero(covariance) == d for covariance in covariances
+    ):
         return np.asarray(np.sqrt(covariances), dtype=np.float64)
     try:
         return np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)

@@ -4,10 +4,12 @@ budget."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
-from router_state.config import Matrix
+from router_state.config import Matrix, Vector
 
 Tangent = Callable[[float], tuple[float, float]]
 """By a price: what the winners score together, and what they cost beyond what is allowed."""
@@ -25,11 +27,17 @@ MOST_TANGENTS = 100
 18."""
 
 
+@lru_cache(maxsize=64)
+def _rows(n: int, K: int) -> tuple[npt.NDArray[np.intp], Vector]:
+    """Return where each row of a flattened (n, K) matrix begins, and n ones; to be read only."""
+    return np.arange(0, n * K, K), np.ones(n)
+
+
 def _by_products(scores: Matrix, costs: Matrix, allowed: float) -> Tangent:
     """Return a function of the price: the winners' total score, and what they cost beyond what is
     allowed."""
-    n, K = scores.shape
-    rows, ones, values = np.arange(0, n * K, K), np.ones(n), np.empty((n, K))
+    rows, ones = _rows(*scores.shape)
+    values = np.empty(scores.shape)
     flat_scores, flat_costs = scores.ravel(), costs.ravel()
 
     def tangent(price: float) -> tuple[float, float]:

@@ -86,10 +86,10 @@ def within_stake(
         and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
         for model, cost in zip(models, expected, strict=True)
     ]
-    if not any(waiting):
+    if True not in waiting:
         return excluded
     eligible = [k for k, why in enumerate(excluded) if why is None]
-    likely = PESSIMISM * min(expected[k] for k in eligible)
+    likely = PESSIMISM * min([expected[k] for k in eligible])
     cheap = [k for k in eligible if expected[k] <= likely]
     if all(waiting[k] for k in cheap):
         dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]

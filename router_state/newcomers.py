@@ -53,7 +53,7 @@ class Newcomers:
         candidates: Candidates,
         k: int,
         *,
-        budget: float | None,
+        budget: float,
         now: float,
         journal: Journal,
     ) -> None:
@@ -63,28 +63,23 @@ class Newcomers:
         Args:
             now: when something last happened, seconds since the epoch.
         """
-        # A model that left and comes back is looked at from the beginning.
-        known = {arm.name for arm in arms}
-        self._looks = {name: looks for name, looks in self._looks.items() if name in known}
-        self.found = {name: seen for name, seen in self.found.items() if name in known}
-        means, penalties, costs = candidates.mean, candidates.penalty, candidates.expected_cost_usd
-        for j, arm in enumerate(arms):
-            hopeless = (
-                budget is not None
-                and arm.retired_at is None
-                and arm.costs.bills < FEW_BILLS
-                and costs[j] > budget
-                # With the largest reward that there is, it would still be worth less than what was
-                # chosen.
-                and BEST_REWARD - penalties[j] < means[k] - penalties[k]
-            )
-            if not hopeless or budget is None:
-                self._looks.pop(arm.name, None)
-                self.found.pop(arm.name, None)
-                continue
-            self._looks[arm.name] = looks = self._looks.get(arm.name, 0) + 1
-            if looks >= PATIENCE:
-                self._tell(arm, costs[j], budget=budget, now=now, journal=journal)
+        penalties, costs = candidates.penalty, candidates.expected_cost_usd
+        # With the largest reward that there is, it would still be worth less than what was chosen.
+        worth = candidates.terms[3 * k] - penalties[k]
+        hopeless = [
+            arm
+            for arm, cost, penalty in zip(arms, costs, penalties, strict=True)
+            if cost > budget
+            and arm.costs.bills < FEW_BILLS
+            and arm.retired_at is None
+            and BEST_REWARD - penalty < worth
+        ]
+        # Any other is looked at from the beginning, should it come to that again.
+        self._looks = {arm.name: self._looks.get(arm.name, 0) + 1 for arm in hopeless}
+        self.found = {name: seen for name, seen in self.found.items() if name in self._looks}
+        for arm in hopeless:
+            if self._looks[arm.name] >= PATIENCE:
+                self._tell(arm, costs[arms.row[arm.name]], budget=budget, now=now, journal=journal)
 
     def _tell(
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal

@@ -237,7 +237,9 @@ class Pool:
     def overdue(self) -> bool:
         """Whether they are to be estimated at once: noise and drift are measured against them even
         where nobody asks for a decision."""
-        return self.seen >= self.due_at + min(self.due_at, MEMORY) + LATE
+        return self.seen > self.due_at and self.seen >= (
+            self.due_at + min(self.due_at, MEMORY) + LATE
+        )
 
     def resume(self, seen: int, deviations: Sequence[float]) -> None:
         """Go on from so many observations, of which only the arms' own deviations are known."""
@@ -254,10 +256,11 @@ class Pool:
         noise."""
         self.seen += 1
         self._journal.pieces.add(self.name)
-        self.noise_count = min(self.noise_count + 1.0, NOISE_MEMORY)
+        count, noise = self.noise_count + 1.0, self.noise
+        self.noise_count = count = count if count < NOISE_MEMORY else NOISE_MEMORY
         square = residual * residual / (1.0 + variance)
-        self.fourth += (square * square - self.fourth) / self.noise_count
-        noise = self.noise + (square - self.noise) / self.noise_count
+        self.fourth += (square * square - self.fourth) / count
+        noise += (square - noise) / count
         self.noise = noise if noise > LEAST_NOISE else LEAST_NOISE
 
     def estimate(self, regressions: Sequence[Regression], *, rescaled: bool = True) -> None:

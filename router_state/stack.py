@@ -29,7 +29,7 @@ class Stack:
         prompt_costs: whether any w is known to be other than 0.
     """
 
-    __slots__ = ("d", "flat", "prompt_costs", "rows", "tails", "work")
+    __slots__ = ("_coefficients", "d", "flat", "prompt_costs", "rows", "tails", "work")
 
     prompt_costs: bool
 
@@ -51,7 +51,7 @@ class Stack:
     def show_costs(self, k: int, w: Vector) -> None:
         """Put the coefficients of the k-th arm's cost model, shape (d,), where scoring reads
         them."""
-        self.rows[k, self.d + 1] = w
+        self._coefficients[k] = w
         # Until some prompt is known to cost more than another, scoring needs no exponential for
         # each arm.
         if not self.prompt_costs:
@@ -59,6 +59,6 @@ class Stack:
 
     def _use(self, rows: Matrix, tails: Matrix) -> None:
         self.rows, self.tails = rows, tails
-        self.flat = rows.reshape(-1, self.d)
-        self.prompt_costs = bool(rows[:, self.d + 1].any())
+        self.flat, self._coefficients = rows.reshape(-1, self.d), rows[:, self.d + 1]
+        self.prompt_costs = bool(self._coefficients.any())
         self.work = work_for(len(rows), self.d)
