@@ -9,10 +9,11 @@ import numpy as np
 from router_state.arm import Arm
 from router_state.belief import RIDGE_FLOOR
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import Rescaled
+from router_state.cost_model import CostModel, Rescaled
 from router_state.doubt import PIECE as DRAW
 from router_state.doubt import Doubt
 from router_state.drift import Suspicion
+from router_state.estimating import Part, conclude_from, estimate
 from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pool import COSTS, REWARDS, Pool
@@ -202,10 +203,13 @@ class Arms:
     def estimate_rewards(self, *, t: int, gamma: float) -> None:
         """Estimate anew what the arms share of their rewards. One that is under suspicion forgets
         nothing meanwhile."""
+        self._forget(t=t, gamma=gamma)
+        estimate(Part(self.rewards, self.beliefs))
+
+    def _forget(self, *, t: int, gamma: float) -> None:
         for arm in self._arms:
             if arm.suspicion is None:
                 arm.belief.forget(t=t, gamma=gamma, ridge=None)
-        self.rewards.estimate(self.beliefs)
 
     def learn_bill(
         self,
@@ -237,28 +241,34 @@ class Arms:
             shared: whether rewards are learned jointly.
         """
         rewards, bills = shared and self.rewards.due, self.bills.due
-        if rewards:
+        if rewards and bills:
+            self._forget(t=t, gamma=gamma)
+            estimate(Part(self.rewards, self.beliefs), Part(self.bills, self._priced()))
+        elif rewards:
             self.estimate_rewards(t=t, gamma=gamma)
-        if bills:
+        elif bills:
             self._estimate_bills()
         return rewards or bills
 
     def _estimate_bills(self) -> None:
-        self.bills.estimate([costs for costs in self.costs if not costs.free])
+        estimate(Part(self.bills, self._priced()))
+
+    def _priced(self) -> list[CostModel]:
+        return [costs for costs in self.costs if not costs.free]
 
     def take_tokens(self, tokens: int | None) -> bool:
         """Take in how many input tokens a request says it has, None: it does not say. Once enough
         have, what is expected of whole bills is split; tell whether it was."""
         began = (tokens is not None or self.tokens.count > 0) and self.tokens.take(tokens)
         if began:
-            priced = [costs for costs in self.costs if not costs.free]
+            priced = self._priced()
             if priced:
                 A, b = self.bills.evidence(priced)
                 b += [
                     costs.left(self.tokens.mean) * sums[-1]
                     for costs, sums in zip(priced, A, strict=True)
                 ]
-                self.bills.conclude_from(priced, A, b, rescaled=False)
+                conclude_from(self.bills, priced, A, b, rescaled=False)
             for costs in priced:
                 costs.be_split()
             self._journal.jumped = True
@@ -282,7 +292,7 @@ class Arms:
     def share_rewards(self) -> None:
         """Let what newcomers were declared to know tell of the others, the scales being as they
         are."""
-        self.rewards.estimate(self.beliefs, rescaled=False)
+        estimate(Part(self.rewards, self.beliefs), rescaled=False)
 
     def draw(self, rng: np.random.Generator, *, unbound: bool) -> None:
         """Draw from the doubt about the rewards, see `Doubt.renew`."""

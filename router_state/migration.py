@@ -10,7 +10,8 @@ import numpy as np
 from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
 from router_state.cost_model import CostModel
-from router_state.pool import evidence
+from router_state.estimating import conclude_from
+from router_state.posterior import evidence
 from router_state.ratio import LEAST_RATIO
 from router_state.state import RouterState
 
@@ -45,13 +46,13 @@ def share(state: RouterState, *, came_back: bool = False) -> None:
             costs.bind(arms.stack, arms.row[costs.name.removeprefix("\x1fcost:")])
     arms.bills.resume(state.settled, [costs.watch.sigma for costs in priced])
     if priced:
-        arms.bills.conclude_from(priced, *map(np.array, zip(*found, strict=True)))
+        conclude_from(arms.bills, priced, *map(np.array, zip(*found, strict=True)))
     if not knobs.shared_learning or not arms.beliefs:
         return
     ridges = np.full(arms.d, knobs.ridge)
     learned = evidence(arms.beliefs, ridges=ridges, mean=np.zeros(arms.d))
     arms.rewards.resume(state.rewards_applied, [arm.watch.sigma for arm in arms])
-    arms.rewards.conclude_from(arms.beliefs, *learned)
+    conclude_from(arms.rewards, arms.beliefs, *learned)
 
 
 def _evidence(costs: CostModel, *, mean_only: bool) -> tuple[Matrix, Vector]:

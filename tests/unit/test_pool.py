@@ -10,12 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from router_state import invariants, portable
+from router_state import invariants, portable, posterior
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.doubt import LEAST_PROPENSITY, _roots, probability
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
-from router_state.pool import fit
 
 Array = npt.NDArray[np.float64]
 
@@ -28,15 +27,22 @@ def sums(K: int, d: int, n: int, rng: np.random.Generator) -> tuple[Array, Array
     return np.einsum("kni,knj->kij", X, X), np.einsum("kni,kn->ki", X, y)
 
 
+def scales(*, rng: np.random.Generator, counts: list[int], d: int) -> posterior.Scales:
+    """Return some scales of groups of so many regressions."""
+    own, shared, toward = rng.uniform(0.5, 9.0, (3, len(counts), d))
+    return posterior.Scales(own, shared, toward, counts)
+
+
 @given(K=st.integers(1, 4), d=st.integers(2, 5), n=st.integers(0, 20), seed=st.integers(0, 99))
 def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, b = sums(K, d, n, rng)
-    own, shared, mean = rng.uniform(0.5, 9.0, d), rng.uniform(0.5, 9.0, d), rng.standard_normal(d)
-    found = fit(A, b, ridges=own, shared_ridges=shared, mean=mean)
+    assumed = scales(rng=rng, counts=[K], d=d)
+    own, shared, toward = assumed.ridges[0], assumed.shared_ridges[0], assumed.toward[0]
+    found = posterior.fit(A, b, assumed)
     # Coefficients (θ_0, δ_1 … δ_K): every observation of arm a is one of θ_0 + δ_a.
     precision, response = np.zeros(((K + 1) * d,) * 2), np.zeros((K + 1) * d)
-    precision[:d, :d], response[:d] = np.diag(shared), shared * mean
+    precision[:d, :d], response[:d] = np.diag(shared), toward
     for k in range(K):
         at = slice((k + 1) * d, (k + 2) * d)
         precision[:d, :d] += A[k]
@@ -44,10 +50,37 @@ def test_arm_by_arm_is_equal_to_the_joint_regression(K: int, d: int, n: int, see
         precision[at, at] = A[k] + np.diag(own)
         response[:d] += b[k]
         response[at] = b[k]
-    joint, covariance = np.linalg.solve(precision, response), np.linalg.inv(precision)
-    assert found.mean == pytest.approx(joint[:d], abs=1e-8)
-    assert found.theta == pytest.approx(joint[:d] + joint[d:].reshape(K, d), abs=1e-8)
-    assert np.linalg.inv(found.information) == pytest.approx(covariance[:d, :d], abs=1e-8)
+    joint, variances = np.linalg.solve(precision, response), np.diag(np.linalg.inv(precision))
+    differences = joint[d:].reshape(K, d)
+    assert found.shift[0] == pytest.approx(joint[:d], abs=1e-8)
+    assert found.excess == pytest.approx(joint[:d] + differences, abs=1e-8)
+    (sizes,) = posterior.sizes(found.inverse.copy(), posterior.times(found.inverse, b), assumed)
+    assert sizes.shift == pytest.approx(joint[:d], abs=1e-8)
+    assert sizes.squares == pytest.approx((differences**2).sum(0), abs=1e-8)
+    known = (1.0 - own * variances[d:].reshape(K, d)).sum(0)
+    assert sizes.known == pytest.approx(known, abs=1e-8)
+    assert sizes.known_shared == pytest.approx(1.0 - shared * variances[:d], abs=1e-8)
+
+
+@pytest.mark.parametrize("counts", [[3, 3], [1, 11, 2], [9, 9, 9]])
+def test_what_a_group_gets_does_not_depend_on_the_others_to_the_bit(counts: list[int]) -> None:
+    rng, d = np.random.default_rng(1), 26
+    A, b = sums(sum(counts), d, 12, rng)
+    assumed = scales(rng=rng, counts=counts, d=d)
+    together = posterior.fit(A, b, assumed)
+    sizes = posterior.sizes(together.inverse.copy(), together.excess.copy(), assumed)
+    ends = np.cumsum([0, *counts])
+    for group, rows in enumerate(map(slice, ends, ends[1:])):
+        ridges, shared_ridges, toward = (part[[group]] for part in assumed[:3])
+        one = posterior.Scales(ridges, shared_ridges, toward, [counts[group]])
+        alone = posterior.fit(A[rows].copy(), b[rows].copy(), one)
+        np.testing.assert_array_equal(alone.inverse, together.inverse[rows])
+        np.testing.assert_array_equal(alone.excess, together.excess[rows])
+        np.testing.assert_array_equal(alone.shift[0], together.shift[group])
+        (found,) = posterior.sizes(alone.inverse.copy(), alone.excess.copy(), one)
+        np.testing.assert_array_equal(np.array(found), np.array(sizes[group]))
+        spread = posterior.spreads(A, assumed)[group], posterior.spreads(A[rows].copy(), one)[0]
+        np.testing.assert_array_equal(*(np.r_[square, center] for square, center in spread))
 
 
 def started(K: int, d: int, *, budget: float | None = None) -> Engine:
