@@ -241,17 +241,13 @@ class CostModel:
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio for a prompt with wᵀx = exponent."""
-        return self.factor * math.exp(bounded(exponent + self.doubt))
-
-    def expected_usd(self, exponent: float) -> float:
-        """Return `predict` in dollars. Every decision asks it of every model, so what `doubt` and
-        `factor` return in the usual case is computed here."""
-        if self.free:
-            return self.predict(exponent) * self.list_price
-        doubt = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
-        exponent += doubt if doubt < MOST_DOUBT else MOST_DOUBT
+        # Every decision asks it of every model: what `doubt` and `factor` return in the usual case
+        # is computed here.
+        if not self.free:
+            doubt = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
+            exponent += doubt if doubt < MOST_DOUBT else MOST_DOUBT
         factor = self.smear if self.smeared >= SURE else self.factor
-        return factor * math.exp(bounded(exponent)) * self.list_price
+        return factor * math.exp(bounded(exponent))
 
     @property
     def factor(self) -> float:

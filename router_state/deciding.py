@@ -84,7 +84,7 @@ def decide(
             chosen = chosen._replace(share=choosing.drawn(arms, seen, candidates, chosen.k))
         k, reason, propensity = chosen.k, chosen.reason, chosen.propensity
     elif knobs.shared_learning:
-        propensity = min(choosing.drawn(arms, seen, candidates, k), 1.0)
+        propensity = choosing.drawn(arms, seen, candidates, k)
     # A pull or a probe says more about the decision than a cap or a ceiling around it.
     if forced is not None and reason == "ucb":
         reason = forced

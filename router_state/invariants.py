@@ -11,6 +11,7 @@ from router_state.arms import Arms
 from router_state.belief import RIDGE_FLOOR
 from router_state.dual_pacer import UNREACHABLE, DualPacer
 from router_state.pacing import LAMBDA_MAX, EmaPacer
+from router_state.prompt_tokens import BEGINS
 from router_state.ratio import list_price_of
 from router_state.record import RequestRecord
 from router_state.state import RouterState
@@ -74,6 +75,7 @@ def _check_derived(state: RouterState) -> None:
     assert arms.stack.prompt_costs or not arms.stack.rows[:, arms.d + 1].any(), (
         "costs are predicted as if no prompt mattered"
     )
+    assert arms.tokens.in_use == (arms.tokens.count >= BEGINS), "tokens are in use too early or late"
     # Derived anew and compared: a cache that nobody renewed differs here.
     before = [getattr(arms, name) for name in derived]
     arms.derive()

@@ -31,22 +31,19 @@ class PromptTokens:
 
     Attributes:
         mean: tokens of a request; count: requests that it is of.
+        in_use: whether expected costs count input tokens apart, as enough requests have said
+            theirs.
         latest: tokens of the request that is being decided, as used.
         slots: the same of the window's requests, shape (128,).
     """
 
-    __slots__ = ("_journal", "count", "latest", "mean", "slots")
+    __slots__ = ("_journal", "count", "in_use", "latest", "mean", "slots")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.mean = self.latest = 0.0
-        self.count = 0
+        self.count, self.in_use = 0, False
         self.slots: Vector = np.zeros(LENGTH)
-
-    @property
-    def in_use(self) -> bool:
-        """Whether expected costs count input tokens apart."""
-        return self.count >= BEGINS
 
     @property
     def usual(self) -> float:
@@ -60,6 +57,7 @@ class PromptTokens:
             # requests.
             most = MOST_TOKENS * self.mean if self.in_use else float(tokens)
             self.count += 1
+            self.in_use = self.count >= BEGINS
             self.mean += (min(float(tokens), most) - self.mean) / min(self.count, MEMORY)
         self._journal.pieces.add(PIECE)
         begins = tokens is not None and self.count == BEGINS
@@ -86,3 +84,4 @@ class PromptTokens:
         if slots.shape != (LENGTH,) or not np.isfinite(slots).all():
             raise ValueError(f"tokens of {slots.shape} requests of a window")
         self.mean, self.count, self.slots = float(values["mean"]), int(values["count"]), slots
+        self.in_use = self.count >= BEGINS

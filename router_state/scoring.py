@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
 from router_state.errors import NonFiniteInput, WrongContext
@@ -55,7 +57,7 @@ def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
                 variances[k] -= float(tail.dot(tail))
     if stack.prompt_costs:
         costs = [
-            model.expected_usd(exponent)
+            model.predict(exponent) * model.list_price
             for model, (_, exponent) in zip(arms.costs, means, strict=True)
         ]
     else:
@@ -82,6 +84,12 @@ def check(x: Vector, d: int) -> None:
         )
     if x.item(-1) != 1.0:
         raise WrongContext("the last entry of a context is the bias, 1.0")
+    if d >= WIDE:
+        with np.errstate(all="ignore"):
+            square = float(x.dot(x))
+        # A product is enough for most; it is not as exact as `hypot`, which takes a while for many.
+        if square < 0.99 * MAX_NORM**2:
+            return
     norm = math.hypot(*x.tolist())
     if not norm <= MAX_NORM:
         if not math.isfinite(norm):

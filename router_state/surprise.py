@@ -25,7 +25,8 @@ DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
 def winsorised(ratio: float, predicted: float) -> float:
     """Return a ratio as it counts in a mean where another one was predicted."""
     # Cut and not left out: a price that has risen a hundredfold is still learned, ten times a bill.
-    return min(ratio, MOST_TAUGHT * predicted) if predicted > 0.0 else ratio
+    most = MOST_TAUGHT * predicted
+    return most if 0.0 < most < ratio else ratio
 
 
 def surprise(
@@ -46,17 +47,17 @@ def surprise(
         least: deviation of bills of all models.
     """
     # As long as the arm's history, so that early bills count as much as late ones, up to a bound.
-    memory = min(DEVIATION_BEFORE + bills, DEVIATION_MEMORY)
+    memory = DEVIATION_BEFORE + bills
     limit = (
         COST_LIMIT
         if budgets <= 1.0
         else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
     )
     return watch.observe(
-        max(residual, LEAST_RESIDUAL),
+        residual if residual > LEAST_RESIDUAL else LEAST_RESIDUAL,
         limit=limit,
         now=now,
         adaptive=True,
-        memory=memory,
+        memory=memory if memory < DEVIATION_MEMORY else DEVIATION_MEMORY,
         least=least,
     )
