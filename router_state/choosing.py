@@ -132,23 +132,33 @@ def drawn(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float
     largest = max(candidates.penalty)
     # Dollars alone decide then: what is drawn for quality is nothing beside them.
     scale = largest if largest > LARGE else 1.0
-    values, variances = [], []
-    for (mean, _), doubt, belief, level, penalty in zip(
-        seen[0], seen[1], arms.beliefs, arms.doubt.levels, candidates.penalty, strict=True
+    own, variance, others = 0.0, 0.0, []
+    j = -1
+    for why, (mean, _), doubt, belief, level, penalty in zip(
+        candidates.excluded,
+        seen[0],
+        seen[1],
+        arms.beliefs,
+        arms.doubt.levels,
+        candidates.penalty,
+        strict=True,
     ):
+        j += 1
+        if why is not None and j != k:
+            continue
         if scale != 1.0:
             mean, penalty, level, doubt = mean / scale, penalty / scale, 0.0, 0.0
-        values.append(mean - penalty)
-        variances.append(
-            noise * abs(doubt) / belief.decay + level + PRICE_VARIANCE * penalty * penalty
-        )
-    own, variance, rivals = values[k], variances[k], []
-    for j, why in enumerate(candidates.excluded):
-        if why is None and j != k:
-            gap, other = own - values[j], variances[j]
-            # The others have no chance that would show, and each rival costs an integral.
-            if gap < 0.0 or gap * gap < CONTENDS * (variance + other):
-                rivals.append((gap, other))
+        spread = noise * abs(doubt) / belief.decay + level + PRICE_VARIANCE * penalty * penalty
+        if j == k:
+            own, variance = mean - penalty, spread
+        else:
+            others.append((mean - penalty, spread))
+    rivals = []
+    for value, spread in others:
+        gap = own - value
+        # The others have no chance that would show, and each rival costs an integral.
+        if gap < 0.0 or gap * gap < CONTENDS * (variance + spread):
+            rivals.append((gap, spread))
     return probability(variance, rivals) if rivals else 1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from router_state.arms import Arms
-from router_state.cost_model import KNOWN_AFTER
+from router_state.cost_model import KNOWN_AFTER, CostModel
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 
 FEW = 3.0
@@ -88,21 +88,39 @@ def within_stake(
     ]
     if True not in waiting:
         return excluded
-    eligible = [k for k, why in enumerate(excluded) if why is None]
-    likely = PESSIMISM * min([expected[k] for k in eligible])
-    cheap = [k for k in eligible if expected[k] <= likely]
-    if all(waiting[k] for k in cheap):
-        dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]
-        stake = sum((PESSIMISM * models[k].awaited * expected[k] for k in dear), 0.0)
-        most = usd if stake > 0.0 else FIRST_CALL * usd
-        for k in dear:
-            waiting[k] = stake + PESSIMISM * expected[k] > most
-        if all(waiting[k] for k in eligible):
-            waiting[min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k])] = False
+    least = min([cost for why, cost in zip(excluded, expected, strict=True) if why is None])
+    likely = PESSIMISM * least
+    for why, cost, wait in zip(excluded, expected, waiting, strict=True):
+        if why is None and cost <= likely and not wait:
+            break
+    else:
+        _take_turns(models, excluded, expected, waiting, likely=likely, usd=usd)
     return [
         why or ("cost_unknown" if wait else None)
         for why, wait in zip(excluded, waiting, strict=True)
     ]
+
+
+def _take_turns(
+    models: Sequence[CostModel],
+    excluded: Excluded,
+    expected: Sequence[float],
+    waiting: list[bool],
+    *,
+    likely: float,
+    usd: float,
+) -> None:
+    """Where all that cost no more than `likely` have to wait, let a dear one or one of them be
+    called, see `within_stake`: `waiting` says which ones may not."""
+    eligible = [k for k, why in enumerate(excluded) if why is None]
+    dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]
+    stake = sum((PESSIMISM * models[k].awaited * expected[k] for k in dear), 0.0)
+    most = usd if stake > 0.0 else FIRST_CALL * usd
+    for k in dear:
+        waiting[k] = stake + PESSIMISM * expected[k] > most
+    if all(waiting[k] for k in eligible):
+        cheap = [k for k in eligible if expected[k] <= likely]
+        waiting[min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k])] = False
 
 
 def under_ceiling(

@@ -75,7 +75,9 @@ def _check_derived(state: RouterState) -> None:
     assert arms.stack.prompt_costs or not arms.stack.rows[:, arms.d + 1].any(), (
         "costs are predicted as if no prompt mattered"
     )
-    assert arms.tokens.in_use == (arms.tokens.count >= BEGINS), "tokens are in use too early or late"
+    assert arms.tokens.in_use == (arms.tokens.count >= BEGINS), (
+        "tokens are in use too early or late"
+    )
     # Derived anew and compared: a cache that nobody renewed differs here.
     before = [getattr(arms, name) for name in derived]
     arms.derive()
