@@ -138,12 +138,19 @@ class Watch:
 
     def pack(self) -> list[float]:
         """Return its ten numbers."""
-        sides = [
-            value
-            for side in (self.up, self.down)
-            for value in (side.evidence, side.count, side.total, side.since)
+        up, down = self.up, self.down
+        return [
+            self.sigma,
+            self.mean,
+            up.evidence,
+            up.count,
+            up.total,
+            up.since,
+            down.evidence,
+            down.count,
+            down.total,
+            down.since,
         ]
-        return [self.sigma, self.mean, *sides]
 
     @classmethod
     def unpack(cls, values: Sequence[float]) -> Watch:

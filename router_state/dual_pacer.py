@@ -113,7 +113,9 @@ class DualPacer:
         now: float,
     ) -> Weights:
         """See Pacer; takes the context into the window, and solves again if it is time."""
-        arms.tokens.place(self.window.push(x, limited_to))
+        slot = self.window.push(x, limited_to)
+        if arms.tokens.in_use:
+            arms.tokens.place(slot)
         self.stale = 1 + (EVERY if self._journal.jumped else self.stale)
         # In a window of few contexts each one changes the answer.
         if self.stale > EVERY or self.window.size < EVERY:

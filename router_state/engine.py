@@ -101,7 +101,9 @@ class Engine:
 
     def _note(self, changes: Changes) -> Changes:
         journal = self.state.journal
-        changes.pieces |= journal.take_pieces()
+        if pieces := journal.take_pieces():
+            pieces |= changes.pieces
+            changes.pieces = pieces
         # A record never changes alone: counts and sums in the head go with it.
         if changes.records:
             changes.pieces.add(HEAD)

@@ -65,7 +65,12 @@ def pack_head(state: RouterState) -> bytes:
 def head_of(state: RouterState) -> dict[str, object]:
     """Return what the head holds."""
     arms, rng = state.arms, state.rng.bit_generator.state
-    columns = list(zip(*(arm.scalars() for arm in arms), strict=True)) or [()] * len(SCALARS)
+    scalars, prices, costs, familiar = [], [], [], []
+    for arm in arms:
+        scalars.append(arm.scalars())
+        prices.append([arm.price.input_price_per_m, arm.price.output_price_per_m])
+        costs.append(arm.costs.scalars())
+        familiar.append(arm.costs.familiar.pack())
     return {
         "counters": _COUNTERS_OF(state),
         "forgotten": _FORGOTTEN_OF(state.forgotten),
@@ -78,10 +83,10 @@ def head_of(state: RouterState) -> dict[str, object]:
             rng["uinteger"],
         ],
         "names": arms.names,
-        "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
-        "arms": columns,
-        "costs": [costs.scalars() for costs in arms.costs],
-        "familiar": [costs.familiar.pack() for costs in arms.costs],
+        "prices": prices,
+        "arms": list(zip(*scalars, strict=True)) or [()] * len(SCALARS),
+        "costs": costs,
+        "familiar": familiar,
         **paid_of(arms),
     }
 
@@ -150,7 +155,7 @@ def _restore_tokens(state: RouterState, data: bytes) -> None:
 def paid_of(arms: Arms) -> dict[str, Json]:
     """Return which shares of the arms' bills were not of nothing, where any was."""
     paid = [costs.paid for costs in arms.costs]
-    return {"paid": paid} if any(share < 1.0 for share in paid) else {}
+    return {"paid": paid} if paid and min(paid) < 1.0 else {}
 
 
 def tokens_of(arms: Arms) -> dict[str, Json]:
@@ -248,9 +253,11 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
     """Return a piece by its name; None where the router has none of it (any more)."""
     if name == HEAD:
         return pack_head(state)
+    arms = state.arms
+    if (arm := arms.find(name)) is not None:
+        return frame(arm.pack())
     if name == CONFIG:
         return pack_config(state.config)
-    arms = state.arms
     if name == DRAW:
         return frame(arms.doubt.pack())
     if name == TOKENS:
@@ -264,6 +271,4 @@ def pack_piece(state: RouterState, name: str) -> bytes | None:  # noqa: PLR0911
             return frame(pacer.window.pack(block))
         return None
     arm = arms.find(name.removeprefix(_COST_PIECE))
-    if arm is None:
-        return None
-    return frame(arm.pack() if name == arm.name else arm.costs.pack())
+    return None if arm is None else frame(arm.costs.pack())

@@ -62,7 +62,8 @@ class Window:
     def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
         """Take a context in for the oldest one; return its slot."""
         slot = self.next
-        self.reserve(slot + 1)
+        if slot >= len(self.contexts):
+            self.reserve(slot + 1)
         self.contexts[slot] = x
         if limited_to is not None:
             self.limited[slot] = limited_to
