@@ -261,7 +261,7 @@ KEPT_APART = {
         "input_usd",
         "paid",
     },
-    PromptTokens: {"latest"},
+    PromptTokens: {"in_use", "latest"},
     Window: {"contexts", "limited", "size", "next"},
     DualPacer: {"window", "budget_usd", "unreachable"},
     EmaPacer: {"budget_usd"},
