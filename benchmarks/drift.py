@@ -26,7 +26,7 @@ from benchmarks.protocol import (
     prompts,
     three_phases,
 )
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Result, Row, cells, gather_alike, outcomes
 
 OFFSET = 7000
@@ -137,12 +137,12 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     return figures
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare policies while one model's quality changes and comes back."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     prompts("val"), prompts("test")
     jobs: list[Job] = []
-    for policy, budget, seed in product(COMPARED, BUDGETS, range(seeds)):
+    for policy, budget, seed in product(chosen.of(COMPARED), BUDGETS, range(seeds)):
         common: Job = {"policy": policy, "budget": budget, "seed": seed}
         if quick:
             if policy in ("live", "paper") and budget == MODERATE:
@@ -179,7 +179,7 @@ def run(quick: bool) -> None:
         "seeds, ± 95 %"
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         plots.drift(rows)
     print_figures("drift", verdict(rows), rows=rows)
 

@@ -11,7 +11,7 @@ from benchmarks import plots
 from benchmarks.arena import play
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import BUDGETS, TIGHT, declaration, draw, episode, prompts
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes, row
 from benchmarks.yardsticks import best_fixed_mix, hindsight
 
@@ -68,14 +68,16 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     }
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare policies at seven budgets with nothing and with a hundred requests in flight."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     budgets = (6.62e-4,) if quick else tuple(sorted({*BUDGETS, TIGHT}))
     prompts("val"), prompts("test")
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "in_flight": in_flight, "seed": seed}
-        for name, budget, in_flight, seed in product(POLICIES, budgets, IN_FLIGHT, range(seeds))
+        for name, budget, in_flight, seed in product(
+            chosen.of(POLICIES), budgets, IN_FLIGHT, range(seeds)
+        )
     ]
     rows = gather(one, jobs)
     for budget in budgets:
@@ -84,7 +86,7 @@ def run(quick: bool) -> None:
     columns = ("policy", "budget", "in_flight")
     title = f"Held-out prompts, {seeds} seeds, ± 95 %"
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         plots.frontier(rows)
     print_figures("frontier", verdict(rows), rows=rows)
 

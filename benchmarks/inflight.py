@@ -25,7 +25,7 @@ from benchmarks.protocol import (
     prompts,
     three_phases,
 )
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
 from benchmarks.yardsticks import best_fixed_mix
 from router_state.config import Price
@@ -98,15 +98,17 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     return figures | {"most_spent_elsewhere": max(over)}
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare policies with 0 to 1,000 requests in flight through a price cut and its end."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     lengths = (100,) if quick else IN_FLIGHT
     budgets = (MODERATE,) if quick else BUDGETS
     prompts("val"), prompts("test")
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "in_flight": k, "delay": kind, "seed": seed}
-        for name, budget, k, kind, seed in product(POLICIES, budgets, lengths, KINDS, range(seeds))
+        for name, budget, k, kind, seed in product(
+            chosen.of(POLICIES), budgets, lengths, KINDS, range(seeds)
+        )
         if (kind == "fixed" or k > 0) and (kind == "fixed" or name in ("live", "paper"))
     ]
     rows = gather(one, jobs)
@@ -117,7 +119,7 @@ def run(quick: bool) -> None:
         "± 95 %"
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         from benchmarks import plots
 
         plots.inflight(rows)

@@ -19,7 +19,7 @@ from benchmarks.arena import NEVER, Trace, play_each
 from benchmarks.data import extended_folder
 from benchmarks.policies import POLICIES, make
 from benchmarks.protocol import LOOSE, MODERATE, TIGHT, Draw, declaration, draw, episode, prompts
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Result, Row, cells, gather_alike
 from benchmarks.yardsticks import hindsight_choices
 from router_state.config import ModelConfig, Price, RouterConfig
@@ -151,12 +151,12 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     return figures
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare how policies meet a model that joins."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     folder = extended_folder()
     prompts("val", folder), prompts("test", folder)
-    names = ("live", "paper", LINE) if quick else (*POLICIES, LINE)
+    names = chosen.of(("live", "paper", LINE) if quick else (*POLICIES, LINE))
     lengths = (0,) if quick else (0, 100)
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "newcomer": kind, "in_flight": k, "seed": seed}
@@ -187,7 +187,7 @@ def run(quick: bool) -> None:
         "in dollars)"
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         plots.onboarding(rows)
     print_figures("onboarding", verdict(rows), rows=rows)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,22 @@ def bootstrap(
     return Interval(float(values.mean()), float(low), float(high))
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How many seeds are played, and which policies; all without one."""
+
+    seeds: int | None = None
+    policies: tuple[str, ...] = ()
+
+    def of(self, policies: Iterable[str]) -> list[str]:
+        """Return those of the policies that are played: `live`, which figures are about, always."""
+        named = self.policies
+        return [name for name in policies if not named or name == "live" or name in named]
+
+
+EVERYTHING = Choice()
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Print rows as a table; the first column is left-aligned, the others right, floats with four
     digits.
@@ -80,13 +97,27 @@ def print_figures(
     print(json.dumps({"benchmark": benchmark, "figures": told}, ensure_ascii=False), flush=True)
 
 
-def command(run: Callable[[bool], None]) -> click.Command:
+Run = Callable[[bool], None] | Callable[[bool, Choice], None]
+
+
+def command(run: Run) -> click.Command:
     """Make `run(quick)` a command line program with the flag `--quick`; its help is the function's
-    docstring.
+    docstring. Where it takes a `Choice` as well, seeds and policies may be chosen.
     """
-    quick = click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")
 
-    def program(quick: bool) -> None:
-        run(quick)
+    def program(quick: bool, seeds: int | None = None, policy: tuple[str, ...] = ()) -> None:
+        chosen = (Choice(seeds, policy),) if takes_choice else ()
+        run(quick, *chosen)
 
-    return click.command(help=run.__doc__)(quick(program))
+    takes_choice = len(inspect.signature(run).parameters) > 1
+    options = [click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")]
+    if takes_choice:
+        options += [
+            click.option("--seeds", type=click.IntRange(min=2), help="Default: 20, quick 2."),
+            click.option(
+                "--policy", multiple=True, help="Only `live` and these; pictures need all."
+            ),
+        ]
+    for option in options:
+        program = option(program)
+    return click.command(help=run.__doc__)(program)

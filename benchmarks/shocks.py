@@ -27,7 +27,7 @@ from benchmarks.protocol import (
     episode,
     prompts,
 )
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Result, Row, cells, gather_alike
 
 OFFSET = 8000
@@ -145,16 +145,16 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     return figures
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare how policies take shocks."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     prompts("val"), prompts("test")
     shocks = ("mistral ×10", "burst") if quick else (*PRICE_SHOCKS, *OTHERS)
     lengths = (30,) if quick else (0, 30, 100)
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "shock": shock, "in_flight": k, "seed": seed}
         for name, budget, shock, k, seed in product(
-            POLICIES, BUDGETS, shocks, lengths, range(seeds)
+            chosen.of(POLICIES), BUDGETS, shocks, lengths, range(seeds)
         )
         if (name == "live" or (k == 30 and name in ("paper", "thompson", "ε-greedy", "random")))
         and not (quick and (budget != MODERATE or name not in ("live", "paper")))
@@ -167,7 +167,7 @@ def run(quick: bool) -> None:
         "largest debt in requests' budgets, overspent before the news as a share of the episode's"
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         plots.shocks(rows)
     print_figures("shocks", verdict(rows), rows=rows)
 

@@ -13,7 +13,7 @@ from benchmarks import plots
 from benchmarks.arena import NEVER, delays, play
 from benchmarks.policies import make
 from benchmarks.protocol import BUDGETS, TIGHT, declaration, draw, episode, prompts
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Row, cells, gather, outcomes
 
 OFFSET = 3000
@@ -53,15 +53,15 @@ def verdict(rows: list[Row]) -> dict[str, float]:
     }
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Compare policies with all, a tenth and a hundredth of the requests judged."""
-    seeds = 2 if quick else 20
+    seeds = chosen.seeds or (2 if quick else 20)
     budgets = (TIGHT,) if quick else tuple(sorted({*BUDGETS, TIGHT}))
     prompts("val"), prompts("test")
     jobs: list[Job] = [
         {"policy": name, "budget": budget, "judged": judged, "in_flight": k, "seed": seed}
         for name, budget, judged, k, seed in product(
-            COMPARED, budgets, JUDGED, IN_FLIGHT, range(seeds)
+            chosen.of(COMPARED), budgets, JUDGED, IN_FLIGHT, range(seeds)
         )
         if (name in ("live", "paper") and not (quick and k == 100)) or (k == 0 and not quick)
     ]
@@ -73,7 +73,7 @@ def run(quick: bool) -> None:
         "95 %"
     )
     print_table(title, (*columns, "cost ÷ budget", "reward"), cells(rows, *columns))
-    if not quick:
+    if not quick and not chosen.policies:
         plots.sparse(rows)
     print_figures("sparse", verdict(rows), rows=rows)
 
