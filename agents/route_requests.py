@@ -32,6 +32,7 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
 from schemas.event import MalformedEvent, decode_keyed
+from schemas.prompt_length import input_tokens
 from schemas.quick import Request
 from schemas.requests import RequestNamed
 
@@ -202,7 +203,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             offset=message.offset,
             allowed_models=event.allowed_models,
             max_price_per_1k=event.max_price_per_1k,
-            input_tokens=event.input_tokens,
+            input_tokens=input_tokens(event.input_tokens, event.prompt),
             contained=service.positions(message.partition),
         )
         changes = shard.apply(event.router_id, asked, now=service.ports.clock())

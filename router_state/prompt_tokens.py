@@ -1,8 +1,9 @@
 """How long prompts are: what of a call's cost is known before it.
 
-A request may say how many input tokens its prompt has. Then a call costs their list price, or the
-share of it that bills show, and only what comes on top is to be guessed from the context (see
-`cost_model`). A request that does not say so counts as long as requests are on average.
+A request may say how many input tokens its call sends, or bring a prompt of which they are
+counted. Then a call costs their list price, or the share of it that bills show, and only what
+comes on top is to be guessed from the context (see `cost_model`). A request with neither counts
+as long as requests are on average.
 """
 
 from __future__ import annotations

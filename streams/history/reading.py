@@ -17,6 +17,7 @@ from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
 from schemas.json_values import Json
+from schemas.prompt_length import input_tokens
 from schemas.quick import Usage
 from schemas.reasons import Reason
 from schemas.requests import RequestSubmitted
@@ -48,6 +49,11 @@ class Request(Struct, frozen=True, gc=False):
         # later.
         if self.context is not None and self.context[-1:] != [1.0]:
             raise ValueError("a context ends with the bias 1.0")
+
+    @property
+    def tokens(self) -> int | None:
+        """Return the input tokens of its call, as the worker took them."""
+        return input_tokens(self.input_tokens, self.prompt)
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):

@@ -127,7 +127,7 @@ class Rerun:
             now=event.at,
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,
-            input_tokens=request.input_tokens,
+            input_tokens=request.tokens,
         )
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)

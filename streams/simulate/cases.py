@@ -153,7 +153,7 @@ class Cases:
             decision.model,
             decision.propensity,
             eligible=_eligible(decision),
-            input_tokens=request.input_tokens,
+            input_tokens=request.tokens,
         )
         self.decided += 1
         self._open.append(case)

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from router_state.prompt_tokens import BEGINS
+from schemas.prompt_length import BYTES_PER_TOKEN
 from streams.encoder.load import load_encoder
 from tests.integration.commands import PRICES, done, done_json
 from tests.integration.service import running_service
@@ -51,6 +54,37 @@ async def test_the_wire_contracts_own_example_is_decided_by_a_worker_without_set
         await service.until(service.dead_letters, "a dead letter")
         assert service.reasons() == {"empty_prompt": 1}
         assert worker.running
+
+
+async def test_what_a_prompt_costs_is_expected_by_its_length(kafka: str, tmp_path: Path) -> None:
+    router = example("routers")
+    name = router["router_id"]
+    price = router["models"]["llama-3.1-8b"]["input_price_per_m"] / 1e6
+    async with running_service(kafka, tmp_path, PB_ENCODER_BACKEND="static") as service:
+        await service.ready(service.worker())
+        await service.send("routers", router)
+        for n in range(BEGINS):
+            event = {"router_id": name, "request_id": f"p-{n}", "prompt": "word " * 40 * (n + 1)}
+            await service.send("requests", event)
+        # The same text, so that one has the context of the other.
+        for n in (10, 10_000):
+            event = {"router_id": name, "request_id": f"of {n}", "prompt": "word " * n}
+            await service.send("requests", event)
+        ids = {"of 10", "of 10000"}
+        await service.until(
+            lambda: {route["request_id"] for route in service.routes()} >= ids, "decisions"
+        )
+        expected = [
+            next(
+                candidate["expected_cost_usd"]
+                for candidate in service.route(f"of {n}")["candidates"]  # type: ignore[index]
+                if candidate["model"] == "llama-3.1-8b"
+            )
+            for n in (10, 10_000)
+        ]
+    assert expected[1] - expected[0] == pytest.approx(
+        price * (5 * 9_990 / BYTES_PER_TOKEN), rel=0.01
+    )
 
 
 def test_a_prompt_is_asked_and_explained_without_a_word_on_dimensions(worker: Any) -> None:

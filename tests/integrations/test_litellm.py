@@ -130,6 +130,8 @@ async def test_plain_streamed_and_cached_calls_are_billed(
     assert cached["spend_usd"] == pytest.approx(after["spend_usd"] + spent, rel=0.5)
     await bandit.reward("mine", 0.9, source="judge")
     await books(service, name, rewards_applied=1)
+    records = (await service.engine(name)).records
+    assert records["mine"].input_tokens == litellm.token_counter(model="", messages=HELLO)
 
 
 async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
@@ -156,6 +158,17 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     await books(service, name, settled=1, decided=1)
     (record,) = (await service.engine(name)).records.values()
     assert record.called != record.model
+
+
+async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    name = "test_messages_that_can_t_be_counted_are_routed_all_the_same"
+    bandit._count = lambda messages: 1 // 0
+    await smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o").acompletion("smart", HELLO)
+    await books(service, name, settled=1, decided=1)
+    (record,) = (await service.engine(name)).records.values()
+    assert record.input_tokens is None
 
 
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.errors import RouterError
@@ -39,6 +40,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         prompt_of: what of a call's messages decides; by default the text of the last user message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
             prompt: then none leaves the process.
+        count: how many tokens a call's messages are; by default as LiteLLM counts them for models
+            that it has no tokenizer of.
         options: of `Router`, `fallback` and `timeout` above all.
     """
 
@@ -48,6 +51,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         *,
         prompt_of: Callable[[Sequence[Message]], str] | None = None,
         context_of: Callable[[Sequence[Message]], Sequence[float]] | None = None,
+        count: Callable[[Sequence[Message]], int] | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -58,6 +62,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
         self._context_of = context_of
+        self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
         self._names: dict[str, str] = {}
@@ -127,6 +132,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             session=context.metadata.get("session_id")
             or context.metadata.get("litellm_session_id"),
             allowed_models=forms,
+            input_tokens=await self._counted(messages),
             fallback=fallback,
         )
         candidate = forms[decision.model]
@@ -137,6 +143,14 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             "candidate": candidate,
             "failed": [],
         }
+
+    async def _counted(self, messages: Sequence[Message]) -> int | None:
+        try:
+            # A long history takes a tokenizer tenths of a second.
+            return await asyncio.to_thread(self._count, messages)
+        except Exception:
+            log.exception("the tokens of this call's messages could not be counted")
+            return None
 
     def _fallback(self, candidates: Sequence[str]) -> str | None:
         named = self._arguments[1].get("fallback")
@@ -184,6 +198,15 @@ def last_user_message(messages: Sequence[Message]) -> str:
         (text for role, text in reversed(texts) if role == "user" and text),
         "\n".join(text for _, text in texts),
     )
+
+
+def all_tokens(messages: Sequence[Message]) -> int:
+    """Return how many tokens all messages are together."""
+    # The size of a picture it would else look up at the picture's address.
+    counted: int = token_counter(
+        model="", messages=list(messages), use_default_image_token_count=True
+    )
+    return counted
 
 
 def _text(content: Any) -> str:
