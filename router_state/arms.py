@@ -13,13 +13,15 @@ from router_state.cost_model import CostModel, Rescaled
 from router_state.doubt import PIECE as DRAW
 from router_state.doubt import Doubt
 from router_state.drift import Suspicion
-from router_state.estimating import Part, conclude_from, estimate
+from router_state.estimating import Conclusion, Part, conclude_from, estimate, estimated
 from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pool import COSTS, REWARDS, Pool
 from router_state.prompt_tokens import PIECE as TOKENS
 from router_state.prompt_tokens import PromptTokens
 from router_state.stack import Stack
+
+NOTHING_FORESEEN: tuple[tuple[int, int, int], Sequence[Conclusion]] = (-1, -1, -1), ()
 
 
 class Arms:
@@ -33,6 +35,9 @@ class Arms:
         rewards, bills: what the arms' rewards, and their bills, have in common.
         doubt: the draw that scores use.
         tokens: how long prompts are.
+
+    Not kept: `foreseen`, what was estimated ahead, and clock and counts of observations at which it
+    holds.
 
     Derived: `open`, a None per arm while every arm takes traffic, else None; `highest_per_1k` of
         those that do; whether any arm is
@@ -49,6 +54,7 @@ class Arms:
         "costs",
         "d",
         "doubt",
+        "foreseen",
         "highest_per_1k",
         "names",
         "onboarding",
@@ -70,6 +76,7 @@ class Arms:
         self.doubt = Doubt(d, journal)
         self.tokens = PromptTokens(journal)
         self._penalties: tuple[float, list[float]] = (0.0, [])
+        self.foreseen = NOTHING_FORESEEN
         self._bind(Stack(d))
 
     def __len__(self) -> int:
@@ -240,15 +247,40 @@ class Arms:
         Args:
             shared: whether rewards are learned jointly.
         """
-        rewards, bills = shared and self.rewards.due, self.bills.due
-        if rewards and bills:
+        rewards = shared and self.rewards.due
+        if not rewards and not self.bills.due:
+            return False
+        known, conclusions = self.foreseen
+        if known != (t, self.rewards.seen, self.bills.seen):
+            conclusions = estimated(self.due(t=t, gamma=gamma, shared=shared))
+        if rewards:
             self._forget(t=t, gamma=gamma)
-            estimate(Part(self.rewards, self.beliefs), Part(self.bills, self._priced()))
-        elif rewards:
-            self.estimate_rewards(t=t, gamma=gamma)
-        elif bills:
-            self._estimate_bills()
-        return rewards or bills
+        for conclusion in conclusions:
+            conclusion.take()
+        return True
+
+    def due(self, *, t: int, gamma: float, shared: bool) -> list[Part]:
+        """Return what a decision at clock t has to estimate first."""
+        parts: list[Part] = []
+        if shared and self.rewards.due:
+            left = [
+                arm.belief.left_at(t, gamma) if arm.suspicion is None else arm.belief.decay
+                for arm in self._arms
+            ]
+            parts.append(Part(self.rewards, self.beliefs, left))
+        if self.bills.due:
+            parts.append(Part(self.bills, self._priced()))
+        return parts
+
+    def foresee(self, t: int, conclusions: Sequence[Conclusion]) -> None:
+        """Keep what was estimated of `due` for the next decision, if nothing is learned before
+        it."""
+        self.foreseen = (t, self.rewards.seen, self.bills.seen), conclusions
+
+    def forget_foreseen(self) -> None:
+        """Keep nothing of `foresee`: what is learned from now on need not show in the counts that
+        it is known by."""
+        self.foreseen = NOTHING_FORESEEN
 
     def _estimate_bills(self) -> None:
         estimate(Part(self.bills, self._priced()))

@@ -123,6 +123,13 @@ class Belief:
         else:
             self._restore_ridge(decay=decay, ridge=ridge)
 
+    def left_at(self, t: int, gamma: float) -> float:
+        """Return what `decay` is once it has forgotten until clock t without a ridge."""
+        steps = t - self.last_update
+        if gamma >= 1.0 or steps <= 0:
+            return self.decay
+        return float(self.decay * gamma ** min(steps, MAX_DECAY_STEPS))
+
     def fade(self, share: float, *, ridge: float | None) -> None:
         """Keep this share of everything learned, and have the ridge whole again, see `forget`."""
         self.forgotten -= math.log(share)
