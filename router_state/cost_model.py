@@ -361,8 +361,8 @@ class CostModel:
         if known is not None and ratio <= 0.0:
             return
         rest = (ratio - (known or 0.0)) / expected
-        self.smeared = min(self.smeared + 1.0, MEMORY)
-        self.smear += (min(rest, MOST_SMEARED) - self.smear) / self.smeared
+        self.smeared = count = min(self.smeared + 1.0, MEMORY)
+        self.smear += ((rest if rest < MOST_SMEARED else MOST_SMEARED) - self.smear) / count
         if known:
             self.smear = max(self.smear, LEAST_SMEAR)
 

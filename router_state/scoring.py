@@ -176,6 +176,8 @@ def score_drawn(
 def penalties_of(arms: Arms, costs: list[float], weights: Weights) -> list[float]:
     """Return what each arm's price takes off its score: per_log_price·c̃ + per_dollar·ê."""
     _, per_log_price, per_dollar = weights
+    if not per_log_price:
+        return [per_dollar * cost for cost in costs]
     penalties = arms.penalties(per_log_price)
     if not per_dollar:
         return penalties

@@ -101,11 +101,14 @@ def _learn(
 ) -> None:
     """Teach a model's arm a request's first bill; `tokens` of input are counted apart."""
     arm, knobs = state.arms.find(model), state.config.knobs
-    # Its arm was dropped; or it was free and has a price now, or the reverse: the ratio is another
-    # quantity.
-    if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
+    if arm is None:  # it was dropped
         return
-    list_price = list_price_of(price)
+    list_price = arm.costs.list_price
+    if price is not arm.price:
+        # It was free and has a price now, or the reverse: the ratio is another quantity.
+        if (price.per_1k == 0.0) != (arm.per_1k == 0.0):
+            return
+        list_price = list_price_of(price)
     ratio = cost_usd / list_price
     if not knobs.prices_prompts:
         arm.costs.follow(ratio)

@@ -51,7 +51,8 @@ class Work:
 
     def take_off(self, inverse: Matrix, tails: Matrix) -> None:
         """Take rows that were only noted off an inverse: inverse −= VᵀV, in place."""
-        np.dot(tails.T, tails, self.half)
+        # The same product as `dot`, of which numpy copies one triangle to the other twice as fast.
+        np.matmul(tails.T, tails, out=self.half)
         np.subtract(inverse, self.half, inverse)
 
 
