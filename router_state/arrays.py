@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from router_state.errors import CorruptSnapshot
+
+NATIVE = sys.byteorder == "little"
+"""Whether numbers are in memory as they are kept."""
 
 
 @lru_cache
@@ -53,7 +57,7 @@ def packed(*parts: Vector | list[float]) -> bytes:
         [
             struct.pack(f"<{len(part)}d", *part)
             if isinstance(part, list)
-            else part.astype("<f8", copy=False).tobytes()
+            else (part if NATIVE else part.astype("<f8")).tobytes()
             for part in parts
         ]
     )

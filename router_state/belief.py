@@ -265,11 +265,8 @@ class Belief:
 
     def pack(self) -> list[Vector]:
         """Return its arrays: the lower triangle of A_hat⁻¹, θ, the pending rows."""
-        return [
-            self.inverse.ravel()[lower_triangle(self.d)],
-            self.theta,
-            self.tails[: self.pending].ravel(),
-        ]
+        arrays = [self.inverse.ravel()[lower_triangle(self.d)], self.theta]
+        return [*arrays, self.tails[: self.pending].ravel()] if self.pending else arrays
 
     def unpack(self, values: Vector) -> None:
         """Fill its arrays in, `pending` being restored."""

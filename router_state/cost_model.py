@@ -486,9 +486,9 @@ class CostModel:
     def pack(self) -> bytes:
         """Return the lower triangle of the inverse, w, the decay, the watch and the pending rows;
         means and counts are the head's."""
-        scalars = [self.decay, *self.watch.pack()]
-        tails = self.tails[: self.pending].ravel()
-        return packed(self.inverse.ravel()[lower_triangle(self.d)], self.w, scalars, tails)
+        scalars, triangle = [self.decay, *self.watch.pack()], lower_triangle(self.d)
+        tails = [self.tails[: self.pending].ravel()] if self.pending else []
+        return packed(self.inverse.ravel()[triangle], self.w, scalars, *tails)
 
     def unpack(self, data: bytes) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""

@@ -107,7 +107,7 @@ def arm_arrays(arms: Arms) -> dict[str, Array]:
     found: dict[str, Array] = {}
     lower = lower_triangle(arms.d)
     for k, arm in enumerate(arms):
-        inverse, theta, _ = arm.belief.pack()
+        inverse, theta, *_ = arm.belief.pack()
         found[f"arm/{k}/inverse"] = inverse.astype("<f8")
         found[f"arm/{k}/theta"] = theta.astype("<f8")
         found[f"arm/{k}/tails"] = arm.belief.tails[: arm.belief.pending].astype("<f8")
