@@ -6,14 +6,14 @@ uv run python -m benchmarks.ablation [--quick]
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import drift, frontier, inflight, onboarding, sparse
 from benchmarks.data import extended_folder
 from benchmarks.policies import VARIANTS
 from benchmarks.protocol import LOOSE, MODERATE, TIGHT, prompts
-from benchmarks.report import command, print_figures, print_table
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
 
 BUDGETS = (TIGHT, MODERATE, LOOSE)
@@ -25,10 +25,10 @@ NAMES = (
 )
 
 
-def jobs_of(seeds: int) -> dict[str, tuple[Callable[[Job], Any], list[Job]]]:
+def jobs_of(names: Sequence[str], seeds: int) -> dict[str, tuple[Callable[[Job], Any], list[Job]]]:
     """Return what is played per measure: a small part of the other benchmarks."""
     everyone: list[Job] = [
-        {"policy": name, "seed": seed} for name in NAMES for seed in range(seeds)
+        {"policy": name, "seed": seed} for name in names for seed in range(seeds)
     ]
     fallen = {
         "model": "mistral",
@@ -89,20 +89,18 @@ def measures(rows: dict[str, list[Row]], name: str) -> dict[str, float]:
     }
 
 
-def run(quick: bool) -> None:
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     """Switch mechanisms off and on, one at a time."""
-    seeds = 1 if quick else 10
+    seeds = chosen.seeds or (1 if quick else 10)
+    names = chosen.of(NAMES[:2] if quick else NAMES)
     folder = extended_folder()
     for split in ("val", "test"):
         prompts(split), prompts(split, folder)
     rows = {}
-    for benchmark, (one, jobs) in jobs_of(seeds).items():
+    for benchmark, (one, jobs) in jobs_of(names, seeds).items():
         if quick:
-            jobs = [
-                job for job in jobs if job["policy"] in NAMES[:2] and job.get("budget") != LOOSE
-            ]
+            jobs = [job for job in jobs if job.get("budget") != LOOSE]
         rows[benchmark] = gather(one, jobs)
-    names = NAMES[:2] if quick else NAMES
     table = {name: measures(rows, name) for name in names}
     columns = list(table["live"])
     title = (
