@@ -113,7 +113,9 @@ def command(run: Run) -> click.Command:
     options = [click.option("--quick", is_flag=True, help="A smaller run, under 60 seconds.")]
     if takes_choice:
         options += [
-            click.option("--seeds", type=click.IntRange(min=2), help="How many; fewer give wider intervals."),
+            click.option(
+                "--seeds", type=click.IntRange(min=2), help="How many; fewer give wider intervals."
+            ),
             click.option(
                 "--policy", multiple=True, help="Only `live` and these; pictures need all."
             ),
