@@ -116,16 +116,15 @@ class Window:
         scores = both[:, 0::2].astype(np.float64)
         if arms.suspect:
             scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
-        listed = [model.factor * model.list_price for model in arms.costs]
         if arms.stack.prompt_costs:
             costs = both[:, 1::2].astype(np.float64)
             costs += [model.doubt for model in arms.costs]
             np.minimum(costs, MOST_EXPONENT, out=costs)
             np.maximum(costs, -MOST_EXPONENT, out=costs)
             np.exp(costs, out=costs)
-            costs *= listed
+            costs *= [model.factor * model.list_price for model in arms.costs]
         else:  # as scoring does, which before the first bill takes means
-            costs = np.array([listed] * n)
+            costs = np.array([arms.mean_costs()] * n)
         if arms.tokens.in_use:
             per_token = [model.per_input_token for model in arms.costs]
             costs += np.outer(arms.tokens.slots[:n], per_token)
