@@ -92,8 +92,8 @@ async def test_same_request_again_gets_the_same_answer(service: RunningService, 
         await service.send("requests", request(home, "again", seed=seed))
         await service.send("requests", request(home, f"other-{seed}", seed=seed))
     await service.send("requests", request(home, "again", seed=3, allowed_models=["no such model"]))
-    await service.until(lambda: len(service.routes()) == 5, "five answers")
-    first, *repeats = [route for route in service.routes() if route["request_id"] == "again"]
+    await service.until(lambda: len(service.routes(home)) == 5, "five answers")
+    first, *repeats = [route for route in service.routes(home) if route["request_id"] == "again"]
     assert not first["repeat"] and [route["repeat"] for route in repeats] == [True, True]
     same = (
         "model",
@@ -106,7 +106,11 @@ async def test_same_request_again_gets_the_same_answer(service: RunningService, 
         "config_offset",
     )
     assert all(route[name] == first[name] for route in repeats for name in same)
-    assert sorted(route["seq"] for route in service.routes() if not route["repeat"]) == [1, 2, 3]
+    assert sorted(route["seq"] for route in service.routes(home) if not route["repeat"]) == [
+        1,
+        2,
+        3,
+    ]
 
 
 async def test_bill_and_reward_may_overtake_their_request(
@@ -149,8 +153,8 @@ async def test_request_waits_for_its_router(service: RunningService, home: str) 
     await service.send("requests", request("nobody", "never"))
     await service.send("requests", request(home, "early-too"))
     await service.send("routers", router(home))
-    await service.until(lambda: len(service.routes()) == 2, "two decisions")
-    assert [(route["request_id"], route["seq"]) for route in service.routes()] == [
+    await service.until(lambda: len(service.routes(home)) == 2, "two decisions")
+    assert [(route["request_id"], route["seq"]) for route in service.routes(home)] == [
         ("early", 1),
         ("early-too", 2),
     ]
@@ -158,7 +162,7 @@ async def test_request_waits_for_its_router(service: RunningService, home: str) 
     assert service.reasons() == {"unknown_router": 1}
     await service.send("requests", request(home, "after"))
     await service.until(lambda: service.route("after"), "the next decision")
-    assert len(service.routes()) == 3 and len(service.dead_letters()) == 1
+    assert len(service.routes(home)) == 3 and len(service.dead_letters()) == 1
 
 
 def _with_context(value: bytes | None) -> bytes | None:
@@ -193,7 +197,7 @@ async def test_every_malformed_event_is_dead_lettered_untouched(
         letter, record = letters[at]
         assert (name, letter.reason) == (name, reason.value)
         assert (name, record.key, record.value) == (name, key, value)
-    assert len(service.routes()) == 1
+    assert len(service.routes(home)) == 1
     assert service.workers[0].running
 
 
@@ -259,8 +263,8 @@ async def test_removed_router_is_gone_and_starts_anew_when_declared_again(
     assert kept <= {keys.PARKED}
     await service.send("routers", router(home))
     await service.send("requests", request(home, "r-1"))
-    await service.until(lambda: len(service.routes()) == 2, "a new decision")
-    assert [(route["seq"], route["repeat"]) for route in service.routes()] == [
+    await service.until(lambda: len(service.routes(home)) == 2, "a new decision")
+    assert [(route["seq"], route["repeat"]) for route in service.routes(home)] == [
         (1, False),
         (1, False),
     ]
