@@ -34,11 +34,13 @@ def symmetric_from(triangle: Vector, d: int) -> Matrix:
 
 
 def symmetric_inverse(A: Matrix) -> Matrix:
-    """Invert a symmetric positive definite matrix, exactly symmetric."""
+    """Invert symmetric positive definite matrices, shape (…, d, d), exactly symmetric."""
     inverse = np.linalg.inv(A)
     # LAPACK's inverse differs from its transpose in the last digits, and rank-one corrections would
     # carry that on.
-    return (inverse + inverse.T) / 2.0
+    symmetric: Matrix = np.add(inverse, np.swapaxes(inverse, -1, -2))
+    symmetric *= 0.5
+    return symmetric
 
 
 def floats(data: bytes, *, least: int, most: int) -> Vector:

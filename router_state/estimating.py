@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from router_state import posterior
+from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
 from router_state.pool import Pool, Ridges
 from router_state.posterior import Regression, Scales
@@ -115,7 +116,7 @@ def conclude_from(
     scales, y = _scales([pool], [len(regressions)]), b - A.dot(pool.mean)
     before = None
     if rescaled:
-        inverse = posterior.inverted(posterior.plus(A, pool.ridges))
+        inverse = symmetric_inverse(posterior.plus(A, pool.ridges))
         before = inverse, posterior.times(inverse, y)
     for conclusion in _concluded([pool], [regressions], [[]], A, y, before, scales):
         conclusion.take()

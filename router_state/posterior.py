@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
 
 LEAST_EVIDENCE = 1e-9
@@ -87,7 +88,7 @@ def fit(A: Matrix, y: Matrix, scales: Scales) -> Fitted:
         A, y: shape (N, d, d) and (N, d).
     """
     ridges = scales.ridges
-    inverse = inverted(plus(A, scales.each(ridges)))
+    inverse = symmetric_inverse(plus(A, scales.each(ridges)))
     information = scales.summed(inverse)
     information *= ridges[:, :, None]
     information *= -ridges[:, None, :]
@@ -200,14 +201,6 @@ def plus(A: Matrix, diagonal: Vector | Matrix) -> Matrix:
     entries = diagonals(total)
     entries += diagonal
     return total
-
-
-def inverted(A: Matrix) -> Matrix:
-    """Invert symmetric positive definite matrices, exactly symmetric."""
-    inverse: Matrix = np.asarray(np.linalg.inv(A), dtype=np.float64)
-    symmetric: Matrix = np.add(inverse, np.swapaxes(inverse, -1, -2))
-    symmetric *= 0.5
-    return symmetric
 
 
 def times(A: Matrix, b: Matrix) -> Matrix:
