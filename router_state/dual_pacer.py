@@ -26,7 +26,7 @@ EVERY = 8
 LEAP = 20.0
 """Budgets by which one booking must move the debt for λ_t to answer before the next decision."""
 HORIZON = 100.0
-"""Requests over which a debt is paid back; from 50 to 200 it makes no difference
+"""Requests over which a debt of `SAVED` or more is paid back; from 50 to 200 it makes no difference
 (docs/algorithm.md)."""
 IDLE = 6
 """Solutions in a row at which the budget does not bind, each of a draw of its own, up to which what
@@ -42,7 +42,8 @@ LEAST, MOST = 0.25, 2.0
 budgets."""
 SAVED = 25.0
 """Budgets that may be saved: spent within a thousand requests they are half of 5 %, the other half
-is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn)."""
+is for prompts that turn out dearer than expected (benchmarks.elsewhere, in turn). Up to as many are
+owed or saved by chance, and left to it in part, see `_solve`."""
 CREDIT = 50.0
 """Budgets that one call may be expected to cost."""
 OVERDUE = 200.0
@@ -132,12 +133,17 @@ class DualPacer:
         target.
 
         The target is the budget, less what is owed and more what was saved, spread over some
-        hundred requests. While the budget does not bind no credit is kept, so that a price that
-        comes back is met at once.
+        hundred requests; of what is below `SAVED` budgets a smaller part the less it is: bills
+        scatter, and what one of them has taken the next ones give back. To pay it at once costs
+        quality where the models that are cheaper are worse, and buys nothing.
+
+        While the budget does not bind no credit is kept, so that a price that comes back is met at
+        once.
         """
         budget = self.budget_usd
         self.stale = 1
-        share = 1.0 - self.debt_usd / (HORIZON * budget)
+        owed = self.debt_usd / budget
+        share = 1.0 - owed * min(abs(owed) / SAVED, 1.0) / HORIZON
         self.target_usd = budget * min(max(share, LEAST), MOST)
         scores, costs = self.window.candidates(arms)
         if self.debt_usd > 0.0:

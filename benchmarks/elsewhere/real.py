@@ -25,7 +25,8 @@ from benchmarks.data import (
 from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
-from router_state.config import Prior
+from router_state.config import CostPrior, Prior
+from streams.demo.portfolio import known_before
 from streams.encoder.general import GENERAL
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend
@@ -90,14 +91,14 @@ def _contexts(texts: tuple[str, ...], encoder: Backend | None) -> Array:
 
 def home(budget: float, seed: int, *, priors: bool, encoder: Backend | None = None) -> World:
     """The paper's held-out prompts, cold: nothing learned before, without priors or (the first 400)
-    with the shipped ones, which are in the coordinates of the paper's projection.
+    with what the demo has, of rewards and of costs: those of the wheel, in the coordinates of the
+    paper's projection, and what `pbstream fit` makes of the bills of the validation prompts.
 
     Args:
         encoder: what makes the contexts where there are no priors, see `cold_prompts`.
     """
     test = cold_prompts(None if priors else encoder)
     order = np.random.default_rng([19, seed]).permutation(len(test))[: FIRST if priors else None]
-    known = wheel_priors()
     return _world(
         "the paper's, cold, shipped priors" if priors else "the paper's, cold, no priors",
         test,
@@ -105,10 +106,23 @@ def home(budget: float, seed: int, *, priors: bool, encoder: Backend | None = No
         budget,
         seed,
         phases={"first 400" if priors else "whole": slice(0, len(order))},
-        priors={name: Prior(A=known.A[k], b=known.b[k]) for k, name in enumerate(known.models)}
-        if priors
-        else {},
+        priors=_shipped_priors() if priors else {},
     )
+
+
+@lru_cache
+def _shipped_priors() -> dict[str, Prior]:
+    rewards, costs = wheel_priors(), known_before("onnx").costs
+    assert costs is not None
+    assert costs.models == rewards.models
+    return {
+        name: Prior(
+            A=rewards.A[k],
+            b=rewards.b[k],
+            costs=CostPrior(costs.A[k], costs.b[k], float(costs.means[k])),
+        )
+        for k, name in enumerate(rewards.models)
+    }
 
 
 def eleven_models(

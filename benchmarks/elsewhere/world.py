@@ -62,9 +62,10 @@ class World:
 
     def episode(self) -> Episode:
         """Return the world as an arena plays it: one declaration, at the start."""
+        priors = [self.priors.get(m) for m in self.models]
         models = {
-            m: ModelConfig(price, self.priors.get(m))
-            for m, price in zip(self.models, self.prices, strict=True)
+            m: ModelConfig(price, prior, cost_prior=None if prior is None else prior.costs)
+            for m, price, prior in zip(self.models, self.prices, priors, strict=True)
         }
         declared = {0: RouterConfig(models, self.budget, self.contexts.shape[1], "live", LIVE)}
         return Episode(

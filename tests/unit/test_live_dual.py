@@ -202,7 +202,7 @@ def test_a_call_beyond_fifty_budgets_is_made_only_where_no_cheaper_one_is_allowe
     [
         (0.2, 50.0, 0.5),  # paid back within a hundred requests
         (0.2, 120.0, 0.25),  # in 150 requests of the cheapest model
-        (0.9, 15.0, 0.9),  # as well
+        (0.9, 20.0, 0.9),  # in 200
         (0.9, 100.0, 0.95),  # a thousand of them save it: half of what they save is paid
     ],
 )
@@ -220,6 +220,20 @@ def test_a_debt_that_the_cheapest_models_could_hardly_pay_back_leaves_half_of_th
     pacer.weigh(arms, x, lambda_c=0.0, limited_to=None, now=0.0)
     # Requests' own prices of a dollar are within a tenth of each other, and even out.
     assert pacer.target_usd == pytest.approx(target * pacer.budget_usd, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("owed", "target"), [(0.0, 1.0), (5.0, 0.99), (-5.0, 1.01), (-10.0, 1.04), (25.0, 0.75)]
+)
+def test_what_chance_has_taken_or_given_is_left_to_chance(owed: float, target: float) -> None:
+    w = world(1e-3)
+    arms, pacer = w.engine.state.arms, dual(w)
+    for k, budgets in enumerate((0.2, 2.0, 3.0)):
+        arms[k].costs.expect(budgets * pacer.budget_usd)
+    pacer.debt_usd, pacer.stale = owed * pacer.budget_usd, EVERY
+    x = np.append(np.zeros(D - 1), 1.0)
+    pacer.weigh(arms, x, lambda_c=0.0, limited_to=None, now=0.0)
+    assert pacer.target_usd == pytest.approx(target * pacer.budget_usd)
 
 
 def test_before_the_first_bill_a_tight_budget_does_not_go_up_the_price_list() -> None:
