@@ -28,8 +28,8 @@ async def calls() -> AsyncIterator[httpx.AsyncClient]:
     (port,) = free_ports(1)
     settings = Settings(
         bootstrap=f"127.0.0.1:{port}",
-        gateway_rate=5.0,
-        gateway_batch=5,
+        gateway_rate=0.01,
+        gateway_batch=5,  # the bucket holds as many, and gets no more while a test runs
         gateway_timeout=0.05,
         gateway_body_bytes=4096,
     )
