@@ -25,7 +25,7 @@ from benchmarks.data import (
 from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
-from router_state.config import CostPrior, Prior
+from router_state.config import Prior
 from streams.demo.portfolio import known_before
 from streams.encoder.general import GENERAL
 from streams.encoder.projection import Projection
@@ -112,17 +112,8 @@ def home(budget: float, seed: int, *, priors: bool, encoder: Backend | None = No
 
 @lru_cache
 def _shipped_priors() -> dict[str, Prior]:
-    rewards, costs = wheel_priors(), known_before("onnx").costs
-    assert costs is not None
-    assert costs.models == rewards.models
-    return {
-        name: Prior(
-            A=rewards.A[k],
-            b=rewards.b[k],
-            costs=CostPrior(costs.A[k], costs.b[k], float(costs.means[k])),
-        )
-        for k, name in enumerate(rewards.models)
-    }
+    known = replace(wheel_priors(), costs=known_before("onnx").costs)
+    return {name: known.of(name) for name in known.models}
 
 
 def eleven_models(

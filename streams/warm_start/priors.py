@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from router_state.config import CostPrior, Prior
 from schemas.json_values import Document
 from streams.files.array_folder import (
     Array,
@@ -81,6 +82,17 @@ class Priors:
     def dimensions(self) -> int:
         """The length d of the contexts they were fitted on."""
         return int(self.b.shape[1])
+
+    def of(self, model: str) -> Prior:
+        """Return what is known of a model: of its rewards, its bills, of both or of neither."""
+        A = b = costs = None
+        if model in self.models:
+            k = self.models.index(model)
+            A, b = self.A[k], self.b[k]
+        if self.costs is not None and model in self.costs.models:
+            k = self.costs.models.index(model)
+            costs = CostPrior(self.costs.A[k], self.costs.b[k], float(self.costs.means[k]))
+        return Prior(A=A, b=b, costs=costs)
 
     @property
     def checksum(self) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from agents.refusals import WrongPrior, WrongProjection
-from router_state.config import CostPrior, Prior, ProjectionRef
+from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 from streams.encoder.projections import require_projection
 from streams.files.array_folder import UnusableArrays, folder_named
 from streams.settings import Settings
-from streams.warm_start.priors import Priors, load_priors
+from streams.warm_start.priors import load_priors
 
 
 def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[Prior]]:
@@ -33,13 +34,12 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
         # Workers must start from the same numbers, whatever lies in their folders by that name.
         if priors.checksum != reference.sha256:
             raise WrongPrior("the prior has another checksum than declared")
-        costs = _costs(priors, model)
-        if model not in priors.models:
-            if costs is None:
-                raise WrongPrior("the folder has no prior of this model")
-            return Prior(costs=costs)
-        k = priors.models.index(model)
-        return Prior(A=priors.A[k], b=priors.b[k], n_eff=reference.n_eff, costs=costs)
+        prior = priors.of(model)
+        if prior.A is not None:
+            return replace(prior, n_eff=reference.n_eff)
+        if prior.costs is None:
+            raise WrongPrior("the folder has no prior of this model")
+        return prior
 
     return read_prior
 
@@ -66,11 +66,3 @@ def projection_checker(settings: Settings) -> Callable[[ProjectionRef, int], Awa
             raise WrongProjection(str(error)) from None
 
     return check
-
-
-def _costs(priors: Priors, model: str) -> CostPrior | None:
-    costs = priors.costs
-    if costs is None or model not in costs.models:
-        return None
-    k = costs.models.index(model)
-    return CostPrior(costs.A[k], costs.b[k], float(costs.means[k]))
