@@ -14,7 +14,7 @@ of the above is then about what paid calls cost on top, and calls that cost noth
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,15 @@ from router_state.errors import CorruptSnapshot
 from router_state.familiar import Familiar
 from router_state.journal import Journal
 from router_state.pool import Pool
-from router_state.ratio import LEAST_RATIO, MOST_FACTOR, bounded, list_price_of, of_rest, whole
+from router_state.ratio import (
+    LEAST_RATIO,
+    MOST_EXPONENT,
+    MOST_FACTOR,
+    bounded,
+    list_price_of,
+    of_rest,
+    whole,
+)
 from router_state.stack import TAILS, WIDE, Stack
 from router_state.surprise import surprise, winsorised
 
@@ -241,13 +249,7 @@ class CostModel:
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio for a prompt with wᵀx = exponent."""
-        # Every decision asks it of every model: what `doubt` and `factor` return in the usual case
-        # is computed here.
-        if not self.free:
-            doubt = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
-            exponent += doubt if doubt < MOST_DOUBT else MOST_DOUBT
-        factor = self.smear if self.smeared >= SURE else self.factor
-        return factor * math.exp(bounded(exponent))
+        return self.factor * math.exp(bounded(exponent + self.doubt))
 
     @property
     def factor(self) -> float:
@@ -516,3 +518,23 @@ class CostModel:
         self._show()
         self.decay, self.watch = decay, watch
         self.mean_usd = self.ratio * self.list_price
+
+
+def expectations(
+    models: Sequence[CostModel], noise: float, exponents: Iterable[float]
+) -> list[float]:
+    """Return what a call of each model is expected to cost, in dollars, for a prompt with these
+    wᵀx, as `CostModel.predict` says; `noise` is the pool's."""
+    costs: list[float] = []
+    half = 0.5 * noise
+    for model, exponent in zip(models, exponents, strict=True):
+        # What `doubt`, `factor` and `bounded` return in the usual case is computed here: a call of
+        # each takes longer than all of this.
+        if not model.free:
+            doubt = half * model.inverse.item(-1) / model.decay
+            exponent += doubt if doubt < MOST_DOUBT else MOST_DOUBT
+        factor = model.smear if model.smeared >= SURE else model.factor
+        if not -MOST_EXPONENT <= exponent <= MOST_EXPONENT:
+            exponent = bounded(exponent)
+        costs.append(factor * math.exp(exponent) * model.list_price)
+    return costs

@@ -53,15 +53,18 @@ def within_reach(
 ) -> Excluded:
     """Rule out arms of which bills say that the request will cost more dollars than this, if
     another is expected not to."""
-    # Where every arm is out of reach none is ruled out: a request must be answered.
-    if max(expected) <= usd or all(
-        why is not None or cost > usd for why, cost in zip(excluded, expected, strict=True)
-    ):
+    if max(expected) <= usd:
         return excluded
-    return [
-        why or ("out_of_reach" if cost > usd and model.bills > KNOWN_AFTER else None)
-        for why, cost, model in zip(excluded, expected, arms.costs, strict=True)
-    ]
+    found, within = [], False
+    for why, cost, model in zip(excluded, expected, arms.costs, strict=True):
+        if why is None:
+            if cost <= usd:
+                within = True
+            elif model.bills > KNOWN_AFTER:
+                why = "out_of_reach"
+        found.append(why)
+    # Where every arm is out of reach none is ruled out: a request must be answered.
+    return found if within else excluded
 
 
 def within_stake(
@@ -76,51 +79,45 @@ def within_stake(
     list, from one unknown cost to the next, owes hundreds of budgets before the first bill comes.
     """
     models = arms.costs
-    for model in models:
-        if model.bills <= FEW:
+    waiting = {
+        k
+        for k, model in enumerate(models)
+        if model.bills <= FEW
+        and excluded[k] is None
+        and PESSIMISM * (model.awaited + 1) * expected[k]
+        > (usd if model.awaited else FIRST_CALL * usd)
+    }
+    if not waiting:
+        return excluded
+    eligible = [k for k, why in enumerate(excluded) if why is None]
+    likely = PESSIMISM * min([expected[k] for k in eligible])
+    for k in eligible:
+        if k not in waiting and expected[k] <= likely:
             break
     else:
-        return excluded
-    waiting = [
-        model.bills <= FEW
-        and PESSIMISM * (model.awaited + 1) * cost > (usd if model.awaited else FIRST_CALL * usd)
-        for model, cost in zip(models, expected, strict=True)
-    ]
-    if True not in waiting:
-        return excluded
-    least = min([cost for why, cost in zip(excluded, expected, strict=True) if why is None])
-    likely = PESSIMISM * least
-    for why, cost, wait in zip(excluded, expected, waiting, strict=True):
-        if why is None and cost <= likely and not wait:
-            break
-    else:
-        _take_turns(models, excluded, expected, waiting, likely=likely, usd=usd)
-    return [
-        why or ("cost_unknown" if wait else None)
-        for why, wait in zip(excluded, waiting, strict=True)
-    ]
+        waiting = _take_turns(models, eligible, expected, likely=likely, usd=usd)
+    return ["cost_unknown" if k in waiting else why for k, why in enumerate(excluded)]
 
 
 def _take_turns(
     models: Sequence[CostModel],
-    excluded: Excluded,
+    eligible: Sequence[int],
     expected: Sequence[float],
-    waiting: list[bool],
     *,
     likely: float,
     usd: float,
-) -> None:
-    """Where all that cost no more than `likely` have to wait, let a dear one or one of them be
-    called, see `within_stake`: `waiting` says which ones may not."""
-    eligible = [k for k, why in enumerate(excluded) if why is None]
+) -> set[int]:
+    """Return which arms may not be called where all that cost no more than `likely` have to wait:
+    all but a dear one or one of them, see `within_stake`."""
     dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]
     stake = sum((PESSIMISM * models[k].awaited * expected[k] for k in dear), 0.0)
     most = usd if stake > 0.0 else FIRST_CALL * usd
-    for k in dear:
-        waiting[k] = stake + PESSIMISM * expected[k] > most
-    if all(waiting[k] for k in eligible):
+    waiting = {k for k in eligible if expected[k] <= likely or models[k].bills <= FEW}
+    waiting.difference_update(k for k in dear if stake + PESSIMISM * expected[k] <= most)
+    if len(waiting) == len(eligible):
         cheap = [k for k in eligible if expected[k] <= likely]
-        waiting[min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k])] = False
+        waiting.remove(min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k]))
+    return waiting
 
 
 def under_ceiling(

@@ -8,6 +8,7 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Vector
+from router_state.cost_model import expectations
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.record import Candidates
 from router_state.stack import WIDE
@@ -56,10 +57,7 @@ def project(arms: Arms, x: Vector, tokens: float = 0.0) -> Projection:
                 tail = belief.tails[: belief.pending].dot(x)
                 variances[k] -= float(tail.dot(tail))
     if stack.prompt_costs:
-        costs = [
-            model.predict(exponent) * model.list_price
-            for model, (_, exponent) in zip(arms.costs, means, strict=True)
-        ]
+        costs = expectations(arms.costs, arms.bills.noise, [exponent for _, exponent in means])
     else:
         costs = arms.mean_costs()
     if arms.tokens.in_use:
