@@ -16,6 +16,7 @@ import click
 
 from benchmarks.data import EXTENDED_VARIABLE
 from benchmarks.elsewhere.contenders import CONTENDERS
+from benchmarks.elsewhere.drawn import REVEALED
 from benchmarks.elsewhere.floors import verdicts
 from benchmarks.elsewhere.made import ORDERS
 from benchmarks.elsewhere.real import ELEVEN, ELEVEN_BUDGETS, HOME_BUDGETS, folder_of
@@ -87,6 +88,13 @@ def jobs_of(
     help="What makes the contexts of real prompts, with its general projection; default: MiniLM "
     "with the paper's projection.",
 )
+@click.option(
+    "--reveal",
+    multiple=True,
+    type=click.Choice(REVEALED),
+    help="Of drawn worlds: rewards without noise, or the same costs for every prompt; may be "
+    "repeated.",
+)
 @click.option("--seeds", type=click.IntRange(1), help="Default: 20, quick 2.")
 @click.option(
     "--worlds", type=click.IntRange(1), help="How many are drawn; default: 300, quick 20."
@@ -112,6 +120,7 @@ def main(
     budget: Sequence[float],
     policy: Sequence[str],
     encoder: Backend | None,
+    reveal: Sequence[str],
     seeds: int | None,
     worlds: int | None,
     first: int,
@@ -138,7 +147,11 @@ def main(
         folder=folder,
         first=first,
     )
-    jobs = [replace(job, encoder=encoder) for job in jobs if _wanted(job, where, order, budget)]
+    jobs = [
+        replace(job, encoder=encoder, revealed=tuple(reveal) if job.where == "drawn" else ())
+        for job in jobs
+        if _wanted(job, where, order, budget)
+    ]
     if not jobs:
         raise click.UsageError("no world is like that")
     results = run_all(jobs, workers=workers, kept=keep)

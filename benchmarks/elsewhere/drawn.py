@@ -4,6 +4,7 @@ on them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +21,7 @@ OWN = (0.0, 0.01, 0.03, 0.06, 0.12, 0.2)
 SHARED = (0.0, 0.05, 0.15)
 SHIFTS = ("none", "none", "none", "abrupt", "slow")
 WHAT = ("reward", "cost", "mix")
+REVEALED = ("rewards", "costs")
 LEARNED = 100  # judged requests per model before anything is measured
 MEASURED = 1000
 TRIES = 200
@@ -93,12 +95,18 @@ def recipe(number: int, *, seconds: float) -> Recipe:
     return replace(found, K=2, d=2, judged=1.0)
 
 
-def drawn(number: int, *, seconds: float = 6.0) -> World:
-    """Draw a world by its number."""
+def drawn(number: int, *, seconds: float = 6.0, revealed: Collection[str] = ()) -> World:
+    """Draw a world by its number.
+
+    Args:
+        revealed: of what one answer says all: `rewards` have no noise, `costs` of a model are the
+            same for every prompt. What is easier then tells what the doubt of it costs.
+    """
     r = recipe(number, seconds=seconds)
     rng = np.random.default_rng([16, number])
     X, tasks, moved = _contexts(r, rng)
-    expected, bills = _expected(r, X, moved, rng), _bills(r, X, tasks, moved, rng)
+    expected = _expected(r, X, moved, rng)
+    bills = _bills(r, X, tasks, moved, rng, same="costs" in revealed)
     judged = rng.random(r.n) < r.judged
     bill_delay = delays(r.n, r.in_flight, r.delay, rng)
     reward_delay = np.where(
@@ -111,7 +119,7 @@ def drawn(number: int, *, seconds: float = 6.0) -> World:
         models=tuple(f"m{k:02d}" for k in range(r.K)),
         prices=bills.prices,
         contexts=X,
-        rewards=drawing.rewards(expected, r.sigma, rng),
+        rewards=expected if "rewards" in revealed else drawing.rewards(expected, r.sigma, rng),
         costs=bills.costs,
         budget=_budget(expected[known], bills.costs[known], r.level),
         bill_delay=bill_delay,
@@ -156,10 +164,12 @@ def _expected(r: Recipe, X: Array, moved: Array, rng: np.random.Generator) -> Ar
 
 
 def _bills(
-    r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator
+    r: Recipe, X: Array, tasks: Rows, moved: Array, rng: np.random.Generator, *, same: bool
 ) -> drawing.Bills:
     listed = drawing.prices(r.K, r.decades, min(r.free, r.K - 1), rng)
     bills = drawing.bills(listed, X, tasks, r.bills, rng, by_prompt=r.by_prompt)
+    if same:
+        bills.costs[:] = bills.costs.mean(0)
     if r.what == "cost":
         factor = np.log(rng.choice((1.0 / 3.0, 3.0)))
         bills.costs[:, rng.integers(r.K)] *= np.exp(factor * moved)

@@ -39,7 +39,7 @@ class Job:
     its order.
 
     `encoder` makes the contexts of real prompts (None: see `real.cold_prompts`); `references`:
-    whether the yardsticks are computed as well.
+    whether the yardsticks are computed as well; `revealed`: see `drawn`.
     """
 
     where: str
@@ -51,18 +51,19 @@ class Job:
     seconds: float = 6.0
     encoder: Backend | None = None
     references: bool = True
+    revealed: tuple[str, ...] = ()
 
     @property
     def world(self) -> str:
         """Return what names the world in a file of results."""
         named = f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
-        return named if self.encoder is None else f"{named} {self.encoder}"
+        return " ".join([named, *([self.encoder] if self.encoder else []), *self.revealed])
 
 
 def build(job: Job) -> World:
     """Make a job's world."""
     if job.where == "drawn":
-        return drawn(job.seed, seconds=job.seconds)
+        return drawn(job.seed, seconds=job.seconds, revealed=job.revealed)
     if job.where == "winner":
         return made.winner(job.seed)
     if job.where == "tasks":

@@ -46,6 +46,26 @@ def test_a_drawn_world_is_the_same_again_and_within_its_bounds(number: int) -> N
     assert world.budget >= world.costs[world.phases["learned"]].mean(0).min()
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_what_is_revealed_of_a_drawn_world_has_no_chance_left_and_the_rest_is_as_it_was(
+    number: int,
+) -> None:
+    world = drawn(number, seconds=SHORT)
+    rewards = drawn(number, seconds=SHORT, revealed=("rewards",))
+    costs = drawn(number, seconds=SHORT, revealed=("costs",))
+    assert world.expected is not None and np.array_equal(rewards.rewards, world.expected)
+    assert np.array_equal(rewards.costs, world.costs)
+    assert np.array_equal(costs.rewards, world.rewards)
+    first = costs.costs[0]
+    if recipe(number, seconds=SHORT).shifts == "none":
+        assert (costs.costs == first).all()
+        assert first == pytest.approx(world.costs.mean(0))
+    else:  # at most one model becomes dearer or cheaper, by three at most
+        factors = costs.costs / np.where(first > 0.0, first, 1.0)
+        assert (np.ptp(factors, axis=0) > 1e-9).sum() <= 1
+        assert factors.max() <= 3.0 + 1e-9
+
+
 def test_drawn_worlds_differ_in_everything() -> None:
     recipes = [recipe(number, seconds=6.0) for number in range(300)]
     assert {r.K for r in recipes} >= {2, 3, 8, 32} and max(r.K for r in recipes) >= 60
