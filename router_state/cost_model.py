@@ -55,6 +55,9 @@ MOST_SMEARED = 10.0
 the next hundred."""
 KNOWN_AFTER = 5
 """Bills after which an expectation is more than a guess."""
+SURE_AFTER, SURE_BY, SURE_FROM = 50, 3.0, 1.05
+"""Bills, and deviations of their mean, by which a model is sure to cost more than so many
+budgets."""
 EXPECTED_COUNTS = 20.0
 """Bills that a declared mean cost counts for."""
 FIRST_SIGMA = 0.7
@@ -272,6 +275,31 @@ class CostModel:
         # The last entry is the bias's: a level is what it multiplies.
         doubt: float = 0.5 * self._pool.noise * self.inverse.item(-1) / self.decay
         return doubt if doubt < MOST_DOUBT else MOST_DOUBT
+
+    def surely_above(
+        self, usd: float, scatter: float, *, mean_usd: float | None = None, error: float = 0.0
+    ) -> bool:
+        """Tell whether bills leave no doubt that a call costs more than `usd` on average.
+
+        Args:
+            scatter: deviation of a bill, as a share of its mean.
+            mean_usd: on other prompts than those that bills came for; `error`: of that mean, as a
+                share of it.
+        """
+        error = math.hypot(scatter / math.sqrt(max(self.bills, 1.0)), error)
+        mean_usd = self.mean_usd if mean_usd is None else mean_usd
+        return self.bills > SURE_AFTER and mean_usd > (SURE_FROM + SURE_BY * error) * usd
+
+    def chance_below(self, usd: float, expected_usd: float, scatter: float) -> float:
+        """Return how probable it is that a call that is expected to cost so much costs less than
+        `usd` on average: by the doubt about the level or, if that is more, the scatter of bills,
+        see `surely_above`."""
+        if usd <= 0.0:
+            return 0.0
+        doubt = self.doubt
+        above = math.log(max(expected_usd / usd, LEAST_RATIO)) - doubt
+        deviation = max(math.sqrt(2.0 * doubt), scatter / math.sqrt(max(self.bills, 1.0)))
+        return 0.5 * math.erfc(above / (deviation * math.sqrt(2.0)))
 
     def follow(self, ratio: float) -> None:
         """Let the mean follow one bill; it is of about the last `MEMORY`."""

@@ -17,7 +17,6 @@ from router_state.eligibility import Excluded
 from router_state.framing import Json
 from router_state.journal import Journal
 from router_state.pacing import Allowance, Terms
-from router_state.ratio import LEAST_RATIO
 from router_state.scoring import Weights
 from router_state.window import Window
 
@@ -54,11 +53,9 @@ UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e300
 """Reward per dollar; times the dearest call it is still finite, whatever the budget is."""
-UNREACHABLE_FROM, UNREACHABLE_AFTER = 1.05, 50
-"""The alert wants the cheapest models to cost so many budgets, and so many bills to say so."""
-UNREACHABLE_SURE, UNREACHABLE_AT_MOST = 3.0, 0.02
-"""Deviations of a mean of bills by which it wants to be sure, and the probability that another
-model costs less than the budget after all."""
+UNREACHABLE_AT_MOST = 0.02
+"""Probability that another model costs less than the budget after all, up to which the alert is
+raised."""
 
 
 class DualPacer:
@@ -186,16 +183,14 @@ class DualPacer:
         if cheapest_usd <= budget:
             self.unreachable = False
             return
-        bills, scatter = cheapest.costs.bills, arms.bills.relative_deviation
-        # Of a mean: what bills scatter around their expectations, and prompts among themselves.
-        error = math.hypot(
-            scatter / math.sqrt(max(bills, 1.0)),
-            float(lowest.std()) / (cheapest_usd * math.sqrt(len(lowest))),
-        )
         if (
             not self.unreachable
-            and bills > UNREACHABLE_AFTER
-            and cheapest_usd > (UNREACHABLE_FROM + UNREACHABLE_SURE * error) * budget
+            and cheapest.costs.surely_above(
+                budget,
+                arms.bills.relative_deviation,
+                mean_usd=cheapest_usd,
+                error=float(lowest.std()) / (cheapest_usd * math.sqrt(len(lowest))),
+            )
             and self._may_be_less(arms, costs) < UNREACHABLE_AT_MOST
         ):
             self.unreachable = True
@@ -214,14 +209,14 @@ class DualPacer:
     def _may_be_less(self, arms: Arms, costs: Matrix) -> float:
         """Return how probable it is, at most, that a model costs less than the budget on the
         window's prompts, shape (size, K): one that has few bills may, and is not yet known to."""
-        scatter, total = arms.bills.relative_deviation, 0.0
-        for mean, model in zip(costs.mean(0).tolist(), arms.costs, strict=True):
-            above = math.log(max(mean / self.budget_usd, LEAST_RATIO)) - model.doubt
-            deviation = max(
-                math.sqrt(2.0 * model.doubt), scatter / math.sqrt(max(model.bills, 1.0))
-            )
-            total += 0.5 * math.erfc(above / (deviation * math.sqrt(2.0)))
-        return total
+        scatter, budget = arms.bills.relative_deviation, self.budget_usd
+        return sum(
+            [
+                model.chance_below(budget, mean, scatter)
+                for mean, model in zip(costs.mean(0).tolist(), arms.costs, strict=True)
+            ],
+            0.0,
+        )
 
     def admit(
         self, arms: Arms, excluded: Excluded, costs: list[float]
