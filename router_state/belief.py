@@ -194,7 +194,7 @@ class Belief:
             xu = float(x.dot(u))
         if d >= WIDE:
             # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and
-            # taken off with seven others.
+            # taken off with the others.
             self.theta += u * (residual / (decay + xu))
             np.multiply(u, 1.0 / math.sqrt(decay + xu), self.tails[n])
             self.pending = n + 1

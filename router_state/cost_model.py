@@ -117,7 +117,7 @@ class CostModel:
         input_usd: list price of an input token, in dollars; input_share: of it that is billed.
         block: shape (d + 1, d): in rows 0..d-1 (A + R)⁻¹, not decayed, in row d the coefficients w.
         inverse, w: views of it.
-        tails: shape (8, d) from `stack.WIDE` dimensions on, else (0, d): rows v of which vvᵀ is
+        tails: shape (16, d) from `stack.WIDE` dimensions on, else (0, d): rows v of which vvᵀ is
             still to be taken off the inverse, `pending` of them.
         decay: what is left of what the inverse contains.
         watch: looks out for a silent change of price or of tokens, on the logarithm of ratio ÷
