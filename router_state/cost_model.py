@@ -55,9 +55,9 @@ MOST_SMEARED = 10.0
 the next hundred."""
 KNOWN_AFTER = 5
 """Bills after which an expectation is more than a guess."""
-SURE_AFTER, SURE_BY, SURE_FROM = 50, 3.0, 1.05
-"""Bills, and deviations of their mean, by which a model is sure to cost more than so many
-budgets."""
+ABOVE_AFTER, ABOVE_BY, ABOVE_FROM = 50, 3.0, 1.05
+"""Bills, and deviations of their mean, that make it sure that a model costs more than a limit, and
+how many times as much it then costs at least."""
 EXPECTED_COUNTS = 20.0
 """Bills that a declared mean cost counts for."""
 FIRST_SIGMA = 0.7
@@ -288,7 +288,7 @@ class CostModel:
         """
         error = math.hypot(scatter / math.sqrt(max(self.bills, 1.0)), error)
         mean_usd = self.mean_usd if mean_usd is None else mean_usd
-        return self.bills > SURE_AFTER and mean_usd > (SURE_FROM + SURE_BY * error) * usd
+        return self.bills > ABOVE_AFTER and mean_usd > (ABOVE_FROM + ABOVE_BY * error) * usd
 
     def chance_below(self, usd: float, expected_usd: float, scatter: float) -> float:
         """Return how probable it is that a call that is expected to cost so much costs less than
