@@ -74,6 +74,7 @@ class CostReported(Event):
     def _some_bill(self) -> Self:
         if self.cost_usd is None and (self.input_tokens is None or self.output_tokens is None):
             raise refuse(
-                Reason.MISSING_FIELD, "neither cost_usd nor both of input_tokens and output_tokens"
+                Reason.MISSING_FIELD,
+                "the bill has neither cost_usd nor both of input_tokens and output_tokens",
             )
         return self

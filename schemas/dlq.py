@@ -54,7 +54,7 @@ class DeadLetter:
 
     `topic` is the full name; `stage` says what was being done (`decode`, or the agent's name);
     `reason` is a `Reason`, or a code that a newer version wrote. `message` must hold no value of
-    the event.
+    the event but a number that is out of its bounds.
     """
 
     topic: str

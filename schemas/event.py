@@ -1,7 +1,7 @@
 """The base of every event, and the way between an event and the bytes of its record."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from schemas.fields import RouterId
 from schemas.json_values import Document, Json
 from schemas.reasons import Reason
+from schemas.sentences import BOUNDS, what_is_wrong
 
 E = TypeVar("E", bound="Event")
 
@@ -32,8 +33,8 @@ class Event(Content):
 class MalformedEvent(ValueError):
     """The event cannot be read, and never will be.
 
-    The message holds field names and kinds of error only, no value of the event: it is safe in
-    headers and logs.
+    The message says what is wrong and what is right. Of the event's values it holds none but a
+    number that is out of its bounds: it is safe in headers and logs.
     """
 
     retriable: ClassVar[bool] = False
@@ -125,8 +126,6 @@ _REASON_OF_TYPE = {
     **_OWN_KINDS,
 }
 """By the type of pydantic's error; any other is an invalid field."""
-_OUT_OF_RANGE = {"greater_than_equal", "less_than_equal", "greater_than", "less_than"}
-"""Types of pydantic's errors about a number's bounds."""
 _REASON_OF_RANGE = {
     "cost_usd": Reason.COST_OUT_OF_RANGE,
     "input_tokens": Reason.COST_OUT_OF_RANGE,
@@ -139,15 +138,27 @@ _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR
 
 
 def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:
-    """Turn the first of the errors into a reason and a message without any value of the event."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    """Turn the first of the errors into a reason and a message, see `MalformedEvent`."""
+    first = error.errors(include_url=False)[0]
     kind, path = first["type"], first["loc"]
-    names = _field_names(model)
-    where = ".".join(str(part) if isinstance(part, int) or part in names else "*" for part in path)
-    # Our own validators speak in fixed sentences; of pydantic's errors the kind alone is free of
-    # values.
-    what = first["msg"] if kind in _OWN_KINDS else kind
-    return MalformedEvent(_reason(kind, path), f"{where}: {what}" if where else what)
+    schemas = _field_schemas(model)
+    # Our own validators speak in fixed sentences; what pydantic says may quote any value.
+    if kind in _OWN_KINDS:
+        what = first["msg"]
+    else:
+        what = what_is_wrong(first, schemas.get(str(path[-1]) if path else "", ()))
+    where = _where(path, schemas.keys())
+    # A sentence about the whole event, as of our own validators, has its subject.
+    subject = where or ("" if kind in _OWN_KINDS else "the value")
+    return MalformedEvent(_reason(kind, path), f"{subject} {what}".lstrip())
+
+
+def _where(path: tuple[int | str, ...], names: Collection[str]) -> str:
+    """Return which field is meant; names that a client chose are left out."""
+    of_key = path[-1:] == ("[key]",)
+    parts = path[:-2] if of_key else path
+    where = ".".join(str(part) if isinstance(part, int) or part in names else "*" for part in parts)
+    return f"a name in {where}" if of_key else where
 
 
 def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
@@ -155,7 +166,7 @@ def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
         return _REASON_OF_TYPE[kind]
     if not path:
         return Reason.MALFORMED_EVENT
-    if kind in _OUT_OF_RANGE and path[0] in _REASON_OF_RANGE:
+    if kind in BOUNDS and path[0] in _REASON_OF_RANGE:
         return _REASON_OF_RANGE[str(path[0])]
     return next(
         (_REASON_OF_FIELD[part] for part in map(str, path) if part in _REASON_OF_FIELD),
@@ -164,18 +175,23 @@ def _reason(kind: str, path: tuple[int | str, ...]) -> Reason:
 
 
 @cache
-def _field_names(model: type[Event]) -> frozenset[str]:
-    """Collect the names of all fields of a schema and its parts: all that a message may repeat of a
-    path.
+def _field_schemas(model: type[Event]) -> Mapping[str, Sequence[Document]]:
+    """Collect the fields of a schema and its parts: their names, which are all that a message may
+    repeat of a path, and the schemas of the fields of each name.
     """
+    found: dict[str, list[Document]] = {}
 
-    def walk(schema: object) -> set[str]:
+    def walk(schema: object) -> None:
         if isinstance(schema, list):
-            return set().union(*map(walk, schema))
-        if not isinstance(schema, dict):
-            return set()
-        own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
-        return own.union(*map(walk, schema.values()))
+            for part in schema:
+                walk(part)
+        elif isinstance(schema, dict):
+            own = schema.get("properties")
+            for name, field in own.items() if isinstance(own, dict) else ():
+                found.setdefault(name, []).append(field)
+            for part in schema.values():
+                walk(part)
 
     schema = model.model_json_schema()
-    return frozenset(walk({part: schema.get(part, {}) for part in ("properties", "$defs")}))
+    walk({part: schema.get(part, {}) for part in ("properties", "$defs")})
+    return found

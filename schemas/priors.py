@@ -19,7 +19,7 @@ _N_EFF = "Observations that the prior counts for; absent: follows from the route
 
 def _require_square(A: tuple[Row, ...], b: Row) -> None:
     if len(A) != len(b) or any(len(row) != len(b) for row in A):
-        raise refuse(Reason.WRONG_PRIOR, "A is not (d, d) for b of (d,)")
+        raise refuse(Reason.WRONG_PRIOR, "has A that is not (d, d) for b of (d,)")
 
 
 class InlinePrior(Content):
@@ -99,5 +99,9 @@ Prior = Annotated[
     Annotated[InlinePrior, Tag("A")]
     | Annotated[ReferencedPrior, Tag("ref")]
     | Annotated[LikePrior, Tag("like")],
-    Discriminator(_form),
+    Discriminator(
+        _form,
+        custom_error_type=Reason.WRONG_PRIOR.value,
+        custom_error_message="must have one of A (with b), ref and like",
+    ),
 ]

@@ -41,7 +41,7 @@ class EventRefused(Event):
                 "partition": 3,
                 "offset": 7,
                 "reason": "missing_field",
-                "message": "request_id: missing",
+                "message": "request_id is missing",
             },
         ],
         invalid={
@@ -71,5 +71,9 @@ class EventRefused(Event):
     offset: Count = Field(description="Where it was read: the offset on that partition")
     reason: Label = Field(description="A code of `pb.reason`")
     message: Annotated[
-        str, Field(max_length=500, description="Names fields and kinds of error, quotes no value")
+        str,
+        Field(
+            max_length=500,
+            description="Says what is wrong and what is right; quotes no text of the event",
+        ),
     ]

@@ -110,21 +110,21 @@ class RequestSubmitted(Event):
     @classmethod
     def _bias_is_one(cls, context: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if context is not None and context[-1] != 1.0:
-            raise refuse(Reason.WRONG_CONTEXT, "does not end with the bias 1.0")
+            raise refuse(Reason.WRONG_CONTEXT, "must end with the bias 1.0")
         return context
 
     @field_validator("allowed_models")
     @classmethod
     def _some_model_is_allowed(cls, models: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if models is not None and not models:
-            raise refuse(Reason.NO_ALLOWED_MODEL, "is empty")
+            raise refuse(Reason.NO_ALLOWED_MODEL, "is empty; it must name a model")
         return models
 
     @model_validator(mode="after")
     def _something_to_route(self) -> Self:
         if self.context is None:
             if self.prompt is None:
-                raise refuse(Reason.MISSING_PROMPT, "neither prompt nor context")
+                raise refuse(Reason.MISSING_PROMPT, "the request has neither prompt nor context")
             if not self.prompt or self.prompt.isspace():
                 raise refuse(Reason.EMPTY_PROMPT, "the prompt is empty")
             # A character has at most 4 bytes, so that almost no prompt is encoded to be measured.

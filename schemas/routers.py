@@ -64,7 +64,7 @@ class Caps(Content):
     @model_validator(mode="after")
     def _some_period(self) -> Self:
         if self.hour is None and self.day is None:
-            raise refuse(Reason.INVALID_FIELD, "caps name neither hour nor day")
+            raise refuse(Reason.INVALID_FIELD, "must name hour or day, or both")
         return self
 
 
@@ -186,7 +186,7 @@ class RouterDeclared(Event):
     @classmethod
     def _portfolio_is_bounded(cls, models: dict[str, ModelDeclared]) -> dict[str, ModelDeclared]:
         if len(models) > MAX_MODELS:
-            raise refuse(Reason.TOO_MANY_MODELS, "names more than 1000 models")
+            raise refuse(Reason.TOO_MANY_MODELS, "has more than 1,000 models")
         return models
 
     @model_validator(mode="after")

@@ -150,6 +150,10 @@ def _bytes(router_id: str) -> list[Malformed]:
             "nested_too_deep",
             whole[:-1].encode() + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         ),
+        raw(
+            "metadata_300_deep",
+            whole[:-1].encode() + b',"metadata":' + b'{"x":' * 300 + b"1" + b"}" * 301,
+        ),
         raw("integer_of_10000_digits", whole[:-1].encode() + b',"x":' + b"9" * 10_000 + b"}"),
         raw("array", b"[1, 2]", Reason.MALFORMED_EVENT),
         raw("string", b'"hello"', Reason.MALFORMED_EVENT),

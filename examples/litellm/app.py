@@ -1,9 +1,13 @@
 """An application behind LiteLLM whose models are chosen by paretobandit-streams.
 
-It needs a worker, and the five models in the portfolio:
+It needs a worker, and a router of its own with five models. In a checkout, with the client's extra
+`litellm` installed (docs/integrate.md):
 
-    sh examples/litellm/declare.sh
-    LITELLM_LOCAL_MODEL_COST_MAP=True python examples/litellm/app.py --calls 240
+    pbstream routers apply examples/litellm/router.yaml
+    python examples/litellm/app.py --calls 240
+    pbstream routers remove --router litellm-example --yes
+
+It ends with code 1 if no decision came.
 
 A call's context is made here, of the kind of question: no prompt leaves the process, and the worker
 needs no encoder. Leave `context_of` out, and the prompt decides (of a router that was made without
@@ -20,6 +24,7 @@ import asyncio
 import json
 import os
 import random
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +36,9 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import litellm
 
 from paretobandit_client.litellm import Message, ParetoBandit, last_user_message
+
+ROUTER = "litellm-example"
+"""The router that router.yaml declares."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +104,11 @@ def features(messages: Sequence[Message]) -> list[float]:
     return [float(text.startswith(question.partition(" ")[0])) for question in QUESTIONS] + [1.0]
 
 
-async def main(calls: int, at_once: int) -> None:
-    """Make calls, judge the answers, and print what came of it."""
+async def main(calls: int, at_once: int) -> int:
+    """Make calls, judge the answers, and print what came of it; return how many were decided."""
     timeout = float(os.environ.get("PB_TIMEOUT", "0.25"))
     bandit = ParetoBandit(
-        os.environ.get("PB_ROUTER", "default"),
+        ROUTER,
         fallback="openai/small",
         timeout=timeout,
         context_of=features,
@@ -131,12 +139,14 @@ async def main(calls: int, at_once: int) -> None:
 
     await asyncio.gather(*(call(number) for number in range(calls)))
     await asyncio.sleep(1.0)  # LiteLLM calls back a moment after it has answered
+    decided = bandit.counts.decided
     await bandit.close()
     halves = {
         "first half": Counter(chosen[: calls // 2]),
         "second half": Counter(chosen[calls // 2 :]),
     }
-    print(json.dumps({"calls": len(chosen), **halves}))
+    print(json.dumps({"calls": len(chosen), "decided": decided, **halves}))
+    return decided
 
 
 if __name__ == "__main__":
@@ -146,4 +156,5 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=240)
     parser.add_argument("--at-once", type=int, default=8)
     options = parser.parse_args()
-    asyncio.run(main(options.calls, options.at_once))
+    if not asyncio.run(main(options.calls, options.at_once)):
+        sys.exit(f"no decision came: does a worker run, and is the router {ROUTER} declared?")

@@ -19,6 +19,8 @@ from streams.broker.wire import free_ports, live_brokers, new_cluster_id
 
 START_SECONDS = 90.0
 """Seconds that the nodes have until they answer."""
+LOOK_SECONDS = 0.5
+"""Seconds between two looks whether all nodes are there."""
 STOP_SECONDS = 20.0
 """Seconds that a node has to stop in order; then it is killed."""
 
@@ -143,11 +145,24 @@ class LocalKafka:
             node = self.nodes[node_id]
             while not live_brokers(node.address) >= set(node_ids):
                 if not node.running or time.monotonic() > deadline:
-                    state = "does not answer" if node.running else "has ended"
-                    raise KafkaUnavailable(
-                        f"Kafka node {node_id} on {node.address} {state}:\n{node.last_words()}"
-                    )
+                    raise KafkaUnavailable(f"Kafka {node.last_report()}")
                 time.sleep(0.05)
+
+    def watch(self) -> None:
+        """Wait for as long as enough nodes live, and say of each that ends what it said last.
+
+        Raises:
+            KafkaUnavailable: fewer than a majority are left.
+        """
+        here = set(self.nodes)
+        while True:
+            for node_id in [n for n in here if not self.nodes[n].running]:
+                here.remove(node_id)
+                gone = f"Kafka {self.nodes[node_id].last_report()}"
+                if 2 * len(here) <= self._count:
+                    raise KafkaUnavailable(gone)
+                self._say(gone)
+            time.sleep(LOOK_SECONDS)
 
     def kill(self, node_id: int) -> None:
         """Crash a node (SIGKILL)."""

@@ -21,6 +21,9 @@ FIRST_RECORDS = "bootstrap.checkpoint"
 and cluster, but for the time.
 """
 
+LAST_LINES = 20
+"""Of a node's log, in an error."""
+
 
 @dataclass(slots=True)
 class Node:
@@ -151,11 +154,21 @@ class Node:
             self.jvm.wait()
         self.jvm = None
 
-    def last_words(self, lines: int = 20) -> str:
-        """Return the end of the log."""
-        return "\n".join(
-            self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+    def last_report(self) -> str:
+        """Return which node this is, what became of it, and the end of its log."""
+        code = None if self.jvm is None else self.jvm.poll()
+        state = (
+            "does not answer"
+            if self.running
+            else "has ended"
+            if code is None
+            else f"was ended by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended with status {code}"
         )
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        words = "\n".join(text.splitlines()[-LAST_LINES:]) or "(nothing)"
+        return f"node {self.node_id} on {self.address} {state}; the end of its log:\n{words}"
 
     def _java(self, *archive: str) -> list[str]:
         if not archive and self.installed.archive.exists():

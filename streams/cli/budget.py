@@ -18,6 +18,7 @@ from streams.console.session import (
     run,
     timeout_option,
 )
+from streams.drawing.numbers import dual, dual_in_words
 
 
 class Budget(click.ParamType):
@@ -124,6 +125,8 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     shown.add_row("decided, settled, expired", f"{state.decided}, {state.settled}, {state.expired}")
     shown.add_row("rewards applied", str(state.rewards_applied))
     shown.add_row("bills of unknown requests", usd(state.unmatched_cost_usd))
-    shown.add_row("λ_t", f"{state.lambda_t:.4g}")
+    shown.add_row("λ_t", dual(state.lambda_t))
     shown.add_row("configuration offset", str(state.config_offset))
     console().print(shown)
+    if why := dual_in_words(state.lambda_t):
+        click.echo(why)

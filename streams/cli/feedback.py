@@ -18,6 +18,7 @@ from streams.console.session import (
     run,
     timeout_option,
 )
+from streams.drawing.numbers import dual, dual_in_words
 
 SENTENCES = {
     "booked": "Booked.",
@@ -158,7 +159,8 @@ def _report(found: Report, what: str, as_json: bool) -> None:
             what=what, orphan=orphan, request=found.request_id, router=named(state.router_id)
         )
     )
+    price = dual_in_words(state.lambda_t) or f"λ_t {dual(state.lambda_t)}."
     click.echo(
         f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
-        f"rewards {state.rewards_applied}, λ_t {state.lambda_t:.4g}."
+        f"rewards {state.rewards_applied}. {price}"
     )

@@ -14,12 +14,14 @@ import click
 from streams.cli.fit_compared import compare
 from streams.cli.fit_explained import explain as explain_fit
 from streams.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
+from streams.cli.row_options import reading_of, row_options
 from streams.console.failures import Failure
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option
 
 if TYPE_CHECKING:
     from streams.warm_start.fit import FitSummary
+    from streams.warm_start.judgements import Reading
 
 
 @click.command()
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="First say what each encoder is worth on these prompts.",
 )
+@row_options
 @json_option
 @pass_session
 def fit(
@@ -73,19 +76,23 @@ def fit(
     ridge: float,
     explain: bool,
     compare_encoders: bool,
+    columns: dict[str, str],
+    score_range: tuple[float, float] | None,
     as_json: bool,
 ) -> None:
     """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
 
-    JUDGEMENTS has a line per prompt, with what the answers of some models were worth, from 0 to 1,
-    and what they cost in dollars; one of the two is enough. A PCA is fitted beside the priors:
+    JUDGEMENTS has a row per answer, as CSV or JSON Lines: the prompt, the model, what the answer
+    was worth, from 0 to 1, and what it cost in dollars; one of the two is enough. A PCA is fitted
+    beside the priors:
 
     \b
-      {"prompt": "Why is the sky blue?", "rewards": {"small": 0.7, "large": 0.95}, "costs":
-      {"small": 0.00003, "large": 0.0011}}
+      prompt,model,cost,score
+      Why is the sky blue?,small,0.00003,0.7
 
     \b
-      pbstream fit judged.jsonl priors/chat --explain
+      pbstream fit rows.csv priors/chat --explain
+      pbstream fit rows.csv priors/chat --column score=rating --score-range 1:5
       PB_PRIORS_PATH=priors pbstream worker
       pbstream models add small --input-price 0.1 --output-price 0.4 --prior priors/chat
 
@@ -101,19 +108,30 @@ def fit(
 
     if len(paths) != (1 if from_history else 2):
         raise click.UsageError(
-            "--from-history takes FOLDER alone." if from_history else "Give JUDGEMENTS and FOLDER."
+            "--from-history takes FOLDER alone; --from names an export."
+            if from_history
+            else "Give JUDGEMENTS and FOLDER."
         )
     if export is not None and not from_history:
         raise click.UsageError("--from says which history: give --from-history as well.")
     if compare_encoders and from_history:
         raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
-    folder = paths[-1]
+    if from_history and (columns or score_range):
+        raise click.UsageError("--column and --score-range are for JUDGEMENTS.")
+    folder, reading = paths[-1], reading_of(columns, score_range)
+    # Now, and not when all is fitted.
+    if not next(path for path in (folder, *folder.absolute().parents) if path.exists()).is_dir():
+        raise click.BadParameter(f"{folder} is a file, or in one", param_hint="FOLDER")
     # Before anything is written: the comparison may be why somebody stops here.
-    compared = compare(paths[0], components=components, quiet=as_json) if compare_encoders else None
+    compared = (
+        compare(paths[0], reading, components=components, quiet=as_json)
+        if compare_encoders
+        else None
+    )
     if from_history:
         summary = _fit_history(session, export, router_id, folder, ridge)
     else:
-        summary = _fit_file(session, paths[0], folder, components, ridge)
+        summary = _fit_file(session, paths[0], reading, folder, components, ridge)
     worth = worth_of(summary.observed) if explain else None
     if as_json:
         more = {} if worth is None else {"worth": worth_as_json(worth)}
@@ -131,14 +149,26 @@ def fit(
 
 
 def _fit_file(
-    session: Session, judgements: Path, folder: Path, components: int, ridge: float
+    session: Session,
+    judgements: Path,
+    reading: Reading,
+    folder: Path,
+    components: int,
+    ridge: float,
 ) -> FitSummary:
     from streams.encoder.load import sentences_of
     from streams.warm_start.fit import fit as fit_priors
 
     # By the workers' settings: priors are about the contexts that their encoder makes.
     sentences = sentences_of(session.settings)
-    return fit_priors(judgements, folder, sentences=sentences, components=components, ridge=ridge)
+    return fit_priors(
+        judgements,
+        folder,
+        sentences=sentences,
+        reading=reading,
+        components=components,
+        ridge=ridge,
+    )
 
 
 def _fit_history(

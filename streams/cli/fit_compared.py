@@ -5,13 +5,19 @@ prompts.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streams.console.output import console, table
 
+if TYPE_CHECKING:
+    from streams.warm_start.judgements import Reading
 
-def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str, object]]:
+
+def compare(
+    judgements: Path, reading: Reading, *, components: int, quiet: bool
+) -> list[dict[str, object]]:
     """Compare the encoders on a file of judged prompts; print a table, unless `quiet`, and return
     it for programs.
     """
@@ -19,7 +25,7 @@ def compare(judgements: Path, *, components: int, quiet: bool) -> list[dict[str,
     from streams.warm_start.compare import compare_encoders, within_chance
     from streams.warm_start.judgements import read_judgements
 
-    judged = read_judgements(judgements)
+    judged = read_judgements(judgements, reading)
     worths = list(
         compare_encoders(
             judged, lambda backend: load_sentences(backend=backend), components=components

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streams.console.output import console, table
+from streams.drawing.numbers import number
 
 if TYPE_CHECKING:
     from streams.warm_start.worth import Worth
@@ -26,18 +27,17 @@ def explain(worth: Worth, report: Path, *, quiet: bool) -> None:
 
     if not quiet:
         _models(worth)
-        _pairs(worth)
+        if worth.told_apart:
+            _pairs(worth)
         _frontier(worth)
         click.echo(sentence(worth))
     report.write_text(render(worth), encoding="utf-8")
     click.echo(f"Report: {report}", err=quiet)
 
 
-def _number(value: float | None, pattern: str) -> str:
-    return "–" if value is None else format(value, pattern)
-
-
 def _models(worth: Worth) -> None:
+    from streams.warm_start.worth_page import best_on
+
     columns = (
         "model",
         "reward error",
@@ -49,10 +49,12 @@ def _models(worth: Worth) -> None:
     )
     shown = table(*columns, title="Prompts that were held out")
     for one in worth.models:
-        examples = "\n".join(name[:SHOWN].replace("\n", " ") for name in one.examples)
-        errors = (_number(value, ".3f") for value in (one.reward_error, one.reward_spread))
-        factors = (_number(value, ".2f") for value in (one.cost_error, one.cost_spread))
-        shown.add_row(one.model, *errors, *factors, f"{one.best_on:.0%}", examples or "–")
+        examples = "\n".join(
+            name[:SHOWN].replace("\n", " ") for name in one.examples if worth.told_apart
+        )
+        errors = (number(value) for value in (one.reward_error, one.reward_spread))
+        factors = (number(value, 2) for value in (one.cost_error, one.cost_spread))
+        shown.add_row(one.model, *errors, *factors, best_on(worth, one), examples or "–")
     console().print(shown)
 
 
@@ -79,6 +81,9 @@ def _pairs(worth: Worth) -> None:
 
 
 def _frontier(worth: Worth) -> None:
+    from streams.warm_start.frontier import told_gain
+    from streams.warm_start.worth_page import OFF
+
     if not worth.frontier:
         return
     shown = table(
@@ -86,8 +91,7 @@ def _frontier(worth: Worth) -> None:
     )
     for bought in worth.frontier:
         ratio = f"{bought.routed_cost_usd / bought.budget_usd:.2f}"
-        gain = f"{bought.routed - bought.mix:+.3f}"
-        shown.add_row(
-            f"{bought.budget_usd:.2g}", f"{bought.mix:.3f}", f"{bought.routed:.3f}", gain, ratio
-        )
+        rewards = f"{bought.mix:.3f}", f"{bought.routed:.3f}", told_gain(bought)
+        shown.add_row(f"{bought.budget_usd:.2g}", *rewards, ratio)
+    shown.caption = OFF
     console().print(shown)

@@ -9,13 +9,14 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from streams.console.failures import Failure
+from streams.console.failures import Failure, NoTopics
 from streams.console.session import F, Session, pass_session, router_option, run
 from streams.integrations.forms import FORMS
 from streams.log.rights import INGEST_GROUP
 
 if TYPE_CHECKING:
     from streams.integrations.convert import Finder
+    from streams.settings import Settings
 
 
 def options(function: F) -> F:
@@ -113,9 +114,10 @@ def ingest(
         for name in (signal.SIGTERM, signal.SIGINT):
             # Stopped between two batches, so that what was sent is committed, and not sent again.
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        await _require_topics(session.settings, topic)
+        click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
         await work.run(stop)
 
-    click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
     run(until_stopped())
     done = work.done
     click.echo(
@@ -123,6 +125,25 @@ def ingest(
         "refused.",
         err=True,
     )
+
+
+async def _require_topics(settings: Settings, payloads: str) -> None:
+    """Raise where a topic that is read or written is not there: Kafka's client asks for it again
+    and again.
+    """
+    from streams.console.bus import topics_seen
+    from streams.log.rights_check import require_rights
+
+    present = await topics_seen(settings)
+    if payloads not in present:
+        raise Failure(
+            f"topic {payloads!r} does not exist on {settings.bootstrap}, or this user may not read "
+            "it: name the one that holds the payloads."
+        )
+    written = [settings.topic(name) for name in ("costs", "rewards", "dlq")]
+    if missing := [name for name in written if name not in present]:
+        await require_rights(settings, "ingest", names=missing)
+        raise NoTopics(missing, settings.bootstrap)
 
 
 def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: str) -> Finder:

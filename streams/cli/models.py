@@ -10,7 +10,7 @@ from streams.cli.models_import import import_models
 from streams.cli.router_change import change, changes, input_price, output_price, report
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, read_router
-from streams.console.failures import Failure, NoRouter
+from streams.console.failures import Failure, NoRouter, first_model
 from streams.console.output import console, print_json, table
 from streams.console.session import Session, json_option, pass_session, router_option, run
 
@@ -106,6 +106,9 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
     document = run(read())
     if as_json:
         print_json(document["models"])
+        return
+    if not document["models"]:
+        click.echo(f"Router {router_id} has no model: {first_model(router_id)}.")
         return
     shown = table(
         "model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.replay_history import Options, from_option, history_of, part_of
+from streams.cli.replay_history import Options, history_of, part_of
 from streams.cli.replay_into import play_into
+from streams.cli.replay_rows import show_rows
 from streams.cli.replay_study import show_study
 from streams.cli.replay_verify import show_verdict
+from streams.cli.row_options import row_options
 from streams.console.failures import Failure
 from streams.console.session import Session, json_option, pass_session, router_option
 
@@ -55,7 +57,19 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@from_option
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(exists=True, path_type=Path),
+    help="An export's folder instead of Kafka, or a file of rows: prompt, model, cost, score.",
+)
+@row_options
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="With a file of rows: dollars per request; else what its rows cost on average.",
+)
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
 )
@@ -121,6 +135,7 @@ def replay(
       pbstream replay --policy paper --policy live   # who would have done better?
       pbstream replay --scenario price-cut.yaml --report cut.html
       pbstream replay --export history/              # keep it; later: --from history/
+      pbstream replay --from rows.csv --budget 0.001 # on rows of your own, without Kafka
       pbstream replay --scenario price-cut.yaml --into test. --speed 10
 
     History is only ever read. Exit code 1 with --verify: a decision came out otherwise, or can't be
@@ -133,6 +148,9 @@ def replay(
     # What the parts open (a consumer, files, an encoder's threads) is closed here, whichever way it
     # ends.
     with ExitStack() as stack:
+        if options["folder"] is not None and options["folder"].is_file():
+            show_rows(session, options["folder"], router_id, options, as_json, stack)
+            return
         history = history_of(session, options["folder"], stack)
         if options["exported"] is not None:
             _export(history, options)
@@ -148,6 +166,7 @@ def replay(
 
 def _check(options: Options) -> None:
     """Refuse options that have no meaning together, instead of ignoring one."""
+    _check_rows(options)
     modes = {
         "--verify": options["verifying"],
         "--export": options["exported"] is not None,
@@ -165,10 +184,28 @@ def _check(options: Options) -> None:
         raise click.UsageError(
             f"{mode} takes the history as it is: no --scenario, --policy or --report"
         )
+    report = options["report"]
+    if report is not None and not report.parent.is_dir():
+        raise click.BadParameter(f"folder {report.parent} does not exist", param_hint="--report")
     if mode == "--into" and reported:
         raise click.UsageError("with --into the workers decide: no --policy or --report")
     if mode == "--export" and options["offsets"] is not None:
         raise click.UsageError("--export goes by time: --since and --until, no --offsets")
+
+
+def _check_rows(options: Options) -> None:
+    of_rows = ("columns", "score_range", "budget")
+    of_histories = ("verifying", "exported", "into", "since", "until", "offsets")
+    rows = options["folder"] is not None and options["folder"].is_file()
+    if not rows and any(options[name] for name in of_rows):
+        raise click.UsageError(
+            "--column, --score-range and --budget are for a file of rows: --from FILE"
+        )
+    if rows and any(options[name] not in (None, False) for name in of_histories):
+        raise click.UsageError(
+            "rows are no history of a service: no --verify, --export, --into, --since, --until or "
+            "--offsets"
+        )
 
 
 def _export(history: History, options: Options) -> None:

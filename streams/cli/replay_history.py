@@ -73,10 +73,14 @@ def no_request(history: History, router_id: str | None, part: Options) -> Failur
     from streams.history.records import routers_of
 
     asked = "" if part == WHOLE else " in this part of it"
-    declared = ", ".join(routers_of(history)[:10]) or "none"
+    declared = ", ".join(routers_of(history)[:10])
     return Failure(
-        f"the history has no decision of router {router_id or 'any'}{asked}; --router names one "
-        f"of: {declared}"
+        f"the history has no decision of router {router_id or 'any'}{asked}"
+        + (
+            f"; --router names one of: {declared}"
+            if declared
+            else ": it declares no router. PB_PREFIX names other topics, --from another export"
+        )
     )
 
 

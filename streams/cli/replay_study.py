@@ -53,11 +53,10 @@ def show_study(
     stack: ExitStack,
 ) -> None:
     from streams.history.account import Account
-    from streams.simulate.figures import figures
     from streams.simulate.scenario import BadScenario
     from streams.simulate.study import NoRequest, study
 
-    account, report = Account(), options["report"]
+    account = Account()
     try:
         found = study(
             happened(history, router_id, account),
@@ -71,6 +70,13 @@ def show_study(
         raise no_request(history, router_id, part_of(options)) from None
     except BadScenario as error:
         raise Failure(str(error)) from error
+    tell(found, options["report"], as_json)
+
+
+def tell(found: Study, report: Path | None, as_json: bool) -> None:
+    """Print a study, and write its report where one was asked for."""
+    from streams.simulate.figures import figures
+
     if report is not None:
         _write(found, report)
     if as_json:
@@ -125,6 +131,10 @@ def _show(found: Study, report: Path | None) -> None:
                 guesses = (f"{bucket.modelled / bucket.requests:.0%}",) if guessed else ()
                 shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *guesses, *shares)
     console().print(shown)
+    for line in found.account.lines():
+        click.echo(f"Left out: {line}")
+    rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)
+    click.echo(f"{found.survey.requests:,} requests, {rate:,.0f} decisions per second.")
     verdicts: dict[str, list[str]] = {}
     for name, run in found.runs.items():
         # Off-policy estimates need propensities; a history without any has none.
@@ -134,9 +144,5 @@ def _show(found: Study, report: Path | None) -> None:
             verdicts.setdefault(run.reward.verdict(), []).append(f"{name}{told}")
     for verdict, policies in verdicts.items():
         click.echo(f"Reward by history's own evidence, {'; '.join(policies)}. {verdict}.")
-    for line in found.account.lines():
-        click.echo(f"Left out: {line}")
-    rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)
-    click.echo(f"{found.survey.requests:,} requests, {rate:,.0f} decisions per second.")
     if report is not None:
         click.echo(f"Report: {report}")

@@ -9,9 +9,17 @@ from schemas.json_values import Document
 from streams.cli.router_files import apply, diff, schema, set_fields, show
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, repeats
-from streams.console.failures import NoRouter
+from streams.console.failures import NoRouter, first_model
 from streams.console.output import console, print_json, table, usd
-from streams.console.session import Session, json_option, pass_session, router_option, run
+from streams.console.session import (
+    DEFAULT_ROUTER,
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+)
+from streams.drawing.numbers import dual
 
 
 @click.group()
@@ -43,17 +51,19 @@ def list_routers(session: Session, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    if not rows:
+        click.echo(f"No router yet: {first_model(DEFAULT_ROUTER)}.")
+        return
     shown = table("router", "models", "budget/request", "decided", "spend", "λ_t")
     for row in rows:
         decided = "–" if row["decided"] is None else f"{row['decided']:,}"
-        dual = "–" if row["lambda_t"] is None else f"{row['lambda_t']:.4g}"
         shown.add_row(
             row["router_id"],
             str(row["models"]),
             usd(row["budget_usd_per_request"]),
             decided,
             usd(row["spend_usd"]),
-            dual,
+            dual(row["lambda_t"]),
         )
     console().print(shown)
 

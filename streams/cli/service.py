@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -44,7 +43,8 @@ LEVELS = ("debug", "info", "warning", "error")
 def broker(port: int, data: Path | None, brokers: str) -> None:
     """Start a real Kafka on this machine and stay until Ctrl-C.
 
-    It needs Java 17, and Maven once, which fetches Kafka's jars (45 MB).
+    It needs Java 17, and Maven once, which fetches Kafka's jars (45 MB). Should Kafka end by
+    itself, the command ends with the last lines of its log (exit code 1).
 
     \b
       pbstream broker
@@ -61,9 +61,7 @@ def broker(port: int, data: Path | None, brokers: str) -> None:
             err=True,
         )
         try:
-            # For ever, until a signal: the broker is another process, and needs nothing from this
-            # one.
-            threading.Event().wait()
+            kafka.watch()
         except KeyboardInterrupt:
             click.echo("Stopping Kafka ...", err=True)
 

@@ -26,6 +26,7 @@ from streams.console.session import (
     timeout_option,
     valid_router,
 )
+from streams.drawing.numbers import dual
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -185,8 +186,8 @@ def inspect(file: Path, as_json: bool) -> None:
     rest = table("", "router")
     for name in ("budget_usd_per_request", "spend_usd", "committed_usd", "debt_usd"):
         rest.add_row(name.replace("_usd", "").replace("_", " "), usd(found[name]))
+    rest.add_row("λ_t", dual(found["lambda_t"]))
     for name in (
-        "lambda_t",
         "decided",
         "settled",
         "rewards_applied",
@@ -197,8 +198,8 @@ def inspect(file: Path, as_json: bool) -> None:
     ):
         value = found[name]
         rest.add_row(
-            {"lambda_t": "λ_t"}.get(name, name.replace("_", " ")),
-            f"{value:,.6g}" if isinstance(value, float) else str(value),
+            name.replace("_", " "),
+            _plain(value),
         )
     console().print(rest)
 
@@ -228,13 +229,15 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
     else:
         console().print(_moves(found["models"]))
     rest = table("router", "before", "after")
-    for name, (was, now) in found["router"].items():
-        rest.add_row(
-            name,
-            *(f"{value:,.6g}" if isinstance(value, float) else str(value) for value in (was, now)),
-        )
+    for name, values in found["router"].items():
+        write = dual if name == "lambda_t" else _plain
+        rest.add_row(name, *map(write, values))
     if found["router"]:
         console().print(rest)
+
+
+def _plain(value: object) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def _moves(models: Document) -> Table:

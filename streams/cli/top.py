@@ -7,12 +7,15 @@ import time
 import click
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from schemas import LambdaUpdated, MalformedEvent, decode
 from schemas.json_values import Document
 from streams.console.bus import Bus, Follower, open_bus
+from streams.console.failures import first_model
 from streams.console.output import console, print_json, table, usd
-from streams.console.session import Session, json_option, pass_session, run
+from streams.console.session import DEFAULT_ROUTER, Session, json_option, pass_session, run
+from streams.drawing.numbers import dual
 
 SORTS = ("rate", "spend", "ratio", "lambda", "in-flight", "router")
 """Columns by which routers can be sorted, the largest first, and their names."""
@@ -163,7 +166,7 @@ def _show(board: Top, sort: str, limit: int, as_json: bool) -> None:
         console().print(_drawn(board, sort, limit))
 
 
-def _drawn(board: Top, sort: str, limit: int) -> Table:
+def _drawn(board: Top, sort: str, limit: int) -> Table | Text:
     rows = board.rows(sort=sort, now=time.monotonic())
     shown = table(
         "router", "requests/s", "decided", "in flight", "spend", "÷ budget", "λ_t", "rewarded"
@@ -171,6 +174,8 @@ def _drawn(board: Top, sort: str, limit: int) -> Table:
     shown.caption = f"{len(rows):,} routers" + (
         f", the first {limit} by {sort}" if len(rows) > limit else f", by {sort}"
     )
+    if not rows:
+        return Text(f"No router yet: {first_model(DEFAULT_ROUTER)}.")
     for row in rows[:limit]:
         ratio = row["spend_per_budget"]
         shown.add_row(
@@ -180,7 +185,7 @@ def _drawn(board: Top, sort: str, limit: int) -> Table:
             f"{row['in_flight']:,}",
             usd(row["spend_usd"]),
             "–" if ratio is None else f"{ratio:.3f}",
-            f"{row['lambda_t']:.4g}",
+            dual(row["lambda_t"]),
             f"{row['rewards_applied']:,}",
         )
     return shown

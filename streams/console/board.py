@@ -30,7 +30,7 @@ class Board:
 
     Attributes:
         shares: decisions by model among the last 500.
-        lambda_history: λ_t of the last 500 states.
+        lambda_history: λ_t of the last 500 states, from the first decision on.
         reward_sum, reward_count: rewards that were reported.
         dead_letters: refused events by reason.
     """
@@ -48,6 +48,11 @@ class Board:
     lambda_history: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
     _times: deque[float] = field(default_factory=deque)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the router has decided anything, as far as is known."""
+        return bool(self.decided or (self.state and self.state.decided))
 
     def observe(self, event: Seen, *, at: float) -> None:
         """Take one record into account; `at` is when it was seen, in seconds of any steady
@@ -70,7 +75,8 @@ class Board:
                 # may arrive later.
                 if self.state is None or event.observed_at >= self.state.observed_at:
                     self.state = event
-                    self.lambda_history.append(event.lambda_t)
+                    if event.decided:
+                        self.lambda_history.append(event.lambda_t)
             case AlertRaised():
                 self.alerts.append(event)
                 self.alert_count += 1

@@ -239,24 +239,30 @@ async def partitions_of_topics(settings: Settings, names: Iterable[str]) -> dict
         NoTopics: a topic does not exist.
         MissingRights: the user may not see it.
     """
-    from aiokafka.admin import AIOKafkaAdminClient
-
     from streams.log.rights_check import require_rights
-    from streams.log.topics import counts_of
 
     topics = {settings.topic(name): name for name in names}
-    admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
-    try:
-        await admin.start()
-        present = await counts_of(admin)
-    finally:
-        await admin.close()
+    present = await topics_seen(settings)
     if missing := [topic for topic in topics if topic not in present]:
         # Kafka lists no topic that the user may not see: a missing right looks like a missing
         # topic.
         await require_rights(settings, "operator", names=missing)
         raise NoTopics(missing, settings.bootstrap)
     return {name: present[topic] for topic, name in topics.items()}
+
+
+async def topics_seen(settings: Settings) -> dict[str, int]:
+    """Return how many partitions each topic has, of those that the user may see."""
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    from streams.log.topics import counts_of
+
+    admin = AIOKafkaAdminClient(**settings.kafka_auth(), client_id="pbstream")
+    try:
+        await admin.start()
+        return await counts_of(admin)
+    finally:
+        await admin.close()
 
 
 @asynccontextmanager

@@ -8,11 +8,12 @@ from rich.text import Text
 
 from schemas import Candidate, RouteDecided
 from streams.console.output import table, usd
+from streams.drawing.numbers import dual, dual_in_words, number
 
 BECAUSE = {
     "ucb": (
-        "it has the highest score of the models that could be chosen (score = mean + bonus − "
-        "penalty)"
+        "it has the highest score of the models that could be chosen (score = expected reward + "
+        "exploration − penalty)"
     ),
     "onboarding": "it is new, and gets its first requests whatever its score",
     "probe": "its quality is in doubt after a drift, and some requests test it",
@@ -30,6 +31,30 @@ EXCLUDED = {
 }
 """Why a candidate could not be chosen, by `excluded`."""
 
+TERMS = (
+    "model",
+    "expected reward",
+    "exploration",
+    "penalty",
+    "score",
+    "expected cost",
+    "why excluded",
+)
+"""Columns of the terms; the first three numbers add up to the score."""
+DOUBT = (
+    "model",
+    "uncertainty",
+    "common to all models",
+    "the model's own",
+    "8 of 10 bills",
+    "chance of a bill of $0",
+)
+"""Columns of what the router does not know."""
+HOW_SURE = (
+    "How sure it was: the expected reward is what is common to all models + the model's own part"
+)
+"""Title of what the router does not know."""
+
 
 def explain_decision(decision: RouteDecided) -> RenderableType:
     """Return the decision for people: a sentence, a table of the candidates, the state it was made
@@ -41,7 +66,7 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     head = Text.assemble("→ ", (decision.model, "bold green"), f": {because}.")
     state = Text(
         f"Request {decision.request_id}, decision {decision.seq} of router {decision.router_id}, "
-        f"λ_t {decision.lambda_t:.4g}, expected reward {decision.expected_reward:.3f}, "
+        f"λ_t {dual(decision.lambda_t)}, expected reward {decision.expected_reward:.3f}, "
         f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
         f"{decision.decided_at:%Y-%m-%d %H:%M:%S} "
         f"UTC{', answered again' if decision.repeat else ''}.",
@@ -53,43 +78,39 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     parts: list[RenderableType] = [head, _terms(decision, decision.candidates)]
     if any(candidate.deviation is not None for candidate in decision.candidates):
         parts.append(_doubt(decision.candidates))
+    if why := dual_in_words(decision.lambda_t):
+        parts.append(Text(why, style="yellow"))
     return Group(*parts, state)
 
 
-def _doubt(candidates: tuple[Candidate, ...]) -> Table:
-    shown = table("model", "mean", "shared", "own", "drawn", "a bill, 8 of 10", "of nothing")
-    for one in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
-        if one.deviation is None or one.shared is None:
-            continue
-        shown.add_row(
-            one.model,
-            f"{one.mean:.3f} ± {one.deviation:.3f}",
-            f"{one.shared:.3f}",
-            signed(one.mean - one.shared, 3),
-            signed(one.bonus),
-            f"{usd(one.cost_low_usd or 0.0)} to {usd(one.cost_high_usd or 0.0)}",
-            f"{one.unpaid or 0.0:.1%}",
-        )
-    return shown
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """Return a number with its sign, the minus as wide as the plus."""
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
 def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
-    shown = table("model", "mean", "bonus", "penalty", "score", "expected cost", "excluded")
+    shown = table(*TERMS)
     for candidate in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
         chosen = candidate.model == decision.model
         shown.add_row(
             f"{'→ ' if chosen else '  '}{candidate.model}",
-            f"{candidate.mean:.4f}",
-            signed(candidate.bonus),
-            f"−{candidate.penalty:.4f}",
-            signed(candidate.score).removeprefix("+"),
+            number(candidate.mean, 4),
+            number(candidate.bonus, 4, signed=True),
+            number(-candidate.penalty, 4),
+            number(candidate.score, 4),
             usd(candidate.expected_cost_usd),
             EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
             style="bold" if chosen else "dim" if candidate.excluded else "",
+        )
+    return shown
+
+
+def _doubt(candidates: tuple[Candidate, ...]) -> Table:
+    shown = table(*DOUBT, title=HOW_SURE)
+    for one in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
+        if one.deviation is None or one.shared is None:
+            continue
+        shown.add_row(
+            f"  {one.model}",
+            f"± {number(one.deviation)}",
+            number(one.shared),
+            number(one.mean - one.shared, signed=True),
+            f"{usd(one.cost_low_usd or 0.0)} to {usd(one.cost_high_usd or 0.0)}",
+            f"{one.unpaid or 0.0:.1%}",
         )
     return shown

@@ -6,8 +6,10 @@ import asyncio
 import platform
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
+from typing import Any
 
 from aiokafka import codec
 from aiokafka.admin import AIOKafkaAdminClient
@@ -21,6 +23,8 @@ from streams.log.rights_check import missing_rights
 from streams.log.topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
+NEARLY_FULL = 0.9
+"""Share of Redis' `maxmemory` from which on it will soon refuse contexts; a choice."""
 WITHIN = 3.0
 """Seconds that Redis and a worker have for one answer."""
 
@@ -94,19 +98,25 @@ def _encoder(settings: Settings) -> Finding:
 async def _redis(settings: Settings) -> Finding:
     if settings.redis_url is None:
         return Finding("Redis", "fine", "not used: contexts are in the changelog")
+    from redis.exceptions import NoPermissionError
+
     from streams.log.rights_check import MissingRights
     from streams.state.redis_contexts import connect
     from streams.state.redis_rights import require_redis
 
     client = connect(settings.redis_url.get_secret_value())
     where = f"{client.connection_pool.connection_kwargs.get('host', 'its socket')}"
+    room: Mapping[str, Any] = {}
     with Attempt() as asking:
         await require_redis(settings)
         # What a worker does with Redis, of a key that nobody has.
         await asyncio.wait_for(client.mget([f"{settings.prefix}context:doctor"]), WITHIN)
+        # A worker's own user need not have the right to ask.
+        with suppress(NoPermissionError):
+            room = await asyncio.wait_for(client.info("memory"), WITHIN)
     await client.aclose()
     if asking.error is None:
-        return Finding("Redis", "fine", f"{where} answers")
+        return _room(where, room)
     if isinstance(asking.error, MissingRights):
         return Finding("Redis", "wrong", str(asking.error), "grant it, or mend PB_REDIS_URL")
     return Finding(
@@ -115,6 +125,30 @@ async def _redis(settings: Settings) -> Finding:
         f"{where} does not answer ({type(asking.error).__name__})",
         "start it, or mend PB_REDIS_URL",
     )
+
+
+def _room(where: str, memory: Mapping[str, Any]) -> Finding:
+    """Say whether a Redis that answers keeps contexts until their rewards come.
+
+    Args:
+        memory: its `INFO memory`, empty where the user may not ask.
+    """
+    policy, most = memory.get("maxmemory_policy", "noeviction"), memory.get("maxmemory", 0)
+    size = "maxmemory for all contexts of PB_CONTEXT_TTL"
+    if policy != "noeviction":
+        return Finding(
+            "Redis",
+            "look",
+            f"{where} drops contexts when it is full (maxmemory-policy {policy}): those whose "
+            "rewards come later are read back from the changelog, one by one",
+            f"CONFIG SET maxmemory-policy noeviction, and {size}",
+        )
+    if most and memory["used_memory"] > NEARLY_FULL * most:
+        full = memory["used_memory"] / most
+        found = f"{where} is {full:.0%} full: what it refuses is read back from the changelog"
+        return Finding("Redis", "look", found, f"CONFIG SET {size}, or a shorter PB_CONTEXT_TTL")
+    unseen = "" if memory else ", INFO refused: whether it drops contexts is not known"
+    return Finding("Redis", "fine", f"{where} answers{unseen}")
 
 
 async def _rights(settings: Settings) -> Finding:

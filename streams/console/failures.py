@@ -69,11 +69,17 @@ class NoRouter(Failure):
 
     def __init__(self, router_id: str) -> None:
         super().__init__(
-            f"router {router_id!r} is not declared: add its first model with "
-            "`pbstream models add NAME --input-price USD --output-price USD --router "
-            f"{router_id}`; "
+            f"router {router_id!r} is not declared: {first_model(router_id)}; "
             "`pbstream routers list` shows those that are."
         )
+
+
+def first_model(router_id: str) -> str:
+    """Return what to type where there is no router, or a router without models."""
+    return (
+        "add a first model with `pbstream models add NAME --input-price USD --output-price USD"
+        f"{named(router_id)}`"
+    )
 
 
 class NotReadable(Failure):

@@ -5,7 +5,6 @@ wrong with one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,26 +14,12 @@ import yaml
 from schemas.json_values import Document, Json
 from streams.console.document import faults
 from streams.console.failures import Failure
+from streams.files.yaml_text import BadYaml, load_yaml, read_yaml
 
 ABSENT = "–"
 """What stands for a value that one side does not have."""
 LONGEST = 60
 """Characters of a value in a line of differences."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with the numbers of JSON: `1e-4` is one."""
-
-
-# A copy: `add_implicit_resolver` would change the lists of SafeLoader, for the whole process.
-_Loader.yaml_implicit_resolvers = {
-    first: list(kinds) for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
 
 
 def as_yaml(document: Document) -> str:
@@ -53,10 +38,10 @@ def read_file(path: Path) -> Document:
         Failure: it is none; every fault of it, with its place.
     """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-        # YAML has dates, sets and NaN, and a declaration is JSON.
+        document = read_yaml(path)
+        # YAML has dates and NaN, and a declaration is JSON.
         value = json.dumps(document, allow_nan=False)
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise Failure(f"{path} is no YAML of a router: {error}") from error
     if not isinstance(document, dict):
         raise Failure(f"{path} holds no router: `pbstream routers show ID > {path}` writes one")
@@ -89,8 +74,15 @@ def _leaves(document: Mapping[str, object], at: str = "") -> Iterator[tuple[str,
 
 
 def value_of(text: str) -> Json:
-    """Return what a value means that is written as in a file; nothing for an empty one."""
-    return yaml.load(text, Loader=_Loader) if text else None
+    """Return what a value means that is written as in a file; nothing for an empty one.
+
+    Raises:
+        Failure: it is no YAML.
+    """
+    try:
+        return load_yaml(text)
+    except BadYaml as error:
+        raise Failure(f"{text!r} is no YAML: {error}") from error
 
 
 def put(document: Document, path: list[str], value: object) -> None:

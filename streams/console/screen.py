@@ -11,7 +11,10 @@ from rich.text import Text
 
 from streams.console.alerts import sentence
 from streams.console.board import Board
+from streams.console.failures import first_model
 from streams.console.output import usd
+from streams.console.session import named
+from streams.drawing.numbers import dual, dual_in_words
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 """Of the models' bars, in turn."""
@@ -32,6 +35,8 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
         )
         rows.append(progress)
     rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
+    if board.state is not None and (why := dual_in_words(board.state.lambda_t)):
+        rows.append(Text(why, style="yellow"))
     rows += [Text(line, style="yellow") for line in _unaffordable(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
@@ -39,9 +44,18 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
             f"{reason} {count}" for reason, count in board.dead_letters.most_common()
         )
         rows.append(Text(f"Dead letters: {reasons}", style="red"))
+    if total is None and not board.asked:
+        rows.append(Text(_first_step(board), style="yellow"))
     if footer:
         rows.append(Text(footer, style="dim"))
     return Panel(Group(*rows), title=f"router [bold]{board.router_id}[/bold]", border_style="dim")
+
+
+def _first_step(board: Board) -> str:
+    """Return what to type for a router that has decided nothing."""
+    if board.state is None:
+        return f"No router yet: {first_model(board.router_id)}."
+    return f'No request yet: `pbstream request "Why is the sky blue?"{named(board.router_id)}`.'
 
 
 def line(board: Board, *, now: float, total: int | None = None) -> str:
@@ -54,7 +68,7 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
     if state is not None:
         parts += [
             f"spend {usd(state.spend_usd)}",
-            f"λ_t {state.lambda_t:.3f}",
+            f"λ_t {dual(state.lambda_t)}",
             f"in flight {state.in_flight}",
         ]
     if ratio is not None:
@@ -120,7 +134,7 @@ def _money(board: Board) -> RenderableType:
         "cost ÷ budget", "–" if ratio is None else f"[bold {colour}]{ratio:.3f}[/bold {colour}]"
     )
     grid.add_row("committed", usd(state.committed_usd) if state else "–")
-    grid.add_row("λ_t", f"[bold]{state.lambda_t:.4f}[/bold]" if state else "–")
+    grid.add_row("λ_t", f"[bold]{dual(state.lambda_t if state else None)}[/bold]")
     grid.add_row("", Text(_spark(list(board.lambda_history)), style="blue"))
     return grid
 

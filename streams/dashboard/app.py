@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import orjson
 from fastapi import FastAPI, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+from pydantic_core import from_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.console.reader import TopicReader
@@ -278,9 +279,12 @@ def answer(body: object, status: int = 200) -> Response:
 
 async def body_of(request: Request) -> dict[str, object]:
     """Return the JSON object that a request carries. Raises Problem."""
+    body = await read_body(request, BODY)
     try:
-        found = orjson.loads(await read_body(request, BODY))
-    except orjson.JSONDecodeError as error:
+        # Deeper than this parser goes, at 200 levels, a document cannot be written again.
+        from_json(body)
+        found = orjson.loads(body)
+    except ValueError as error:
         raise Problem("malformed_json") from error
     if not isinstance(found, dict):
         raise Problem("malformed_json", "an object is expected")

@@ -88,7 +88,10 @@ def edited(before: Declared, asked: Document) -> Document:
         path = one.get("path") if isinstance(one, dict) else None
         if not isinstance(path, list) or not _may_change(path):
             raise Problem("invalid_field", "a path leads to the budget, to a model or its prices")
-        put(document, path, one.get("value"))
+        try:
+            put(document, path, one.get("value"))
+        except Failure as error:  # an earlier change put no model there
+            raise Problem("invalid_field", error.message) from error
     document.setdefault("models", {})
     return document
 

@@ -21,9 +21,9 @@ SEARCHES = 2
 LAST = 25
 """Decisions that the page of a router lists."""
 TERMS = {
-    "mean": "a lower expected quality",
-    "bonus": "the doubt",
-    "penalty": "the price of its cost",
+    "mean": "a lower expected reward",
+    "bonus": "less exploration",
+    "penalty": "the penalty for its cost",
 }
 """Terms of a score, as the page says what they cost a candidate."""
 

@@ -81,9 +81,11 @@ class RouterView:
         if self.first is None:
             # Savings are of what was seen: the worker's account may begin years before.
             self.first = Money(state.spend_usd, state.settled)
-        self.bins.put(at, "lambda_t", state.lambda_t)
-        if state.budget_usd_per_request is not None:
-            self.bins.put(at, "budget_usd", state.budget_usd_per_request)
+        # Charts begin at the first decision: a router may be declared long before it is asked.
+        if state.decided:
+            self.bins.put(at, "lambda_t", state.lambda_t)
+            if state.budget_usd_per_request is not None:
+                self.bins.put(at, "budget_usd", state.budget_usd_per_request)
         if before is not None:
             self.bins.add(at, "spend_usd", state.spend_usd - before.spend_usd)
             self.bins.add(at, "settled", state.settled - before.settled)

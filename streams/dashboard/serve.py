@@ -9,7 +9,8 @@ from types import FrameType
 from streams.dashboard.app import Dashboard, build_dashboard
 from streams.dashboard.sessions import Sessions
 from streams.gateway.keys import BadKeys, Keys, new_key
-from streams.gateway.serve import Server, guarded, is_loopback
+from streams.gateway.origin import is_loopback
+from streams.gateway.serve import Server, guarded
 from streams.settings import BadSettings, Settings
 
 CLOSING = 5

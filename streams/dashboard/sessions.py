@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from streams.gateway.keys import ANYONE, Key, Keys
+from streams.gateway.origin import from_this_machine, of_another_site
 from streams.gateway.problems import Problem
 
 COOKIE = "pb_dashboard"
@@ -19,8 +20,6 @@ LASTS_SECONDS = 12 * 3600.0
 """Twelve hours; then one signs in again."""
 MOST = 1000
 """Visitors at a time: the one who was here longest goes first."""
-LOCAL = {"127.0.0.1", "localhost", "[::1]"}
-"""Hosts that are this machine."""
 HEADER = "x-pbstream"
 """Asked for on everything that changes something: no form of another site can send it."""
 
@@ -77,10 +76,8 @@ class Sessions:
         self._open.pop(request.cookies.get(COOKIE, ""), None)
 
     def visitor(self, request: Request) -> Visitor | None:
-        """Return who asks; None: a key is needed. Raises Problem for a page of another name.
-
-        Without keys only this machine may ask, under its own name: a page elsewhere whose name was
-        made to lead here (DNS rebinding) is refused.
+        """Return who asks; None: a key is needed. Raises Problem for a page of another name or
+        site where no keys are set.
         """
         # A session first: with keys set a browser has nothing else, and on loopback it may be an
         # operator's.
@@ -89,8 +86,7 @@ class Sessions:
             return visitor
         if self._keys is not None:
             return None
-        if _host(request) not in LOCAL:
-            raise Problem("forbidden", "without keys the page is at 127.0.0.1 or localhost only")
+        from_this_machine(request, keys="PB_DASHBOARD_KEYS_FILE")
         return Visitor(ANYONE, admin=False)
 
     def reader(self, request: Request, router_id: str | None = None) -> Visitor:
@@ -113,14 +109,5 @@ class Sessions:
 
 def from_page(request: Request) -> None:
     """Refuse what no page of this server sent. Raises Problem."""
-    # Two guards against forged requests: older browsers do not send the second header.
-    if request.headers.get(HEADER) != "1" or request.headers.get("sec-fetch-site") not in (
-        None,
-        "same-origin",
-    ):
+    if request.headers.get(HEADER) != "1" or of_another_site(request):
         raise Problem("forbidden", "changes come from the dashboard's own page")
-
-
-def _host(request: Request) -> str:
-    host = request.headers.get("host", "")
-    return host if host.endswith("]") else host.rsplit(":", 1)[0]

@@ -17,6 +17,7 @@ from rich.progress import Progress
 
 from router_state.config import Price
 from schemas.json_values import Document
+from streams import extras
 from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_sentences
 from streams.encoder.projection import Projection
@@ -139,8 +140,7 @@ def wheel_folder() -> Path:
     spec = importlib.util.find_spec("pareto_bandit")
     if spec is None or not spec.submodule_search_locations:
         raise MissingData(
-            "the benchmark's data is in the wheel of paretobandit: pip install "
-            "'paretobandit-streams[demo]'"
+            f"the benchmark's data is in the wheel of paretobandit: {extras.command('demo')}"
         )
     return Path(spec.submodule_search_locations[0])
 

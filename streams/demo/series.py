@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from router_state.dual_pacer import UNREACHABLE
 from streams.demo.player import Play
 from streams.demo.scenario import Matrix, Scenario
 from streams.drawing.page import Chart
@@ -49,10 +50,12 @@ class Series:
         at = (kept + 1).tolist()
         columns = self.shares[kept].T.tolist()
         shares = dict(zip(map(short, self.models), columns, strict=True))
+        # Where no price meets the budget: a line up to it would flatten the rest.
+        prices = [one if one < UNREACHABLE else None for one in self.lambda_t[kept].tolist()]
         charts = [
             Chart("Reward", at, {RECENT: self.reward[kept].tolist()}, high=1.0, show="fixed"),
             Chart("Share of each model", at, shares, high=1.0, show="percent"),
-            Chart("λ_t", at, {"λ_t": self.lambda_t[kept].tolist()}),
+            Chart("λ_t", at, {"λ_t": prices}),
         ]
         if not len(self.spend_per_budget):
             return charts

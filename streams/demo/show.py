@@ -8,7 +8,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -110,7 +109,7 @@ def show(options: Options, *, out: Console) -> Report:
         report.save(folder)
         _tell(report, folder, out)
         if options.keep:
-            _stay(settings, environment, out)
+            _stay(settings, environment, process, log, out)
     return report
 
 
@@ -220,7 +219,13 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
     )
 
 
-def _stay(settings: Settings, environment: Mapping[str, str], out: Console) -> None:
+def _stay(
+    settings: Settings,
+    environment: Mapping[str, str],
+    process: subprocess.Popen[bytes],
+    log: Path,
+    out: Console,
+) -> None:
     out.print("\nBroker and worker go on until Ctrl-C. In another terminal:\n")
     out.print(
         f"  export PB_BOOTSTRAP={settings.bootstrap} PB_PREFIX={settings.prefix} "
@@ -240,6 +245,6 @@ def _stay(settings: Settings, environment: Mapping[str, str], out: Console) -> N
     ):
         out.print(f"  pbstream {command}")
     try:
-        threading.Event().wait()
+        asyncio.run(beside(process, asyncio.Event().wait(), log=log))
     except KeyboardInterrupt:
         click.echo("Stopping ...", err=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streams import extras
 from streams.encoder.errors import EncoderError
 from streams.encoder.principal import principal_components
 from streams.encoder.projection import Projection
@@ -78,7 +79,7 @@ def _read_vectors(folder: Path) -> Array:
         from safetensors import safe_open
     except ImportError as absent:
         raise EncoderError(
-            "distilling needs safetensors: pip install 'paretobandit-streams[reference]'"
+            f"distilling needs safetensors: {extras.command('reference')}"
         ) from absent
     file: Any
     with safe_open(folder / "model.safetensors", framework="numpy") as file:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.json_values import Document
+from streams import extras
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
@@ -104,7 +105,7 @@ def _load_session(folder: Path, threads: int) -> Any:
         import onnxruntime
     except ImportError as absent:
         raise EncoderError(
-            "PB_ENCODER_BACKEND=onnx needs ONNX Runtime: pip install 'paretobandit-streams[onnx]'"
+            f"PB_ENCODER_BACKEND=onnx needs ONNX Runtime: {extras.command('onnx')}"
         ) from absent
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streams import extras
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
@@ -32,8 +33,8 @@ class ReferenceEncoder:
             from transformers.utils.logging import disable_progress_bar
         except ImportError as absent:
             raise EncoderError(
-                "the reference encoder needs torch and sentence-transformers: pip install "
-                "'paretobandit-streams[reference]'"
+                "the reference encoder needs torch and sentence-transformers: "
+                f"{extras.command('reference')}"
             ) from absent
         disable_progress_bar()  # type: ignore[no-untyped-call]
         torch.set_num_threads(threads)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from streams import extras
 from streams.encoder.errors import EncoderError
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 
@@ -49,8 +50,8 @@ def export_encoder(out_dir: Path, weights: str | None = None) -> Path:
         model = _quantized(network, folder)
     except ImportError as absent:
         raise EncoderError(
-            f"exporting needs torch and onnx ({absent.name} is missing): pip install "
-            "'paretobandit-streams[reference]'"
+            f"exporting needs torch and onnx ({absent.name} is missing): "
+            f"{extras.command('reference')}"
         ) from absent
     out_dir.mkdir(parents=True, exist_ok=True)
     (out_dir / MODEL_FILE).write_bytes(model)

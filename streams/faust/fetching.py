@@ -15,7 +15,7 @@ from faust.types import TP
 
 from agents.boundary import exit_at_once
 from agents.messages import Record
-from streams.faust.membership import accept_longer_session
+from streams.faust.membership import accept_longer_session, end_where_replaced
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         """Start the consumer, and let its heartbeats renew the worker's lease."""
         await super().on_start()
         accept_longer_session(self._consumer._coordinator, self.app.lease.extend)
+        end_where_replaced(self._consumer._coordinator)
         self._renew_lease(self._consumer._coordinator)
 
     async def leave_group(self) -> None:

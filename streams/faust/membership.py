@@ -4,11 +4,15 @@ group says.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aiokafka.errors import InvalidSessionTimeoutError
+from aiokafka.errors import InvalidSessionTimeoutError, KafkaError
+from aiokafka.protocol.api import Request, RequestStruct
+from aiokafka.protocol.group import HeartbeatResponse_v1
+from aiokafka.protocol.types import Int32, Schema, String
 
 if TYPE_CHECKING:
     from aiokafka.consumer.group_coordinator import GroupCoordinator
@@ -20,6 +24,44 @@ log = logging.getLogger(__name__)
 #: The shortest session that a broker grants unless `group.min.session.timeout.ms` says otherwise,
 #: seconds.
 USUAL_SESSION = 6.0
+#: Kafka's error code for a member whose instance id another member has now; aiokafka has no name
+#: for it.
+FENCED_INSTANCE_ID = 82
+
+
+class InstanceIdTaken(KafkaError):  # type: ignore[misc]
+    """Another member has joined the group with this worker's instance id, and has its place."""
+
+    reason = "instance_id_taken"
+    retriable = False
+
+
+class NamedHeartbeatV3(RequestStruct):  # type: ignore[misc]
+    """A heartbeat that says the instance id; aiokafka's say none, and learn only that they are
+    unknown.
+    """
+
+    API_KEY = 12
+    API_VERSION = 3
+    RESPONSE_TYPE = HeartbeatResponse_v1  # of the same fields
+    SCHEMA = Schema(
+        ("group", String("utf-8")),
+        ("generation_id", Int32),
+        ("member_id", String("utf-8")),
+        ("group_instance_id", String("utf-8")),
+    )
+
+
+class NamedHeartbeat(Request[NamedHeartbeatV3]):  # type: ignore[misc]
+    """Builds the request above, which every broker with instance ids takes."""
+
+    API_KEY = NamedHeartbeatV3.API_KEY
+
+    def __init__(self, *values: str | int) -> None:
+        self._values = values
+
+    def build(self, request: type[NamedHeartbeatV3]) -> NamedHeartbeatV3:
+        return request(*self._values)
 
 
 def membership_error(app: AppT) -> BaseException | None:
@@ -69,3 +111,37 @@ def accept_longer_session(coordinator: GroupCoordinator, extend: Callable[[float
             return False
 
     coordinator._do_rejoin_group = rejoin
+
+
+def end_where_replaced(coordinator: GroupCoordinator) -> None:
+    """Raise InstanceIdTaken instead of joining again where another member has this one's instance
+    id: two of a name would take the partitions from each other for ever.
+    """
+    reset, join = coordinator.reset_generation, coordinator._do_rejoin_group
+    was: tuple[int, str] | None = None
+
+    def reset_generation() -> None:
+        nonlocal was
+        if coordinator.member_id:
+            was = coordinator.generation, coordinator.member_id
+        reset()
+
+    async def rejoin(subscription: Subscription) -> bool:
+        nonlocal was
+        name = coordinator._group_instance_id
+        if was is not None and name is not None:
+            group = coordinator.group_id
+            try:
+                answer = await coordinator._send_req(NamedHeartbeat(group, *was, name))
+            except KafkaError:  # the coordinator has gone: the next one is asked
+                await asyncio.sleep(coordinator._retry_backoff_ms / 1000)
+                return False
+            if answer.error_code == FENCED_INSTANCE_ID:
+                raise InstanceIdTaken(
+                    f"another worker has joined group {group} with PB_INSTANCE_ID={name} and taken "
+                    "this worker's partitions: give each worker an id of its own; this one ends"
+                )
+        was = None
+        return bool(await join(subscription))
+
+    coordinator.reset_generation, coordinator._do_rejoin_group = reset_generation, rejoin

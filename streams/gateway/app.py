@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from paretobandit_client.events import Ask
 from schemas import Reason
 from schemas.json_values import Document
+from schemas.sentences import what_is_wrong
 from streams.console.decision import BECAUSE
 from streams.gateway import documented, events
 from streams.gateway.door import Door
@@ -201,7 +202,7 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['type']}" for one in error.errors())
+    wrong = "; ".join(f"{one['loc'][-1]} {what_is_wrong(one)}" for one in error.errors())
     return Problem(Reason.INVALID_FIELD.value, wrong).response()
 
 

@@ -36,8 +36,8 @@ PROBLEM: Document = {
 FALLBACK: Document = {
     "type": "object",
     "description": (
-        "No decision came in time: the fallback that the caller named. Name it as `model` in "
-        "bill and rewards."
+        "No decision came in time: the fallback that the caller named. Bill and rewards name it "
+        "as `model`; this gateway does it for a while where they name none."
     ),
     "required": ["router_id", "request_id", "model", "fallback"],
     "properties": {

@@ -10,18 +10,19 @@ import orjson
 from starlette.requests import Request
 
 from paretobandit_client import Refused, Route, Undelivered, Unreachable
+from paretobandit_client.answered import Answered
 from paretobandit_client.events import Ask, Cost, Reward
 from paretobandit_client.kafka import KafkaLink
 from schemas import MalformedEvent
-from schemas.json_values import Document
 from streams.gateway import events
 from streams.gateway.bodies import read_body, read_events
 from streams.gateway.books import Books
-from streams.gateway.keys import ANYONE, Keys
+from streams.gateway.keys import ANYONE, Key, Keys
 from streams.gateway.letters import Letters
 from streams.gateway.limits import Allowance, Bounds, Recent
 from streams.gateway.lookup import Lookup
 from streams.gateway.metrics import GatewayMetrics
+from streams.gateway.origin import from_this_machine
 from streams.gateway.problems import Problem
 from streams.integrations.found import Unconvertible
 from streams.settings import Settings
@@ -54,6 +55,7 @@ class Door:
             kafka=auth,
         )
         self.patience = settings.gateway_timeout
+        self._answered = Answered()
         self._bounds = Bounds(
             settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout
         )
@@ -89,11 +91,11 @@ class Door:
         """Return who calls, and take `count` from the caller's allowance. Raises Problem for who
         may not use this router.
         """
-        key = (
-            ANYONE
-            if self._keys is None
-            else self._keys.check(request.headers.get("authorization", ""))
-        )
+        if self._keys is None:
+            from_this_machine(request, keys="PB_GATEWAY_KEYS_FILE")
+            key: Key | None = ANYONE
+        else:
+            key = self._keys.check(request.headers.get("authorization", ""))
         if key is None:
             raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
         if not key.allows(router_id):
@@ -102,7 +104,7 @@ class Door:
             raise Problem("rate_limited", headers={"Retry-After": str(int(seconds) + 1)})
         return key.name
 
-    async def events(self, request: Request, router_id: str) -> tuple[list[Document], bool]:
+    async def events(self, request: Request, router_id: str) -> tuple[list[bytes], bool]:
         """Return the events of a request from someone who may send them, and whether they are a
         batch. Raises Problem.
         """
@@ -153,6 +155,7 @@ class Door:
                 delivered = not self.link.deliveries.under_way(ref)
                 why = "no_decision" if delivered else "undelivered"
                 raise Problem(why, request_id=event.request_id) from None
+            self._answered.note(event.router_id, event.request_id, fallback)
             told = {
                 "router_id": event.router_id,
                 "request_id": event.request_id,
@@ -160,6 +163,7 @@ class Door:
                 "fallback": True,
             }
             return orjson.dumps(told)
+        self._answered.note(event.router_id, event.request_id, None)
         value = self.recent.get((event.router_id, event.request_id)) or msgspec.json.encode(route)
         # The first answer is kept, with every candidate; of what was asked again the answer says
         # so.
@@ -167,11 +171,22 @@ class Door:
 
     async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
         """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
+        named = [self._named(report) for report in reports]
         try:
             # Shielded: a caller that hangs up takes nothing back that may be on its way.
-            await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in reports))
+            await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in named))
         except Undelivered as error:
             raise Problem("undelivered") from error
+
+    def _named(self, report: Cost | Reward) -> Cost | Reward:
+        """Return a report that names the model which answered, where that was another one than was
+        decided and this gateway knows it: as its own fallback, or from an earlier report.
+        """
+        ref = report.router_id, report.request_id
+        if report.model is None:
+            return msgspec.structs.replace(report, model=self._answered.by(*ref))
+        self._answered.note(*ref, report.model)
+        return report
 
     def _keep(self, route: Route, value: bytes) -> None:
         self.recent.put((route.router_id, route.request_id), value, repeat=route.repeat)

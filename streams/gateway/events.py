@@ -12,6 +12,7 @@ import orjson
 from paretobandit_client.events import Ask, Cost, Reward
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
+from schemas.json_values import Document
 from streams.gateway.problems import Problem
 from streams.integrations.convert import convert, finder_of
 from streams.integrations.found import Defaults
@@ -19,9 +20,9 @@ from streams.integrations.found import Defaults
 E = TypeVar("E", bound=Event)
 
 
-def asks(router_id: str, bodies: list[dict[str, object]]) -> list[Ask]:
+def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
     """Return requests; one without an id gets a new one. Raises Problem."""
-    named = [{"request_id": uuid.uuid4().hex, **body} for body in bodies]
+    named = [_with(body, before={"request_id": uuid.uuid4().hex}) for body in bodies]
     return [
         Ask(
             router_id=router_id,
@@ -38,12 +39,12 @@ def asks(router_id: str, bodies: list[dict[str, object]]) -> list[Ask]:
     ]
 
 
-def costs(router_id: str, bodies: list[dict[str, object]]) -> list[Cost]:
+def costs(router_id: str, bodies: list[bytes]) -> list[Cost]:
     """Return bills. Raises Problem."""
     return [_cost(event) for event in _checked(CostReported, router_id, bodies)]
 
 
-def rewards(router_id: str, bodies: list[dict[str, object]]) -> list[Reward]:
+def rewards(router_id: str, bodies: list[bytes]) -> list[Reward]:
     """Return rewards. Raises Problem."""
     return [_reward(event) for event in _checked(RewardObserved, router_id, bodies)]
 
@@ -86,13 +87,20 @@ def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> 
     return reports
 
 
-def _checked(schema: type[E], router_id: str, bodies: list[dict[str, object]]) -> list[E]:
+def _with(body: bytes, *, before: Document | None = None, after: Document | None = None) -> bytes:
+    """Add fields to an object: those `before` give way to its own, those `after` win."""
+    # Nothing is parsed and written again: what a parser bends, the schema would never see.
+    parts = [orjson.dumps(before or {}), body, orjson.dumps(after or {})]
+    return b"{" + b",".join(inner for part in parts if (inner := part[1:-1].strip())) + b"}"
+
+
+def _checked(schema: type[E], router_id: str, bodies: list[bytes]) -> list[E]:
     """Check every event before the first one is sent: a batch goes as a whole or not at all."""
     events, wrong = [], []
     for index, body in enumerate(bodies):
         try:
             # The path's router wins over the body's: it is the one that the key was checked for.
-            events.append(decode(schema, orjson.dumps({**body, "router_id": router_id})))
+            events.append(decode(schema, _with(body, after={"router_id": router_id})))
         except MalformedEvent as error:
             wrong.append((index, error))
     if wrong:

@@ -21,6 +21,10 @@ OWN = {
     "request_timeout": (408, "The request was not sent completely in time."),
     "body_too_large": (413, "The body is larger than this gateway takes."),
     "too_many_events": (413, "The batch has more events than this gateway takes."),
+    "unsupported_media_type": (
+        415,
+        "The body is no JSON by its Content-Type: send `Content-Type: application/json`.",
+    ),
     "rate_limited": (
         429,
         "The caller has used up its allowance; `Retry-After` says when to come again.",

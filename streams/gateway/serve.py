@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import resource
 import signal
@@ -17,6 +16,7 @@ from fastapi import FastAPI
 
 from streams.gateway.app import build_gateway
 from streams.gateway.keys import BadKeys, Keys
+from streams.gateway.origin import is_loopback
 from streams.gateway.protocol import KEEP_ALIVE, GuardedProtocol
 from streams.settings import BadSettings, Settings
 
@@ -44,14 +44,6 @@ def keys_of(settings: Settings) -> Keys | None:
     # An empty list is none: on loopback it means "no key asked for", elsewhere it was refused
     # above.
     return keys or None
-
-
-def is_loopback(address: str) -> bool:
-    """Tell whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 class Server(uvicorn.Server):

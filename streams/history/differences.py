@@ -7,6 +7,7 @@ from rich.table import Table
 
 from router_state.record import Candidates
 from schemas.json_values import Document
+from streams.drawing.numbers import dual
 from streams.history.verify import Difference, Verdict
 
 COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
@@ -115,7 +116,7 @@ def _again(found: Difference) -> Document:
 
 
 def _table(title: str, lambda_t: float, chosen: str, rows: list[Document]) -> Table:
-    shown = Table(title=f"{title}: λ_t {lambda_t:.9g}, chose {chosen}", title_justify="left")
+    shown = Table(title=f"{title}: λ_t {dual(lambda_t, 9)}, chose {chosen}", title_justify="left")
     shown.add_column("model")
     for column in COLUMNS:
         shown.add_column(column, justify="right")

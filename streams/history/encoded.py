@@ -16,6 +16,8 @@ from streams.files.cache_folder import cache_folder
 from streams.history.reading import Request
 
 Encode = Callable[[list[str]], np.ndarray]
+KEPT_TOGETHER = 5_000
+"""Contexts of one commit: a second of encoding. Each commit writes all over the file."""
 
 
 class Contexts:
@@ -60,10 +62,10 @@ class Contexts:
         )
         self.encoded += 1
         # So that a replay which is broken off does not encode all of it again.
-        if self.encoded % 100 == 0:
+        if self.encoded % KEPT_TOGETHER == 0:
             kept.commit()
-            if self._progress is not None:
-                self._progress(self.encoded)
+        if self._progress is not None and self.encoded % 100 == 0:
+            self._progress(self.encoded)
         return x
 
     def close(self) -> None:

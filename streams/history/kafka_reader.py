@@ -66,7 +66,8 @@ class KafkaReader:
     """Partitions for code that is not asynchronous; to be used where no event loop runs."""
 
     def __init__(self, settings: Settings) -> None:
-        logging.getLogger("aiokafka").setLevel(logging.ERROR)
+        client = logging.getLogger("aiokafka")
+        client.setLevel(max(client.level, logging.ERROR))  # a command may have it quieter
         self.settings = settings
         # A loop of its own, so that a merge of many partitions can be a plain iterator.
         self._loop = asyncio.new_event_loop()

@@ -9,6 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streams import extras
 from streams.history.records import NO_HEADERS, Record
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ class MissingPyArrow(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "Parquet needs pyarrow, which is not installed: pip install "
-            "'paretobandit-streams[replay]'"
+            f"Parquet needs pyarrow, which is not installed: {extras.command('replay')}"
         )
 
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from schemas.json_values import Json
+from streams import extras
 
 PRICE_LIST = "model_prices_and_context_window_backup.json"
 """In LiteLLM's wheel."""
@@ -86,7 +87,7 @@ def read_list(path: Path | None = None) -> dict[str, Listed]:
     # Found and not imported: importing LiteLLM takes seconds, and reads settings of its own.
     found = find_spec("litellm") if path is None else None
     if path is None and (found is None or found.origin is None):
-        raise NoPriceList("LiteLLM is not installed: pip install 'paretobandit-streams[litellm]'")
+        raise NoPriceList(f"LiteLLM is not installed: {extras.command('litellm')}")
     path = path or Path(str(found and found.origin)).parent / PRICE_LIST
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))

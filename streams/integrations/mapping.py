@@ -18,13 +18,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from jsonpath_ng import parse
 from jsonpath_ng.exceptions import JSONPathError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from schemas import Reason
 from schemas.json_values import Json
+from streams.files.yaml_text import BadYaml, read_yaml
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 THUMBS = {
@@ -159,8 +159,8 @@ def read_mapping(path: Path) -> FieldMapping:
         BadMapping: it is no YAML, or says what no mapping says.
     """
     try:
-        return FieldMapping.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        return FieldMapping.model_validate(read_yaml(path))
+    except (OSError, BadYaml) as error:
         raise BadMapping(f"{path}: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -21,7 +21,7 @@ from agents.boundary import Outbox, Produce, exit_at_once, fatal
 from agents.dead_letters import DeadLetters
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
-from streams.faust.membership import membership_error
+from streams.faust.membership import InstanceIdTaken, membership_error
 from streams.faust.outgoing import Outgoing
 from streams.faust.sources import Source, Sources
 from streams.faust.transport import Transport
@@ -283,6 +283,10 @@ class App(faust.App):  # type: ignore[misc]
         log.info("ready")
 
     def _crash(self, reason: BaseException) -> None:
+        if isinstance(reason, InstanceIdTaken):
+            # Somebody set it so: a trace would say nothing more.
+            log.error("%s", *reason.args)
+            exit_at_once()
         log.critical("crash: %r, leaving", reason, exc_info=reason)
         exit_at_once()
 

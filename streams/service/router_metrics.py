@@ -15,7 +15,10 @@ from agents.boundary import Headers, Produce
 from schemas.json_values import Document
 
 GAUGES = {
-    "lambda_t": ("pb_router_lambda_t", "Dual variable of the budget, 0 while it does not bind"),
+    "lambda_t": (
+        "pb_router_lambda_t",
+        "Dual variable of the budget, 0: it does not bind, 1e6: no price meets the budget",
+    ),
     "budget_usd_per_request": (
         "pb_router_budget_usd_per_request",
         "Budget; routers without one are left out",

@@ -20,6 +20,7 @@ from agents.ports import Limits, Ports, Source
 from agents.route_requests import route_requests
 from agents.service import Service
 from agents.sweep import Sweep
+from streams import extras
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
 from streams.service.app import App, build_app
@@ -89,7 +90,7 @@ def spans_of(settings: Settings) -> Spans | None:
         from streams.service.spans import otlp_spans
     except ImportError:
         raise BadSettings(
-            "PB_TRACES=otlp needs the extra `tracing`: pip install 'paretobandit-streams[tracing]'"
+            f"PB_TRACES=otlp needs the extra `tracing`: {extras.command('tracing')}"
         ) from None
     return otlp_spans(settings.app_id, settings.instance_id)
 

@@ -20,7 +20,8 @@ def numbers_of(bucket: Bucket) -> Document:
         "reward": _rounded(bucket.mean_reward),
         "cost_usd_per_request": _rounded(bucket.mean_cost_usd),
         "cost_over_budget": _rounded(bucket.cost_over_budget),
-        "lambda_t": _rounded(bucket.lambda_t / requests),
+        "lambda_t": _rounded(bucket.mean_lambda_t),
+        "without_price": _rounded(bucket.without_price / requests),
         "modelled": _rounded(bucket.modelled / requests),
         "shares": {
             model: _rounded(calls / requests) for model, calls in sorted(bucket.calls.items())

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from router_state.config import Knobs
+from streams.files.yaml_text import BadYaml, read_yaml
 
 CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 """A misspelt field is an error, not left out."""
@@ -267,8 +267,8 @@ def load_scenario(path: Path) -> Scenario:
         BadScenario: it is no YAML or not valid; one line a problem.
     """
     try:
-        body = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        body = read_yaml(path)
+    except BadYaml as error:
         raise BadScenario(f"{path}: no YAML: {error}") from None
     try:
         return Scenario.model_validate({} if body is None else body)

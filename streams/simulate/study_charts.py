@@ -80,12 +80,17 @@ def charts_of(study: Study, runs: dict[str, PolicyRun]) -> Iterator[Chart]:
     yield Chart("Mean reward", at, earned, high=1.0, show="fixed")
     # Each in its own scale: λ_t means another thing under each profile.
     for name in everyone:
-        paced = lines(lambda b: b.lambda_t / b.requests, [name])
+        paced = lines(_price, [name])
         if any(paced[name]):
             yield Chart(f"λ_t of {name}", at, paced, more=MORE)
     for model in models_of(study):
         shares = lines(partial(_share, model), everyone)
         yield Chart(f"Share of {short(model)}", at, shares, high=1.0, show="percent", more=MORE)
+
+
+def _price(bucket: Bucket) -> float | None:
+    # A line to where no price meets the budget would flatten the rest.
+    return bucket.mean_lambda_t if bucket.without_price < bucket.requests else None
 
 
 def _share(model: str, bucket: Bucket) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from streams.drawing.numbers import dual
 from streams.drawing.page import Report, Table, page
 from streams.simulate.answer import answer
 from streams.simulate.describe import short
 from streams.simulate.figures import models_of, phase_labels
 from streams.simulate.study import MOST_CHANGES, Study
 from streams.simulate.study_charts import charts_of, marks_of, told_apart
+from streams.simulate.track import Bucket
 
 MOST_ALERTS = 100
 """Alerts of a policy that the table lists; a chart has a tick for each of them."""
@@ -28,7 +30,7 @@ def render(study: Study) -> str:
             names=list(runs),
             marks=marks_of(study),
             charts=list(charts_of(study, runs)),
-            tables=[_phases(study), _estimates(study), _alerts(study)],
+            tables=[_phases(study), _alerts(study), _estimates(study)],
             lists={"Left out": _left_out(study) or ["Nothing of the history was left out."]},
         )
     )
@@ -73,15 +75,22 @@ def _phases(study: Study) -> Table:
                 [
                     *(label, name, f"{bucket.requests:,}", _text(bucket.mean_reward, ".4f")),
                     *(_text(bucket.mean_cost_usd, ".3g"), _text(ratio, ".2f") + over),
-                    f"{bucket.lambda_t / bucket.requests:.3g}",
+                    _price(bucket),
                     *(f"{share:.0%}" for share in shares),
                     f"{bucket.modelled / bucket.requests:.0%}",
                 ]
             )
     caption = (
-        f"over: more than {OVERSPENT:g} budgets; shares of the models' calls; modelled: guessed"
+        f"over: more than {OVERSPENT:g} budgets; shares of the models' calls; modelled: guessed; "
+        "λ_t none: no price meets the budget"
     )
     return Table("Phases", caption, [*heads, *map(short, models), "Modelled"], rows, words=(0, 1))
+
+
+def _price(bucket: Bucket) -> str:
+    share = bucket.without_price / bucket.requests
+    none = f"; none for {share:.0%}" if 0.0 < share < 1.0 else ""
+    return dual(bucket.mean_lambda_t, 3) + none
 
 
 def _estimates(study: Study) -> Table:

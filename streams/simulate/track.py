@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from router_state.dual_pacer import UNREACHABLE
+
 BUCKETS = 400
 """Points of a curve; they are joined in pairs when there are more."""
 POINTS, LEAST_REQUESTS = 40, 20
@@ -14,7 +16,8 @@ POINTS, LEAST_REQUESTS = 40, 20
 @dataclass(slots=True)
 class Bucket:
     """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of
-    guessed outcome.
+    guessed outcome; `without_price` those where no price met the budget, which `lambda_t` leaves
+    out.
     """
 
     requests: int = 0
@@ -26,6 +29,7 @@ class Bucket:
     budget_usd: float = 0.0
     budgeted: int = 0
     lambda_t: float = 0.0
+    without_price: int = 0
     calls: dict[str, int] = field(default_factory=dict)
 
     def merge(self, other: Bucket) -> None:
@@ -40,6 +44,7 @@ class Bucket:
             "budget_usd",
             "budgeted",
             "lambda_t",
+            "without_price",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for model, calls in other.calls.items():
@@ -52,6 +57,12 @@ class Bucket:
     @property
     def mean_cost_usd(self) -> float | None:
         return self.cost_usd / self.billed if self.billed else None
+
+    @property
+    def mean_lambda_t(self) -> float:
+        """Return the mean of λ_t where a price met the budget; `UNREACHABLE` where none did."""
+        priced = self.requests - self.without_price
+        return self.lambda_t / priced if priced else UNREACHABLE if self.requests else 0.0
 
     @property
     def cost_over_budget(self) -> float | None:
@@ -100,7 +111,10 @@ class Track:
             self._move_to(index)
         bucket = self._open
         bucket.requests += 1
-        bucket.lambda_t += lambda_t
+        if lambda_t < UNREACHABLE:
+            bucket.lambda_t += lambda_t
+        else:
+            bucket.without_price += 1
         bucket.calls[model] = bucket.calls.get(model, 0) + 1
         if modelled:
             bucket.modelled += 1

@@ -15,7 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import SentenceEncoder
 from streams.files.array_folder import Array
-from streams.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
+from streams.warm_start.judgements import (
+    JudgedPrompt,
+    Reading,
+    UnusableJudgements,
+    read_judgements,
+)
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import CostPriors, Priors
 
@@ -43,15 +48,18 @@ def fit(
     out_dir: Path,
     *,
     sentences: SentenceEncoder,
+    reading: Reading | None = None,
     components: int = 25,
     ridge: float = 1.0,
     console: Console | None = None,
 ) -> FitSummary:
-    """Write a projection and priors for every model of a JSONL file into `out_dir`.
+    """Write a projection and priors for every model of a file into `out_dir`.
 
     Args:
-        judgements: lines `{"prompt": …, "rewards": {model: r}, "costs": {model: usd}}`, one of the
-            two at least, or `{"prompt": …, "arms": {model: {"reward": r, "cost": usd}}}`.
+        judgements: rows of prompt, model, cost and score, as CSV or JSON; or lines `{"prompt": …,
+            "rewards": {model: r}, "costs": {model: usd}}`, one of the two at least, or `{"prompt":
+            …, "arms": {model: {"reward": r, "cost": usd}}}`.
+        reading: which columns it has, and of which scale its scores are.
         sentences: the sentence encoder that the workers run.
         components: k; the contexts have d = k + 1 entries.
         ridge: λ_0 > 0 on the design matrices' diagonal.
@@ -61,7 +69,7 @@ def fit(
         UnusableJudgements: bad lines, or fewer prompts than `components` + 1.
     """
     observed, projection, kept = observe(
-        read_judgements(judgements), sentences, components=components, console=console
+        read_judgements(judgements, reading), sentences, components=components, console=console
     )
     summary = fit_observed(
         observed, out_dir, projection=projection.checksum, ridge=ridge, kept=kept
@@ -85,15 +93,24 @@ def observe(
         UnusableJudgements: there are fewer prompts than `components` + 1.
     """
     # More components than that are directions of rounding, or of one prompt each.
-    if not 1 <= components < min(len(judged), sentences.width):
+    if components >= sentences.width:
         raise UnusableJudgements(
-            f"{components} components need more than {components} prompts (there are "
-            f"{len(judged)}) "
-            f"and fewer components than the embedding's width ({sentences.width})"
+            f"{components} components are too many for an embedding of {sentences.width} numbers: "
+            f"give --components {min(25, sentences.width - 1)}"
+        )
+    if components >= len(judged):
+        raise UnusableJudgements(
+            f"there are {len(judged)} prompts, and {components} components need "
+            f"{components + 1} at least: each is a direction in which prompts differ. Give more "
+            f"prompts{_or_fewer(len(judged))}"
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
     projection, kept = Projection.fit(embeddings, components)
     return _observations(judged, projection.project(embeddings)), projection, kept
+
+
+def _or_fewer(prompts: int) -> str:
+    return f", or --components {prompts // 2}" if prompts >= 4 else ""
 
 
 def fit_observed(

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streams.files.array_folder import Array
-from streams.warm_start.lines import best_fixed_mix, held_out, within_budget
+from streams.warm_start.frontier import Bought, gains_of, told_gain
+from streams.warm_start.lines import held_out
 from streams.warm_start.observations import Observations
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-POINTS = 15
-"""Budgets of the curve, between the cheapest and the dearest model."""
-LEAST_SHARE = 0.05  # of a model's mean cost that any prompt is expected to cost
 EXAMPLES = 1
 """Prompts that a pair of models is explained by."""
 NEVER_BEST = -1e9  # of a model without rewards
@@ -68,32 +66,31 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
-    """What a budget in dollars per request buys: the best fixed mix of models, and routing by these
-    priors.
-    """
-
-    budget_usd: float
-    mix: float
-    routed: float
-    routed_cost_usd: float
-
-
-@dataclass(frozen=True, slots=True)
 class Worth:
-    """All of it. `frontier` is empty where rewards or costs are missing; `complete`: nothing in it
-    is a prediction of itself.
+    """All of it.
+
+    Attributes:
+        frontier: empty where rewards or costs are missing.
+        prompts: how many were predicted.
+        told_apart: whether choosing by prompt earns more than chance explains, at any budget or
+            without one; None: fewer than two models have rewards.
+        complete: every outcome is known, so that none had to be predicted.
     """
 
     models: tuple[ModelWorth, ...]
     pairs: tuple[Pair, ...]
     frontier: tuple[Bought, ...]
+    prompts: int
+    told_apart: bool | None
     complete: bool
 
     @property
     def most(self) -> Bought | None:
-        """Return where routing gains most over the best fixed mix."""
-        return max(self.frontier, key=lambda bought: bought.routed - bought.mix, default=None)
+        """Return where routing gains most over the best fixed mix, beyond chance where it does
+        anywhere.
+        """
+        sure = [bought for bought in self.frontier if bought.gain > bought.off]
+        return max(sure or self.frontier, key=lambda bought: bought.gain, default=None)
 
 
 def worth_of(observed: Observations) -> Worth:
@@ -109,7 +106,10 @@ def worth_of(observed: Observations) -> Worth:
         (_pair(observed, scores, i, j) for i, j in combinations(rewarded, 2)),
         key=lambda pair: -pair.other_better,
     )
-    return Worth(tuple(models), tuple(pairs), tuple(_frontier(observed, scores)), observed.complete)
+    frontier, told_apart = gains_of(observed, scores, rewarded)
+    return Worth(
+        tuple(models), tuple(pairs), frontier, len(observed), told_apart, observed.complete
+    )
 
 
 def _models(
@@ -166,57 +166,24 @@ def _pair(observed: Observations, scores: Array, i: int, j: int) -> Pair:
     )
 
 
-def _frontier(observed: Observations, scores: Array) -> list[Bought]:
-    """Return what budgets from the cheapest model's cost to the dearest one's buy, where every
-    model has rewards and bills.
-    """
-    if (
-        not (
-            np.isfinite(observed.rewards).any(0).all() and np.isfinite(observed.costs).any(0).all()
-        )
-        or len(observed.models) < 2
-    ):
-        return []
-    scale = np.maximum(np.nanmean(observed.costs, axis=0), 1e-12)
-    # In units of each model's mean, so that one ridge suits models of any price; never near 0,
-    # where a line may go below it.
-    expected = np.maximum(held_out(observed.contexts, observed.costs / scale), LEAST_SHARE) * scale
-    rewards = np.where(np.isfinite(observed.rewards), observed.rewards, scores)
-    costs = np.where(np.isfinite(observed.costs), observed.costs, expected)
-    means = costs.mean(0)
-    if means.max() <= 0.0:
-        return []
-    # A free model would begin the curve at 0, which has no place on a logarithmic axis.
-    low = max(float(means.min()), 1e-4 * float(means.max()))
-    at = np.arange(len(observed))
-    found = []
-    for budget in np.geomspace(low, float(means.max()), POINTS).tolist():
-        won = within_budget(scores, expected, costs, budget)
-        mix = best_fixed_mix(rewards, costs, budget)[1]
-        found.append(
-            Bought(budget, mix, float(rewards[at, won].mean()), float(costs[at, won].mean()))
-        )
-    return found
-
-
 def sentence(worth: Worth) -> str:
     """Return in a sentence what a budget buys."""
     most = worth.most
+    if len(worth.models) == 1:
+        return f"There is nothing to route: {worth.models[0].model} is the only model."
+    if worth.told_apart is False:
+        largest = "" if most is None else f" At most it is {told_gain(most)}."
+        return (
+            f"Your prompts do not tell the models apart: over {worth.prompts:,} prompts routing "
+            f"gains nothing beyond chance over the best fixed mix of models.{largest}"
+        )
     if most is None:
         return "What a budget buys needs rewards and costs of every model."
-    if most.routed - most.mix < 0.002:
-        return (
-            "At no budget is routing by these priors expected to earn more than the best fixed "
-            "mix of models."
-        )
-    guessed = (
-        ""
-        if worth.complete
-        else " (rewards and costs of models that were not called are predicted)"
-    )
+    guessed = "" if worth.complete else " (what models that were not called would do is predicted)"
     return (
         f"Routing gains most at ${most.budget_usd:.2g} per request: {most.routed:.3f}, "
-        f"where the best fixed mix of models earns {most.mix:.3f}{guessed}."
+        f"where the best fixed mix of models earns {most.mix:.3f}: a gain of "
+        f"{told_gain(most)}{guessed}."
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from streams.drawing.numbers import number
 from streams.drawing.page import Report, Table, page
-from streams.warm_start.worth import Worth, sentence
+from streams.warm_start.frontier import told_gain
+from streams.warm_start.worth import ModelWorth, Worth, sentence
 
 MOST_PAIRS = 40
 """Rows of the table of pairs."""
+OFF = "±: 95 %, paired over prompts, for all budgets together"
+"""What the intervals of gains are."""
 
 
 def render(worth: Worth) -> str:
@@ -20,13 +24,18 @@ def render(worth: Worth) -> str:
             title="What these priors are worth",
             answer=sentence(worth),
             notes=[
-                "Measured on prompts that were held out. Made by pbstream "
+                f"Measured on prompts that were held out; {OFF}. Made by pbstream "
                 f"{version('paretobandit-streams')}."
             ],
             frontier=_frontier(worth) if worth.frontier else None,
-            tables=[_bought(worth), _models(worth), _pairs(worth)],
+            tables=[_bought(worth), _models(worth), *([_pairs(worth)] if worth.told_apart else [])],
         )
     )
+
+
+def best_on(worth: Worth, model: ModelWorth) -> str:
+    """Return on which share of the prompts a model is the best, where that is more than chance."""
+    return f"{model.best_on:.0%}" if worth.told_apart else "–"
 
 
 def _frontier(worth: Worth) -> dict[str, object]:
@@ -48,7 +57,7 @@ def _bought(worth: Worth) -> Table:
     rows = [
         [
             *(f"{one.budget_usd:.2g}", f"{one.mix:.3f}", f"{one.routed:.3f}"),
-            *(f"{one.routed - one.mix:+.3f}", f"{one.routed_cost_usd / one.budget_usd:.2f}"),
+            *(told_gain(one), f"{one.routed_cost_usd / one.budget_usd:.2f}"),
         ]
         for one in worth.frontier
     ]
@@ -59,9 +68,9 @@ def _bought(worth: Worth) -> Table:
 def _models(worth: Worth) -> Table:
     rows = [
         [
-            *(one.model, _text(one.reward_error), _text(one.reward_spread)),
-            *(_text(one.cost_error, ".2f"), _text(one.cost_spread, ".2f"), f"{one.best_on:.0%}"),
-            "; ".join(one.examples) or "–",
+            *(one.model, number(one.reward_error), number(one.reward_spread)),
+            *(number(one.cost_error, 2), number(one.cost_spread, 2), best_on(worth, one)),
+            ("; ".join(one.examples) if worth.told_apart else "") or "–",
         ]
         for one in worth.models
     ]
@@ -89,7 +98,3 @@ def _pairs(worth: Worth) -> Table:
     )
     heads = ["Model", "Is above", "By", "± by prompt", "The other is better on"]
     return Table("Which models differ on which prompts", caption, heads, rows, words=(0, 1))
-
-
-def _text(value: float | None, form: str = ".3f") -> str:
-    return "–" if value is None else format(value, form)

@@ -18,4 +18,4 @@ async def test_a_service_that_is_away_stops_no_application(address: str) -> None
         decision = await asking.route("Why is the sky blue?")
         assert (decision.model, decision.fallback) == ("small", True)
         with pytest.raises(Undelivered):
-            await decision.cost(usd=0.1)
+            await decision.cost(cost_usd=0.1)

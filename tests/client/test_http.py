@@ -48,7 +48,7 @@ async def test_a_request_is_routed_paid_and_judged(gateway: Gateway) -> None:
         decision = await asking.route(context=CONTEXT, session="s-17", metadata={"a": 1})
         assert decision.model in {"llama", "mistral", "gemini"} and not decision.fallback
         assert decision.route is not None and decision.route.seq == 1 and decision.route.candidates
-        await decision.cost(usd=0.004)
+        await decision.cost(cost_usd=0.004)
         await decision.reward(0.9, source="judge")
         again = await asking.route(context=CONTEXT, request_id=decision.request_id)
         assert again.route is not None and again.route.repeat and again.model == decision.model
@@ -114,7 +114,7 @@ async def test_a_gateway_that_is_killed_loses_no_request_and_no_bill(gateway: Ga
         async def one(number: int) -> int:
             nonlocal done
             decision = await asking.route(context=CONTEXT, request_id=f"c-{number}")
-            await decision.cost(usd=usd)
+            await decision.cost(cost_usd=usd)
             done += 1
             assert decision.route is not None
             return decision.route.seq
@@ -134,7 +134,7 @@ async def test_a_wrong_key_is_named_at_the_start(gateway: Gateway) -> None:
     async with Router("chat", fallback="small", **wrong) as asking:
         assert (await asking.route("Hello")).fallback
         with pytest.raises(Undelivered, match="unauthorized"):
-            await asking.cost("r", usd=0.1)
+            await asking.cost("r", cost_usd=0.1)
 
 
 async def test_without_a_fallback_silence_is_an_error(gateway: Gateway) -> None:
@@ -154,7 +154,7 @@ async def test_threads_use_the_same_router(gateway: Gateway) -> None:
     def blocking() -> None:
         with SyncRouter("h-threads", timeout=PATIENCE, **access(gateway)) as asking:
             decision = asking.route(context=CONTEXT)
-            decision.cost(usd=0.001)
+            decision.cost(cost_usd=0.001)
             decision.reward(0.5, source="judge")
 
     await asyncio.to_thread(blocking)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaConnectionError
 
 from paretobandit_client import (
     NoDecision,
@@ -67,7 +69,7 @@ async def test_a_request_is_routed_paid_and_judged(service: RunningService) -> N
         decision = await asking.route(context=CONTEXT, session="s-17")
         assert decision.model in {"llama", "mistral", "gemini"} and not decision.fallback
         assert decision.route is not None and decision.route.seq == 1 and decision.route.candidates
-        await decision.cost(usd=0.004)
+        await decision.cost(cost_usd=0.004)
         await decision.reward(0.9, source="judge")
         again = await asking.route(context=CONTEXT, request_id=decision.request_id)
         assert again.route is not None and again.route.repeat and again.model == decision.model
@@ -91,7 +93,7 @@ async def test_refusals_come_with_their_reason(service: RunningService) -> None:
         )
         assert isinstance(answers[1], Refused) and answers[1].reason == "no_allowed_model"
         assert not isinstance(answers[0], Refused)
-        await asking.cost("nobody", usd=0.5)
+        await asking.cost("nobody", cost_usd=0.5)
         await service.until(lambda: heard, "the refusal of a bill")
         assert [(refusal.topic, refusal.request_id, refusal.reason) for refusal in heard] == [
             ("costs", "nobody", "orphan_cost")
@@ -112,7 +114,7 @@ async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(
         async def one(number: int) -> int:
             nonlocal done
             decision = await asking.route(context=CONTEXT, request_id=f"c-{number}")
-            await decision.cost(usd=usd)
+            await decision.cost(cost_usd=usd)
             done += 1
             assert decision.route is not None
             return decision.route.seq
@@ -166,7 +168,7 @@ async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(
         books = await settled(service, "open", decided=200, settled=200, rewards_applied=200)
         again = await asking.route(context=CONTEXT, request_id="f-7")
         assert not again.fallback and again.route is not None
-        await again.cost(usd=500.0)
+        await again.cost(cost_usd=500.0)
     assert books["spend_usd"] == pytest.approx(200 * (1000 * 1.25e-6 + 1000 * 10e-6))
     assert (books["unmatched_cost_usd"], books["in_flight"], books["committed_usd"]) == (
         0.0,
@@ -182,6 +184,32 @@ async def test_a_fallback_is_paid_once_and_the_late_decision_teaches_nothing(
     assert {record.called for record in (await service.engine("open")).records.values()} == {
         "gemini"
     }
+
+
+async def test_whoever_calls_another_model_says_so_once(service: RunningService) -> None:
+    await service.send("routers", router("other"))
+    async with client(service, "other") as asking:
+        for in_bill, in_reward in (("gemini", None), (None, "gemini")):
+            decision = await asking.route(context=CONTEXT, allowed_models=["llama"])
+            await decision.cost(cost_usd=0.002, model=in_bill)
+            await decision.reward(0.5, source="judge", model=in_reward)
+            assert decision.model == "gemini"
+            await decision.cost(cost_usd=0.001, revision=1)
+            with pytest.raises(ValueError, match="no model"):
+                await decision.reward(0.5, source="judge", model="\n")
+            assert decision.model == "gemini"
+    await asyncio.to_thread(_another_model, service)
+    await settled(service, "other", settled=3, rewards_applied=3)
+    records = (await service.engine("other")).records.values()
+    assert {(record.model, record.called) for record in records} == {("llama", "gemini")}
+
+
+def _another_model(service: RunningService) -> None:
+    with SyncRouter("other", timeout=PATIENCE, **access(service)) as asking:
+        decision = asking.route(context=CONTEXT, allowed_models=["llama"])
+        decision.reward(0.5, source="judge", model="gemini")
+        decision.cost(cost_usd=0.001)
+        assert decision.model == "gemini"
 
 
 async def test_a_slow_worker_is_not_waited_for_and_its_late_decisions_are_not_paid_twice(
@@ -219,6 +247,42 @@ async def test_without_a_fallback_silence_is_an_error(service: RunningService) -
             await asking.route(context=CONTEXT)
 
 
+async def test_an_outage_of_the_broker_is_said_when_it_begins_and_when_it_ends(
+    own_broker: LocalKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(bootstrap=own_broker.bootstrap, prefix="gone.", app_id="gone")
+    await create_topics(settings)
+    (node,) = own_broker.nodes
+    async with Router(
+        "chat", bootstrap=own_broker.bootstrap, prefix="gone.", fallback="small"
+    ) as asking:
+        caplog.clear()
+        began = time.monotonic()
+        own_broker.kill(node)
+        fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(100)]
+        bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in fallen))
+        await asyncio.to_thread(own_broker.start_node, node)
+        await asyncio.to_thread(own_broker.wait_ready, [node])
+        await bills
+        async with asyncio.timeout(PATIENCE):
+            while "back after" not in caplog.messages[-1]:  # noqa: ASYNC110 - what is waited for
+                await asyncio.sleep(0.05)
+    minutes = int((time.monotonic() - began) / 60.0)
+    said = [message for message in caplog.messages if own_broker.bootstrap in message]
+    assert caplog.messages == said and 2 <= len(said) <= 2 + minutes, caplog.messages
+
+
+async def test_other_kafka_clients_of_the_process_are_heard_as_before(
+    service: RunningService, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client(service, "plain"):
+        theirs = AIOKafkaAdminClient(bootstrap_servers="127.0.0.1:9")
+        with pytest.raises(KafkaConnectionError):
+            await theirs.start()
+        await theirs.close()
+    assert [record.name for record in caplog.records] == ["aiokafka"]
+
+
 async def test_missing_topics_are_named(service: RunningService) -> None:
     asking = Router(
         "chat", bootstrap=service.settings.bootstrap, prefix="other.", connect_timeout=1.0
@@ -240,7 +304,7 @@ def _blocking(service: RunningService) -> None:
         others = asking.route_many([{"context": CONTEXT}] * 2)
         decisions = [first, *(other for other in others if not isinstance(other, Refused))]
         asking.cost_many(
-            [{"request_id": decision.request_id, "usd": 0.001} for decision in decisions]
+            [{"request_id": decision.request_id, "cost_usd": 0.001} for decision in decisions]
         )
         first.reward(0.5, source="judge")
         asking.reward_many(
@@ -274,8 +338,8 @@ async def test_a_broker_that_hangs_loses_no_bill(own_broker: LocalKafka, tmp_pat
         assert time.monotonic() - started < PATIENCE and {
             decision.fallback for decision in decisions
         } == {True}
-        bills = asyncio.gather(*(decision.cost(usd=0.01) for decision in decisions))
-        cancelled = asyncio.create_task(asking.cost("h-0", usd=0.01, revision=1))
+        bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in decisions))
+        cancelled = asyncio.create_task(asking.cost("h-0", cost_usd=0.01, revision=1))
         await asyncio.sleep(0.1)
         cancelled.cancel()
         own_broker.resume(node)

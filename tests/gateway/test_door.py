@@ -14,6 +14,7 @@ from streams.broker.wire import free_ports
 from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+FALLBACK = "timeout=0.2&fallback=gemini"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -120,6 +121,59 @@ async def test_payloads_of_others_are_taken_as_they_are(gateway: Gateway) -> Non
         assert record.value == refused.request.content
         assert (await client.post("/v1/routers/foreign/ingest/other", json={})).status_code == 422
     assert (await gateway.settled("foreign", settled=1, rewards_applied=1))["spend_usd"] == 0.003
+
+
+async def test_bill_and_reward_of_a_fallback_name_it_where_the_caller_does_not(
+    gateway: Gateway,
+) -> None:
+    await gateway.declare("fallen")
+    home, worker = "/v1/routers/fallen", gateway.service.workers[-1]
+    fell, said = ([f"{kind}-{number}" for number in range(40)] for kind in ("f", "s"))
+    ids = [*fell, *said]
+    asked = [{"context": CONTEXT, "request_id": one} for one in ids]
+    logged = {"call_type": "acompletion", "status": "success", "response_cost": 0.003}
+    async with gateway.client() as client:
+        worker.freeze()
+        try:
+            fallen = await client.post(f"{home}/decisions?{FALLBACK}", json=asked[:40])
+            assert {(one["model"], one.get("fallback")) for one in fallen.json()} == {
+                ("gemini", True)
+            }
+            again = await client.post(f"{home}/decisions", json=asked[40:], params={"timeout": 0.2})
+            assert {one["reason"] for one in again.json()} == {"no_decision"}
+        finally:
+            worker.thaw()
+        # A caller that names the model on the bill need not name it again.
+        bills = [{"request_id": one, "cost_usd": 0.003, "model": "gemini"} for one in said]
+        await client.post(f"{home}/costs", json=bills)
+        rewards = [{"request_id": one, "reward": 0.5, "source": "judge"} for one in ids]
+        assert (await client.post(f"{home}/rewards", json=rewards)).status_code == 202
+        logs = [{**logged, "litellm_call_id": one} for one in fell]
+        assert (await client.post(f"{home}/ingest/litellm", json=logs)).status_code == 202
+        await gateway.settled("fallen", decided=80, settled=80, rewards_applied=80)
+        records = (await gateway.service.engine("fallen")).records
+        assert {records[one].called for one in ids} == {"gemini"}
+        assert {records[one].model for one in ids} - {"gemini"}
+
+
+async def test_who_gets_the_decision_after_all_reports_what_was_decided(gateway: Gateway) -> None:
+    await gateway.declare("after-all")
+    home, worker = "/v1/routers/after-all", gateway.service.workers[-1]
+    asked = [{"context": CONTEXT, "request_id": f"a-{number}"} for number in range(40)]
+    async with gateway.client() as client:
+        worker.freeze()
+        try:
+            await client.post(f"{home}/decisions?{FALLBACK}", json=asked)
+        finally:
+            worker.thaw()
+        decided = (await client.post(f"{home}/decisions", json=asked)).json()
+        rewards = [{"request_id": a["request_id"], "reward": 1, "source": "user"} for a in asked]
+        await client.post(f"{home}/rewards", json=rewards)
+        await gateway.settled("after-all", decided=40, rewards_applied=40)
+        records = (await gateway.service.engine("after-all")).records
+        assert {one["request_id"]: one["model"] for one in decided} == {
+            name: record.called for name, record in records.items()
+        }
 
 
 async def test_refusals_of_the_service_are_problems(gateway: Gateway) -> None:

@@ -13,31 +13,30 @@ from streams.gateway.app import build_gateway
 from streams.gateway.keys import Keys, new_key
 from streams.gateway.problems import MEDIA_TYPE, OWN
 from streams.settings import Settings
+from tests.malformed import Malformed, malformed
 
 KEY, LINE = new_key("acme", routers="acme.*")
-AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
+AUTHORIZED = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 DECISIONS, COSTS, REWARDS = (
     f"/v1/routers/acme.chat/{what}" for what in ("decisions", "costs", "rewards")
 )
 BILL = {"request_id": "r", "cost_usd": 0.1}
 
 
+def client_of(keys: Keys | None, **options: Any) -> httpx.AsyncClient:
+    """Return a client of a gateway without Kafka: whatever gets through the door waits in vain."""
+    (port,) = free_ports(1)
+    settings = Settings(bootstrap=f"127.0.0.1:{port}", gateway_timeout=0.05, **options)
+    transport = httpx.ASGITransport(build_gateway(settings, keys), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://gateway", headers=AUTHORIZED)
+
+
 @pytest.fixture
 async def calls() -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of a gateway without Kafka: whatever gets through the door waits in vain."""
-    (port,) = free_ports(1)
-    settings = Settings(
-        bootstrap=f"127.0.0.1:{port}",
-        gateway_rate=0.01,
-        gateway_batch=5,  # the bucket holds as many, and gets no more while a test runs
-        gateway_timeout=0.05,
-        gateway_body_bytes=4096,
-    )
-    app = build_gateway(settings, Keys.parse(LINE))
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://gateway", headers=AUTHORIZED
-    ) as client:
+    """Yield a client of a gateway with a key."""
+    # The bucket holds as many as a batch, and gets no more while a test runs.
+    limits = {"gateway_rate": 0.01, "gateway_batch": 5, "gateway_body_bytes": 4096}
+    async with client_of(Keys.parse(LINE), **limits) as client:
         yield client
 
 
@@ -91,7 +90,7 @@ async def test_a_payload_that_cannot_be_kept_either_is_left_to_its_sender(
         (DECISIONS, b"\xff\xfe", 400, "malformed_json"),
         (DECISIONS, b"[" * 4000, 400, "malformed_json"),
         (COSTS, b'{"request_id": "r", "cost_usd": NaN}', 400, "malformed_json"),
-        (COSTS, b'{"request_id": "r", "cost_usd": 1e999}', 400, "malformed_json"),
+        (COSTS, b'{"request_id": "r", "cost_usd": 1e999}', 422, "non_finite"),
         (COSTS, b"", 400, "malformed_json"),
         (COSTS, b"7", 422, "malformed_event"),
         (COSTS, b"[]", 422, "malformed_event"),
@@ -122,6 +121,137 @@ async def test_a_wrong_request_is_refused_with_its_reason(
     answer = await calls.post(path, content=body)
     assert (answer.status_code, reason(answer)) == (status, why)
     assert why in OWN or why in {known.value for known in Reason}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        record
+        for record in malformed("acme.chat")
+        # The path names the topic and the router, there is no key, and a request is given an id.
+        if record.topic != "routers" and record.value is not None and "router_id" not in record.name
+        if record.reason is not Reason.WRONG_KEY
+        and record.name not in ("empty_object", "request_id_absent")
+    ],
+    ids=lambda record: record.name,
+)
+async def test_what_kafka_would_dead_letter_the_gateway_refuses_with_the_same_reason(
+    record: Malformed,
+) -> None:
+    path = f"/v1/routers/acme.chat/{'decisions' if record.topic == 'requests' else record.topic}"
+    async with client_of(Keys.parse(LINE), gateway_body_bytes=2**24) as calls:
+        answer = await calls.post(path, content=record.value)
+    if reason(answer) != record.reason:
+        assert record.reason is Reason.NON_FINITE and answer.json()["reason"] == "malformed_json"
+    assert 400 <= answer.status_code < 500
+
+
+@pytest.mark.parametrize("form", ["otel", "litellm", "langfuse", "cloudevents"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"x":' * 300 + b"1" + b"}" * 300,
+        b"[" * 1000 + b"]" * 1000,
+        b"[" * 4000,
+        b"9" * 400,
+        b"18446744073709551616",
+        b'"\\ud800"',
+        b'"\xff"',
+        b"NaN",
+    ],
+    ids=["300 deep", "1000 deep", "open", "huge", "65 bits", "surrogate", "no utf-8", "nan"],
+)
+async def test_no_payload_of_another_form_is_a_defect_of_the_gateway(
+    monkeypatch: pytest.MonkeyPatch, form: str, value: bytes
+) -> None:
+    async def kept(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("streams.gateway.letters.Letters.keep", kept)
+    fields = (
+        "specversion data type metadata traceId value resourceSpans choices usage response_cost"
+    )
+    body = b"{" + b",".join(b'"%s":%s' % (name.encode(), value) for name in fields.split()) + b"}"
+    async with client_of(Keys.parse(LINE)) as calls:
+        for spoiled in (body, b"[" + body + b"]", value):
+            answer = await calls.post(f"/v1/routers/acme.chat/ingest/{form}", content=spoiled)
+            assert answer.status_code < 500
+
+
+async def test_integers_of_a_request_are_not_rounded_at_the_door(calls: httpx.AsyncClient) -> None:
+    for number, why in ((2**64, "invalid_field"), (2**53 + 1, "undelivered")):
+        body = f'{{"prompt": "x", "metadata": {{"n": {number}}}}}'
+        assert reason(await calls.post(DECISIONS, content=body)) == why
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+@pytest.mark.parametrize("path", [DECISIONS, COSTS, REWARDS, "/v1/routers/acme.chat/ingest/otel"])
+async def test_a_body_that_is_not_said_to_be_json_is_refused(
+    calls: httpx.AsyncClient, path: str, kind: str
+) -> None:
+    answer = await calls.post(path, content=json.dumps(BILL), headers={"Content-Type": kind})
+    assert (answer.status_code, reason(answer)) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json; charset=utf-8",
+        "application/cloudevents+json",
+        "application/cloudevents-batch+json",
+        "Application/JSON",
+        "application/x-ndjson",
+    ],
+)
+async def test_every_type_of_json_is_read(calls: httpx.AsyncClient, kind: str) -> None:
+    answer = await calls.post(COSTS, content="{}", headers={"Content-Type": kind})
+    assert reason(answer) == "missing_field"
+
+
+LOCAL = "127.0.0.1:8090"
+
+
+@pytest.mark.parametrize(
+    ("headers", "passes"),
+    [
+        ({"Host": LOCAL}, True),
+        ({"Host": "localhost"}, True),
+        ({"Host": "[::1]:8090"}, True),
+        ({"Host": LOCAL, "Origin": f"http://{LOCAL}"}, True),
+        ({"Host": LOCAL, "Sec-Fetch-Site": "same-origin", "Origin": "https://router"}, True),
+        ({"Host": "rebound.example"}, False),
+        ({"Host": "rebound.example:8090", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Host": "127.0.0.1.example"}, False),
+        ({"Host": "10.0.0.7:8090"}, False),
+        ({"Host": LOCAL, "Origin": "http://evil.example"}, False),
+        ({"Host": LOCAL, "Origin": "http://127.0.0.1:3000"}, False),
+        ({"Host": LOCAL, "Origin": "null"}, False),
+        ({"Host": LOCAL, "Sec-Fetch-Site": "cross-site"}, False),
+        ({"Host": LOCAL, "Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"}, False),
+    ],
+)
+async def test_without_keys_only_programs_of_this_machine_and_pages_of_its_own_may_ask(
+    headers: dict[str, str], passes: bool
+) -> None:
+    async with client_of(None) as calls:
+        for method, path in (
+            ("POST", DECISIONS),
+            ("POST", COSTS),
+            ("POST", "/v1/routers/acme.chat/ingest/litellm"),
+            ("GET", "/v1/routers/acme.chat"),
+            ("GET", f"{DECISIONS}/r"),
+        ):
+            answer = await calls.request(method, path, content="7", headers=headers)
+            assert (answer.status_code == 403) is not passes, answer.text
+            if not passes:
+                assert reason(answer) == "forbidden"
+                assert "PB_GATEWAY_KEYS_FILE" in answer.json()["detail"]
+
+
+async def test_with_keys_a_gateway_answers_under_any_name(calls: httpx.AsyncClient) -> None:
+    answer = await calls.get("/v1/routers/acme.chat", headers={"Host": "router.example"})
+    assert reason(answer) == "unknown_router"
 
 
 async def test_a_body_of_unknown_length_is_bounded_as_well(calls: httpx.AsyncClient) -> None:
@@ -178,11 +308,13 @@ async def test_silence_is_a_problem_or_the_fallback_that_was_named(
         "model": "small",
         "fallback": True,
     }
-    for wrong in ("timeout=0", "timeout=x", "fallback="):
-        assert (
-            reason(await calls.post(f"{DECISIONS}?{wrong}", json={"prompt": "x"}))
-            == "invalid_field"
-        )
+    for wrong, said in {
+        "timeout=0": "timeout must be above 0",
+        "timeout=x": "timeout is a text; it must be a number",
+        "fallback=": "fallback must have at least 1 character",
+    }.items():
+        answer = await calls.post(f"{DECISIONS}?{wrong}", json={"prompt": "x"})
+        assert (reason(answer), answer.json()["detail"]) == ("invalid_field", said)
 
 
 async def test_health_says_that_kafka_is_away_and_needs_no_key(calls: httpx.AsyncClient) -> None:

@@ -16,10 +16,13 @@ SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-ru
 
 
 @contextmanager
-def chromium(folder: Path, *logs: str) -> Iterator[Chrome]:
-    """Run Chromium with its profile in `folder`; it keeps these logs."""
+def chromium(folder: Path, *logs: str, hosts: str = "") -> Iterator[Chrome]:
+    """Run Chromium with its profile in `folder`; it keeps these logs, and finds hosts by these
+    rules before it asks anybody.
+    """
     options = ChromeOptions()
-    for switch in (*SWITCHES.split(), f"--user-data-dir={folder}"):
+    own = (f"--user-data-dir={folder}", f"--host-resolver-rules={hosts}")
+    for switch in (*SWITCHES.split(), *own):
         options.add_argument(switch)
     options.binary_location = "/usr/bin/chromium"
     options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))

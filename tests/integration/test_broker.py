@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.broker.choose import LocalKafka, choose_broker
-from streams.broker.jars import installation
+from streams.broker.jars import KafkaUnavailable, installation
 from streams.broker.node import Node
 from streams.broker.wire import answers, live_brokers
 
@@ -93,6 +93,23 @@ def test_a_stopped_node_leaves_the_cluster_and_returns(three: LocalKafka) -> Non
     assert not three.nodes[1].running
     three.start_node(1)
     three.wait_ready({1, 2, 3})
+
+
+def test_one_of_three_that_ends_is_said_and_the_second_is_one_too_many(
+    three: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(three, "_say", said.append)
+    three.kill(2)
+    three.kill(3)
+    try:
+        with pytest.raises(KafkaUnavailable, match=f"{three.nodes[3].address} has ended"):
+            three.watch()
+    finally:
+        three.start_node(2)
+        three.start_node(3)
+    (one,) = said
+    assert one.startswith(f"Kafka node 2 on {three.nodes[2].address} has ended")
 
 
 async def test_kept_data_outlives_the_broker(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from streams.broker.wire import answers, free_ports
@@ -268,10 +269,24 @@ def test_without_a_worker_a_request_says_so_in_time(cli_settings: Settings) -> N
     assert "created" in done(alone, "topics", "create")
     assert done_json(alone, "topics", "create")["created"] == []
     assert "as a worker needs them" in done(alone, "topics", "check")
+    for words in (("routers", "list"), ("top", "--once")):
+        assert "add a first model with `pbstream models add NAME" in done(alone, *words)
+        assert done_json(alone, *words) == []
     result = run(alone, "request", "hello", "--timeout", "0.5")
     assert result.exit_code == 1
     assert "no worker answered within 0.5 s: is `pbstream worker` running?" in result.output
     assert "/readyz" in result.output
+
+
+def test_ingest_names_a_topic_that_is_not_there_at_once(worker: Settings) -> None:
+    away = f"away-{uuid4().hex[:8]}."
+    missing = run(worker, "ingest", f"{away}payloads", "--from", "otel")
+    assert missing.exit_code == 1 and "Unclosed" not in missing.output
+    assert f"topic '{away}payloads' does not exist on {worker.bootstrap}" in missing.output
+    elsewhere = worker.model_copy(update={"prefix": away})
+    unwritable = run(elsewhere, "ingest", worker.topic("alerts"), "--from", "otel")
+    assert unwritable.exit_code == 1
+    assert f"topics {away}costs, {away}rewards, {away}dlq do not exist" in unwritable.output
 
 
 def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint() -> None:
@@ -289,6 +304,28 @@ def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint()
         finally:
             broker.kill()
     assert not answers(f"127.0.0.1:{port}")
+
+
+def test_broker_ends_with_kafkas_last_words_when_its_jvm_is_killed(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    command = [sys.executable, "-m", "streams.cli", "broker", "--port", str(port)]
+    with subprocess.Popen(
+        [*command, "--data", str(tmp_path)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as broker:
+        try:
+            assert broker.stderr is not None
+            assert "Kafka is ready" in next(line for line in broker.stderr if "ready" in line)
+            (log,) = tmp_path.rglob("kafka.log")
+            with log.open("a") as file:
+                file.write("what it said last\n")
+            (jvm,) = psutil.Process(broker.pid).children()
+            jvm.kill()
+            assert broker.wait(60) == 1
+            said = broker.stderr.read()
+        finally:
+            broker.kill()
+    assert f"Kafka node 1 on 127.0.0.1:{port} was ended by SIGKILL" in said
+    assert "what it said last" in said and "Traceback" not in said
 
 
 def judged(count: int) -> str:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+import pytest
+from pydantic import SecretStr
 
 from streams.broker.wire import free_ports
+from streams.console.doctor import examine
+from streams.console.finding import Finding
 from streams.encoder.projection import Projection
 from streams.settings import Settings
+from streams.state.redis_contexts import connect
+from streams.state.redis_rights import acl
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
 
 
@@ -73,6 +80,49 @@ def test_projections_of_routers_are_looked_for(worker: Settings, tmp_path: Path)
     unset = findings(worker.model_copy(update={"priors_path": None}), code=0)["projections"]
     assert (unset["verdict"], "PB_PRIORS_PATH" in unset["found"]) == ("look", True)
     done(worker, "routers", "remove", "--router", "doctor.own", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("config", "found", "remedy"),
+    [
+        ({"maxmemory-policy": "allkeys-lru"}, "(maxmemory-policy allkeys-lru)", "noeviction"),
+        ({"maxmemory-policy": "volatile-ttl"}, "(maxmemory-policy volatile-ttl)", "noeviction"),
+        ({"maxmemory": "1"}, "% full", "CONFIG SET maxmemory"),
+    ],
+)
+async def test_a_redis_that_will_not_keep_contexts_is_warned_of(
+    redis_url: str, config: dict[str, str], found: str, remedy: str
+) -> None:
+    client = connect(redis_url)
+    before = {name: str((await client.config_get(name))[name]) for name in config}
+    assert (await redis_of(redis_url)).verdict == "fine"
+    try:
+        for name, value in config.items():
+            await client.config_set(name, value)
+        said = await redis_of(redis_url)
+    finally:
+        for name, value in before.items():
+            await client.config_set(name, value)
+        await client.aclose()
+    assert said.verdict == "look" and found in said.found and remedy in said.remedy
+
+
+async def test_a_redis_whose_user_may_not_ask_for_its_memory_is_fine(redis_url: str) -> None:
+    client, user = connect(redis_url), f"doctored-{uuid4().hex}"
+    rule = acl(Settings(), user).replace(">PASSWORD", "nopass").split()
+    await client.execute_command("ACL", "SETUSER", *rule)
+    try:
+        said = await redis_of(redis_url.replace("://", f"://{user}:any@"))
+    finally:
+        await client.execute_command("ACL", "DELUSER", user)
+        await client.aclose()
+    assert said.verdict == "fine" and "INFO refused" in said.found
+
+
+async def redis_of(url: str) -> Finding:
+    """Return what is said of a Redis; no broker answers."""
+    settings = Settings(bootstrap=f"127.0.0.1:{free_ports(1)[0]}", redis_url=SecretStr(url))
+    return {one.what: one async for one in examine(settings)}["Redis"]
 
 
 def test_top_shows_every_router_and_sorts_them(worker: Settings) -> None:

@@ -19,16 +19,19 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
+import httpx
 import numpy as np
 import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from click.testing import CliRunner
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from schemas import LambdaUpdated, ModelDeclared, RouterDeclared
 from streams.broker.child import spawn
 from streams.broker.wire import free_ports
+from streams.cli import main
 from streams.dashboard.assets import FOLDERS
 from streams.dashboard.serve import server_of
 from streams.dashboard.sessions import Sessions
@@ -36,6 +39,8 @@ from streams.demo.player import Player
 from streams.demo.scenario import Scenario
 from streams.demo.stage import running_worker
 from streams.demo.traffic import Traffic
+from streams.drawing import numbers
+from streams.drawing.numbers import NO_PRICE, UNTIL, dual
 from streams.gateway.keys import Keys as Keyring
 from streams.gateway.keys import new_key
 from streams.log.topics import create_topics
@@ -233,6 +238,10 @@ def test_the_table_says_what_the_topics_say(
     assert row[4] == f"Saved{100 * saved:.0f} %".replace("-", "−")
     shown = sums(browser)
     assert shown["Routers"] == "1" and shown["In flight"] == "0"
+    heads = browser.execute_script(
+        "return [...document.querySelectorAll('.heads button')].slice(1).map(one => one.title)"
+    )
+    assert len(heads) == 9 and all(heads)
 
 
 def test_one_router_says_what_the_topics_say(
@@ -287,16 +296,16 @@ def test_a_decision_shows_the_doubt_that_the_topic_says(
 ) -> None:
     route = told["routes"][200]
     open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
-    rows = {row[0]: row for row in cells(browser, ".scroll tbody tr") if len(row) == 7}
+    rows = {row[0]: row for row in cells(browser, ".scroll tbody tr") if row[1].startswith("±")}
     assert set(rows) == set(MODELS)
     for one in route["candidates"]:
         shown = [cell.replace("−", "-") for cell in rows[one["model"]]]
-        assert shown[1] == f"{one['mean']:.4f} ± {one['deviation']:.4f}"
-        terms = (one["shared"], one["mean"] - one["shared"], one["bonus"])
-        assert [float(cell) for cell in shown[2:5]] == pytest.approx(terms, abs=6e-5)
-        low, high = (float(cell.removeprefix("$")) for cell in shown[5].split(" to "))
+        assert shown[1] == f"± {one['deviation']:.4f}"
+        terms = (one["shared"], one["mean"] - one["shared"])
+        assert [float(cell) for cell in shown[2:4]] == pytest.approx(terms, abs=6e-5)
+        low, high = (float(cell.removeprefix("$")) for cell in shown[4].split(" to "))
         assert (low, high) == pytest.approx((one["cost_low_usd"], one["cost_high_usd"]), rel=0.01)
-        assert float(shown[6].removesuffix(" %")) == pytest.approx(100 * one["unpaid"], abs=0.06)
+        assert float(shown[5].removesuffix(" %")) == pytest.approx(100 * one["unpaid"], abs=0.06)
     assert len(browser.find_elements(By.CSS_SELECTOR, "svg.bar path.off")) == len(MODELS)
 
 
@@ -308,17 +317,38 @@ def test_the_bars_of_a_decision_add_up_to_its_score(
     for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
         told_of = spoken.get_attribute("aria-label").replace("−", "-")
         mean, bonus, penalty, score = (
-            float(one) for one in re.findall(r"(?:mean|bonus|penalty|score) ([-+.\d]+)", told_of)
+            float(one)
+            for one in re.findall(r"(?:reward|exploration|penalty|score) ([-+.\d]+)", told_of)
         )
         assert mean + bonus - penalty == pytest.approx(score, abs=2.1e-4)
     page = text(browser, "main")
-    assert route["model"] in page and "0." in page
+    assert route["model"] in page and "0." in page and "null" not in page
     cost = next(one for one in told["costs"] if one["request_id"] == route["request_id"])
     label = next(one for one in told["rewards"] if one["request_id"] == route["request_id"])
     assert "Bill: $" in page and f"Label: {label['reward']} by judge" in page
     bill = float(re.search(r"Bill: \$([\d.e−]+\d)", page)[1].replace("−", "-"))  # type: ignore[index]
     assert bill == pytest.approx(cost["cost_usd"], rel=0.01)
     assert page.count("behind: ") + page.count("chosen") + page.count("would cost") >= 2
+
+
+def test_numbers_are_written_as_terminals_write_them(address: str, browser: Chrome) -> None:
+    open_page(browser, address, "#/", ready=".row")
+    values = [None, 0.0, -0.0001, 0.25, -0.25, 12.5, -537_000.4, 1e6]
+    written = browser.execute_async_script(
+        """
+        const [values, done] = arguments;
+        import("/assets/format.js").then((format) => done(values.map((value) => [
+            format.fixed(value), format.signed(value), format.percent(value), format.dual(value, 4),
+            format.until(value)])));
+        """,
+        values,
+    )
+    for value, (fixed, signed, percent, price, until_then) in zip(values, written, strict=True):
+        assert (fixed, signed) == (numbers.number(value), numbers.number(value, signed=True))
+        assert percent == ("–" if value is None else f"{numbers.number(100 * value, 0)} %")
+        if value is None or value >= 0.0:
+            assert price == dual(value)
+            assert until_then == (UNTIL if price == NO_PRICE else "")
 
 
 def test_a_request_that_nobody_knows_is_said_so(address: str, browser: Chrome) -> None:
@@ -356,6 +386,19 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     browser.get_log("browser")
 
 
+CUT = """return [...document.querySelectorAll('.scroll')].filter(
+    one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"""
+OVERLAPPING = """const named = 'svg.frontier .tick:not(.middle, .end)';
+    const words = [...document.querySelectorAll(named)];
+    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom
+      && b.top < a.bottom;
+    const boxes = words.map(one => one.getBoundingClientRect()), text = at => words[at].textContent;
+    const [page] = document.querySelectorAll('svg.frontier'), all = page.getBoundingClientRect();
+    return boxes.flatMap((box, at) => [
+      ...boxes.slice(0, at).flatMap((other, of) => meet(box, other) ? [[text(at), text(of)]] : []),
+      ...(box.right > all.right + 1 || box.left < all.left - 1 ? [[text(at)]] : [])])"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_page_reads_in_any_light_and_at_any_width(
@@ -376,6 +419,7 @@ def test_every_page_reads_in_any_light_and_at_any_width(
         for name, (page, ready) in pages.items():
             open_page(browser, address, page, ready=ready)
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            assert width > 500 or browser.execute_script(CUT) == []
             assert browser.save_screenshot(str(SHOTS / f"{name}-{scheme}-{width}.png"))
             faults = violations(browser)
             assert faults == [], f"{name}: {json.dumps(faults, indent=1)}"
@@ -464,6 +508,10 @@ def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     assert sum(shares) == pytest.approx(100, abs=len(shares))
     rows = cells(browser, "section[aria-label^='What'] tbody tr")
     assert [row[0] for row in rows][6:] == ["as recorded", *(f"always {m}" for m in sorted(MODELS))]
+    assert browser.execute_script(OVERLAPPING) == []
+    earned = [float(row[2]) for row in rows[:6]]
+    said = "A larger budget earns less" in text(browser, "section[aria-label^='What']")
+    assert said == (earned != sorted(earned))
     assert violations(browser) == []
 
 
@@ -545,6 +593,46 @@ def test_a_change_on_what_is_not_in_force_any_more_is_refused(
     assert call()[1] in ("invalid_field", "stale_config")
 
 
+def test_a_body_that_is_no_plain_json_is_refused_wherever_one_is_taken(address: str) -> None:
+    with httpx.Client(base_url=address, headers={"x-pbstream": "1"}, timeout=PATIENCE) as operator:
+        assert operator.post("api/session", json={"key": KEY}).status_code == 200
+        router = f"api/routers/{ROUTER}"
+        spoiled = (
+            *(b'{"x":' * deep + b"1" + b"}" * deep for deep in (250, 300, 1000, 60_000 // 6)),
+            b'{"key": "\\ud800"}',
+            b'{"key": "\xff"}',
+            b'{"key": NaN}',
+            b"7",
+            b"",
+        )
+        strange = (
+            b"9" * 400,
+            b"18446744073709551616",
+            b"1e308",
+            b"true",
+            b'{"x":' * 190 + b"1" + b"}" * 190,
+        )
+        for path in ("api/session", *(f"{router}/{w}" for w in ("preview", "declaration"))):
+            for body in spoiled:
+                _refused(operator, path, body)
+        for value in (*strange, *spoiled):
+            change = b'{"changes": [{"path": ["budget_usd_per_request"], "value": %s}]}'
+            _refused(operator, f"{router}/preview", change % value, least=200)  # or its faults
+            change = b'{"based_on": %s, "changes": [{"path": ["models", "m"], "value": %s}]}'
+            _refused(operator, f"{router}/declaration", change % (value, value))
+            _refused(operator, f"{router}/preview", b'{"changes": %s}' % value)
+            _refused(operator, f"{router}/studies", b'{"kind": %s}' % value)
+            study = b'{"kind": "what_if", "since": %s, "scenario": {"name": %s}}'
+            _refused(operator, f"{router}/studies", study % (value, value))
+        sent = operator.post("api/session", content=b'{"key": 1}', headers={"content-type": "x/y"})
+        assert sent.status_code == 415
+
+
+def _refused(client: httpx.Client, path: str, body: bytes, *, least: int = 400) -> None:
+    sent = client.post(path, content=body, headers={"content-type": "application/json"})
+    assert least <= sent.status_code < 500, (path, body[:40], sent.text)
+
+
 @contextmanager
 def served(
     settings: Settings, sessions: Sessions | None = None, *, states: int = 0
@@ -577,6 +665,24 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
         until(lambda: "pbstream models add" in text(browser, ".empty"), "what to do")
         assert violations(browser) == []
         browser.get("about:blank")
+
+
+def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
+    settings: Settings, address: str, browser: Chrome
+) -> None:
+    environment = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix}
+    words = "models add small --input-price 1 --output-price 2 --dimensions 3 --router quiet"
+    added = CliRunner().invoke(
+        main, words.split(), env={**environment, "PB_APP_ID": settings.app_id}
+    )
+    assert added.exit_code == 0, added.output
+    open_page(browser, address, "#/router/quiet", ready=".empty pre")
+    until(lambda: not browser.find_elements(By.CSS_SELECTOR, ".empty[hidden] pre"), "what to type")
+    assert "pbstream request" in text(browser, ".empty pre")
+    assert "--router quiet" in text(browser, ".empty pre")
+    charts = browser.find_elements(By.CSS_SELECTOR, "figure.chart")
+    assert charts and not any(chart.is_displayed() for chart in charts)
+    assert violations(browser) == []
 
 
 def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:

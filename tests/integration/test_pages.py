@@ -34,6 +34,7 @@ PAGES = sorted(
 ELSEWHERE = {
     "json": "tests/integration/test_wire_page.py sends them, and compares the answers",
     "python": "test_cli.py (README), tests/integrations/test_integrate_page.py",
+    "install": "tests/unit/test_wheel.py",
     "http": "tests/integrations/test_integrate_page.py",
     "http-client": "tests/integrations/test_integrate_page.py",
     "litellm": "tests/integrations/test_integrate_page.py",
@@ -94,13 +95,16 @@ def test_most_pages_with_commands_are_run_and_each_excuse_is_needed() -> None:
 
 @pytest.fixture
 def folder(worker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with what the pages name: judged prompts, scenarios, priors."""
+    """Return a folder with what the pages name: judged prompts, rows, scenarios, priors."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     assert worker.priors_path is not None
     (tmp_path / "priors").symlink_to(worker.priors_path)
     known = {"rewards": {"small": 0.5, "large": 0.9}, "costs": {"small": 0.00003, "large": 0.002}}
     judged = [{"prompt": f"What is {n} plus {n % 7}?", **known} for n in range(60)]
     (tmp_path / "judged.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in judged))
+    answers = [(one["prompt"], model) for one in judged for model in known["costs"]]
+    rows = (f"{prompt},{m},{known['costs'][m]},{known['rewards'][m]}\n" for prompt, m in answers)
+    (tmp_path / "rows.csv").write_text(f"prompt,model,cost,score\n{''.join(rows)}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -369,4 +369,4 @@ async def test_ingest_and_gateways_work_with_their_roles_rights_and_not_without(
     )
     await service.until(lambda: not refused.running, "its end", poll=False)
     assert refused.process.returncode == 1
-    assert "Kafka does not allow it" in refused.tail() and payloads in refused.tail()
+    assert "this user may not read it" in refused.tail() and payloads in refused.tail()

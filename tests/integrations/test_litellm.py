@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +21,7 @@ import pytest
 import pytest_asyncio
 from click.testing import CliRunner
 
+from router_state.engine import Engine
 from streams.cli import main
 from streams.integrations.convert import convert, finder_of
 from streams.integrations.found import Defaults
@@ -160,6 +159,86 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     assert record.called != record.model
 
 
+BOOM = "litellm.InternalServerError"
+"""A mocked response that LiteLLM raises in its place."""
+
+
+async def judged(bandit: ParetoBandit, router: litellm.Router, request_id: str) -> str:
+    """Make a call, judge its answer before LiteLLM calls back, and return the answering model."""
+    said = await router.acompletion("smart", HELLO, metadata={"pb_request_id": request_id})
+    await bandit.reward(request_id, 0.9, source="judge")
+    return str(said.choices[0].message.content).removeprefix("from openai/")
+
+
+def bills(engine: Engine, model: str) -> float:
+    """Return how many bills stand behind what a model is expected to cost; the first guess is
+    one.
+    """
+    arm = engine.state.arms.find(model)
+    assert arm is not None
+    return arm.costs.bills
+
+
+async def test_what_another_attempt_costs_and_earns_is_its_own_model_s(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2, allowed_fails=100)
+    router.model_list[0]["litellm_params"]["mock_response"] = BOOM
+    calls = [f"r-{number}" for number in range(8)]
+    answered = [await judged(bandit, router, call) for call in calls]
+    assert set(answered) == {"gpt-4o"} == {bandit.model_of(call) for call in calls}
+    await books(service, bandit.router_id, settled=8, rewards_applied=8, decided=8)
+    engine = await service.engine(bandit.router_id)
+    assert {engine.records[call].model for call in calls} >= {"gpt-4o-mini"}
+    assert {engine.records[call].called for call in calls} == {"gpt-4o"}
+    assert bills(engine, "gpt-4o-mini") == 1.0 < bills(engine, "gpt-4o")
+
+
+async def test_a_fallback_of_litellm_itself_is_paid_and_judged_by_its_name_in_the_portfolio(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", num_retries=0, fallbacks=[{"smart": ["backup"]}])
+    router.model_list[0]["litellm_params"]["mock_response"] = BOOM
+    answers = {"model": "openai/gpt-4o", "api_key": "none", "mock_response": "from afar"}
+    router.add_deployment(litellm.Deployment(model_name="backup", litellm_params=answers))
+    for count, stream in enumerate((False, True), 1):
+        call = {"stream": stream, "metadata": {"pb_request_id": f"r-{count}"}}
+        said = await router.acompletion("smart", HELLO, **call)
+        if stream:
+            async for _ in said:
+                pass
+        await bandit.reward(f"r-{count}", 0.9, source="judge")
+        await books(service, bandit.router_id, settled=count, rewards_applied=count)
+    engine = await service.engine(bandit.router_id)
+    for record in engine.records.values():
+        assert (record.model, record.called) == ("gpt-4o-mini", "gpt-4o")
+        assert record.bill is not None and record.bill.cost_usd > 0.0
+    assert bills(engine, "gpt-4o-mini") == 1.0
+
+
+async def test_a_call_that_fails_for_good_is_billed_when_no_other_attempt_follows(
+    service: RunningService, litellm: Any, bandit: ParetoBandit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", num_retries=0)
+    router.model_list[0]["litellm_params"]["mock_response"] = BOOM
+    for seconds, settled in ((0.1, 1), (3600.0, 2)):
+        monkeypatch.setattr("paretobandit_client.litellm.HELD_SECONDS", seconds)
+        with pytest.raises(litellm.InternalServerError):
+            await router.acompletion("smart", HELLO)
+        if settled == 2:
+            await failure_noted(bandit)
+            await bandit.close()
+        books_now = await books(service, bandit.router_id, settled=settled)
+        assert books_now["spend_usd"] == 0.0
+
+
+async def failure_noted(bandit: ParetoBandit) -> None:
+    """Wait until LiteLLM has called back."""
+    async with asyncio.timeout(PATIENCE):
+        while not bandit._failed:  # noqa: ASYNC110 - LiteLLM has no event for it
+            await asyncio.sleep(0.01)
+
+
 async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
     service: RunningService, litellm: Any, bandit: ParetoBandit
 ) -> None:
@@ -189,6 +268,21 @@ async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: Pareto
             None if fallback else "from openai/gpt-4o-mini",
         }
         await alone.close()
+
+
+async def test_silence_of_the_service_is_said_once_however_many_calls_it_meets(
+    litellm: Any, bandit: ParetoBandit, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    await router.acompletion("smart", HELLO)
+    (await bandit._router()).timeout = 1e-6
+    caplog.clear()
+    for _ in range(5):
+        await router.acompletion("smart", HELLO)
+    (await bandit._router()).timeout = PATIENCE
+    await router.acompletion("smart", HELLO)
+    said = [one for one in caplog.records if one.name.startswith("paretobandit_client")]
+    assert ["back after" in one.getMessage() for one in said] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -221,37 +315,36 @@ async def test_the_proxy_finds_the_plugin_by_its_name(litellm: Any) -> None:
     assert isinstance(found, ParetoBandit) and isinstance(found, RoutingPlugin)
 
 
-def declared_by(script: Path) -> dict[str, Any]:
-    """Return what a script of `pbstream` commands declares."""
-    models, document = {}, {"router_id": "example"}
-    for line in script.read_text().splitlines():
-        words = shlex.split(line, comments=True)
-        options = dict(itertools.pairwise(words))
-        if "models" in words:
-            prices = {"input_price_per_m": "--input-price", "output_price_per_m": "--output-price"}
-            models[options["add"]] = {
-                field: float(options[option]) for field, option in prices.items()
-            }
-        if "--dimensions" in options:
-            document["dimensions"] = int(options["--dimensions"])
-        if "budget" in words:
-            document["budget_usd_per_request"] = float(options["set"])
-    return {**document, "models": models}
+OWN = "litellm-example"
+"""The example's router."""
+
+
+def where(service: RunningService) -> dict[str, str]:
+    """Return where commands find the service, and a router of the user's that no example is for."""
+    return {
+        "PB_BOOTSTRAP": service.settings.bootstrap,
+        "PB_PREFIX": service.settings.prefix,
+        "PB_PARTITIONS": "4",
+        "PB_ROUTER": "the-user-s-own",
+    }
+
+
+async def commanded(service: RunningService, *words: str) -> str:
+    """Run a command where the service is."""
+    ran = await asyncio.to_thread(
+        lambda: CliRunner().invoke(main, words, env=where(service), catch_exceptions=False)
+    )
+    assert ran.exit_code == 0, ran.output
+    return ran.output
 
 
 @pytest.mark.timeout(600)
 async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_worker_is_killed(
     service: RunningService,
 ) -> None:
-    await service.send("routers", declared_by(EXAMPLE.with_name("declare.sh")))
-    environment = {
-        **os.environ,
-        "PB_BOOTSTRAP": service.settings.bootstrap,
-        "PB_PREFIX": service.settings.prefix,
-        "PB_ROUTER": "example",
-        "PB_TIMEOUT": "3",
-        "PYTHONWARNINGS": "ignore",
-    }
+    environment = {**os.environ, **where(service), "PB_TIMEOUT": "3", "PYTHONWARNINGS": "ignore"}
+    for _ in range(2):  # again changes nothing
+        await commanded(service, "routers", "apply", str(EXAMPLE.with_name("router.yaml")))
     command = [sys.executable, str(EXAMPLE), "--calls", "240"]
     app = await asyncio.create_subprocess_exec(
         *command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -261,7 +354,7 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
         for _ in range(SLOW_START):
             with contextlib.suppress(AssertionError):
                 await service.until(
-                    lambda: ended.done() or service.lambda_of("example").get("settled", 0) > 100,
+                    lambda: ended.done() or service.lambda_of(OWN).get("settled", 0) > 100,
                     "half of the calls",
                 )
                 break
@@ -273,11 +366,36 @@ async def test_the_example_keeps_its_budget_and_finds_the_better_model_while_a_w
             app.kill()
     assert app.returncode == 0, complained.decode()
     summary = json.loads(said.splitlines()[-1])
-    assert summary["calls"] == 240
-    end = await books(service, "example", decided=240, settled=240, rewards_applied=240)
+    assert summary["calls"] == 240 and summary["decided"] > 200
+    end = await books(service, OWN, decided=240, settled=240, rewards_applied=240)
     assert end["spend_usd"] <= 1.1 * 240 * BUDGET and end["unmatched_cost_usd"] == 0.0
     second = summary["second half"]
     assert max(second, key=second.get) == "openai/medium", summary
+
+
+@pytest.mark.timeout(600)
+async def test_the_example_touches_no_other_router_and_says_when_nothing_was_decided(
+    service: RunningService,
+) -> None:
+    mine = {"gpt-4o": {"input_price_per_m": 2.5, "output_price_per_m": 10.0}}
+    others = ("default", "the-user-s-own")
+    for router_id in others:
+        await service.send("routers", {"router_id": router_id, "models": mine, "dimensions": 2})
+    await commanded(service, "routers", "apply", str(EXAMPLE.with_name("router.yaml")))
+    await commanded(service, "routers", "remove", "--router", OWN, "--yes")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(EXAMPLE), "--calls", "2"),
+        env={**os.environ, **where(service), "PB_TIMEOUT": str(PATIENCE)},
+        stderr=subprocess.PIPE,
+    )
+    _, complained = await asyncio.wait_for(process.communicate(), SLOW_START * PATIENCE)
+    assert process.returncode == 1
+    assert OWN in complained.decode().splitlines()[-1], complained.decode()
+    for router_id in others:
+        assert (await books(service, router_id, decided=0))["seq"] == 0
+    log = (await service.log_of(service.settings.topic("routers"))).values()
+    written = [record.key.decode() for records in log for record in records]
+    assert [written.count(one) for one in others] == [1, 1]
 
 
 async def test_prices_are_imported_and_doubtful_ones_left(service: RunningService) -> None:
@@ -293,17 +411,11 @@ async def test_prices_are_imported_and_doubtful_ones_left(service: RunningServic
         {"router_id": "priced", "request_id": "r", "input_tokens": 1000, "output_tokens": 100},
     )
     await books(service, "priced", settled=1)
-    environment = {
-        "PB_BOOTSTRAP": service.settings.bootstrap,
-        "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
-    }
 
     async def imported(*words: str) -> str:
-        command = ["models", "import", "--litellm", "--router", "priced", *words]
-        ran = await asyncio.to_thread(lambda: CliRunner().invoke(main, command, env=environment))
-        assert ran.exit_code == 0, ran.output
-        return ran.output
+        return await commanded(
+            service, "models", "import", "--litellm", "--router", "priced", *words
+        )
 
     shown = await imported("--dry-run", "--only", "gpt-4o*mini")
     assert "by hand" in shown and "Nothing was changed" in shown

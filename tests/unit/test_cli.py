@@ -55,6 +55,10 @@ NEEDS_BROKER = [
     ["replay", "--into", "test."],
     ["tune"],
     ["topics", "acls", "--check"],
+    ["ingest", "payloads", "--from", "otel"],
+    ["dlq", "list"],
+    ["dlq", "show", "0:0"],
+    ["fit", "--from-history", "nothing"],
     ["snapshot", "export", "nothing.pbs"],
 ]
 
@@ -114,7 +118,7 @@ def test_without_a_broker_one_sentence_says_so_and_the_exit_code_is_1(words: lis
     lines = [line for line in result.output.splitlines() if line.startswith("Error: ")]
     assert len(lines) == 1
     assert "127.0.0.1:" in lines[0]
-    assert "Traceback" not in result.output
+    assert "Traceback" not in result.output and "Unclosed" not in result.output
 
 
 def test_without_a_broker_the_sentence_names_both_remedies() -> None:
@@ -199,6 +203,15 @@ def test_judgements_that_are_not_there_are_named(tmp_path: Path) -> None:
     result = run("fit", str(tmp_path / "none.jsonl"), str(tmp_path / "out"))
     assert result.exit_code == 1
     assert "none.jsonl" in result.output
+
+
+@pytest.mark.parametrize("folder", ["judged.jsonl", "judged.jsonl/priors"])
+def test_a_folder_of_priors_that_cannot_be_is_refused_before_anything_is_fitted(
+    folder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "judged.jsonl").write_text('{"prompt": "Why?", "rewards": {"small": 0.5}}\n')
+    result = run("fit", str(tmp_path / "judged.jsonl"), str(tmp_path / folder))
+    assert result.exit_code == 2 and "is a file, or in one" in result.output
 
 
 def test_a_refusal_carries_reason_explanation_and_remedy() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
+from streams.console.failures import Failure
 from streams.demo import show
 from streams.demo.benchmark import load_rows, wheel_priors
 from streams.demo.player import Play
@@ -431,15 +433,17 @@ def test_without_a_model_that_was_there_all_along_there_is_no_such_sentence() ->
     assert Report(absent, played(of), "live", "none").result is None
 
 
-def test_a_demo_that_stays_says_what_its_prompts_are_read_with(
+def test_a_demo_that_stays_says_what_its_prompts_are_read_with_and_ends_with_its_worker(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def interrupted(self: object, timeout: float | None = None) -> bool:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("streams.demo.show.threading.Event.wait", interrupted)
     monkeypatch.chdir(tmp_path)
+    log = tmp_path / "worker.log"
+    log.write_text("no broker answers\n")
     out = Console(width=40, record=True, file=io.StringIO())
-    show._stay(load_settings(), show._environment(Path("runs/a demo")), out)
+    with (
+        subprocess.Popen(["false"]) as worker,
+        pytest.raises(Failure, match=r"(?s)the worker ended with code 1.*no broker answers"),
+    ):
+        show._stay(load_settings(), show._environment(Path("runs/a demo")), worker, log, out)
     projection = tmp_path / "runs/a demo/projection"
     assert f"PB_PROJECTION_PATH='{projection}'\n" in out.export_text()

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from schemas import EVENTS
 from streams.cli import main
 from streams.log.rights import ROLES, rights
 from streams.log.topics import topic_specs
@@ -86,6 +87,44 @@ def _named(text: str) -> list[str]:
     prose = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     written = [*re.findall(r"`([^`\n]+)`", prose), *"".join(blocks).splitlines()]
     return [one for line in written for one in re.findall(r"\bpbstream ([a-z][^#|>`]*)", line)]
+
+
+def glossary() -> list[list[str]]:
+    """Return the rows of the glossary: term, meaning, unit, field."""
+    rows = re.findall(r"^\| (.+?) *\|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    return [re.split(r"\s*\|\s*", row) for row in rows[2:]]
+
+
+@pytest.mark.parametrize("row", glossary(), ids=lambda row: row[0])
+def test_every_field_that_the_glossary_names_is_on_its_topic(row: list[str]) -> None:
+    _, meaning, _, field = row
+    assert meaning.endswith(".")
+    if not field:
+        return
+    (topic, path) = re.fullmatch(r"`pb\.(\w+)` `([\w.]+)`", field).groups()  # type: ignore[union-attr]
+    schema = EVENTS[topic].model_json_schema()
+    at: Any = schema
+    for name in path.split("."):
+        assert name in inner(schema, at), f"{path} is no field of {topic}"
+        at = inner(schema, at)[name]
+
+
+def inner(schema: Any, part: Any) -> dict[str, Any]:
+    """Return the fields of a part of a schema: its own, its alternatives', its values'."""
+    if "$ref" in part:
+        return inner(schema, schema["$defs"][part["$ref"].rpartition("/")[2]])
+    found = dict(part.get("properties", {}))
+    values = part.get("additionalProperties")
+    for one in (*part.get("anyOf", ()), *part.get("oneOf", ()), *([values] if values else ())):
+        found |= inner(schema, one) if isinstance(one, dict) else {}
+    return found
+
+
+def test_pages_with_words_of_the_glossary_lead_to_it() -> None:
+    terms = {term for row in glossary() for term in row[0].split(", ")}
+    assert len(terms) > 35
+    for page in ("README.md", "docs/quickstart.md", "docs/dashboard.md", "docs/wire.md"):
+        assert re.search(r"\]\((docs/)?glossary\.md\)", (ROOT / page).read_text()), page
 
 
 def test_pages_name_commands() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from router_state.dual_pacer import UNREACHABLE
 from schemas import (
     AlertRaised,
     Candidate,
@@ -18,12 +19,16 @@ from schemas import (
     RewardObserved,
     RouteDecided,
     RouteReason,
+    encode,
 )
 from schemas.alerts import AlertKind
+from streams.cli.top import Top, _drawn
 from streams.console import screen
 from streams.console.alerts import sentence
 from streams.console.board import Board
-from streams.console.decision import explain_decision
+from streams.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
+from streams.drawing import numbers
+from streams.drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -190,7 +195,7 @@ def test_the_drawing_shows_every_number_of_the_board() -> None:
         "$0.0096",
         "$0.001",
         "1.200",
-        "0.2500",
+        "0.25",
         "75%",
         "25%",
         "orphan_cost 1",
@@ -199,6 +204,18 @@ def test_the_drawing_shows_every_number_of_the_board() -> None:
         assert part in shown
     assert "orphan_cost 1" in shown
     assert "large: quality fell by 0.31" in shown
+
+
+def test_a_board_says_what_to_type_next_until_there_is_a_decision() -> None:
+    board = Board("default")
+    assert "pbstream models add NAME" in text(screen.draw(board, now=0.0))
+    declared = state(decided=0, settled=0, in_flight=0, lambda_t=0.3)
+    board.observe(declared, at=0.0)
+    assert "pbstream request" in text(screen.draw(board, now=0.0))
+    assert list(board.lambda_history) == []
+    board.observe(declared.model_copy(update={"decided": 1}), at=0.0)
+    assert "pbstream" not in text(screen.draw(board, now=0.0))
+    assert list(board.lambda_history) == [0.3]
 
 
 def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
@@ -211,7 +228,7 @@ def test_the_line_and_the_document_say_the_same() -> None:
     for part in (
         "decided 8/20",
         "cost ÷ budget 1.20",
-        "λ_t 0.250",
+        "λ_t 0.25",
         "reward 0.700",
         "small 75%",
         "dead letters 1",
@@ -228,6 +245,7 @@ def test_an_explanation_holds_every_term_of_every_candidate() -> None:
     for part in (
         "→ small",
         "highest score",
+        "expected reward",
         "0.7900",
         "+0.0020",
         "−0.0040",
@@ -264,6 +282,66 @@ def test_a_repeat_without_candidates_is_explained_without_a_table() -> None:
     shown = text(explain_decision(decision(1, candidates=None, repeat=True)))
     assert "with the first one" in shown
     assert "answered again" in shown
+
+
+def test_no_column_of_an_explanation_stands_twice_and_each_is_a_word_of_the_field() -> None:
+    assert not {*TERMS} & {*DOUBT} - {"model"}
+    for columns in (TERMS, DOUBT):
+        assert len({*columns}) == len(columns)
+    for symbol in ("mean", "bonus", "drawn", "of nothing"):
+        assert symbol not in TERMS + DOUBT
+    assert "expected reward + exploration − penalty" in BECAUSE["ucb"]
+
+
+def test_where_no_price_meets_the_budget_words_stand_for_lambda_and_say_how_it_ends() -> None:
+    board = busy_board()
+    board.observe(state(lambda_t=UNREACHABLE, observed_at=NOON.replace(hour=13)), at=2.0)
+    assert board.state is not None
+    top = Top()
+    top.observe(b"default", encode(board.state), at=2.0)
+    dear = decision(1, lambda_t=UNREACHABLE)
+    whole = {
+        "explain": text(explain_decision(dear), width=200),
+        "watch": text(screen.draw(board, now=2.0), width=200),
+    }
+    for name, shown in whole.items():
+        assert UNTIL in shown, name
+    short = {"line": screen.line(board, now=2.0), "top": text(_drawn(top, "spend", 5), width=200)}
+    for name, shown in {**whole, **short}.items():
+        assert NO_PRICE in shown and "1000000" not in shown and "1e+06" not in shown, name
+
+
+@pytest.mark.parametrize(
+    ("lambda_t", "shown"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (0.12345, "0.1235"),
+        (1234.5, "1,234"),
+        (999_999.0, "999,999"),
+        (UNREACHABLE, NO_PRICE),
+    ],
+)
+def test_lambda_is_a_number_or_words(lambda_t: float | None, shown: str) -> None:
+    assert dual(lambda_t) == shown
+    assert bool(lambda_t is not None and dual_in_words(lambda_t)) == (shown == NO_PRICE)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "signed", "shown"),
+    [
+        (None, 3, False, "–"),
+        (-0.0001, 3, False, "0.000"),
+        (-0.0, 3, True, "+0.000"),
+        (-0.25, 2, False, "−0.25"),
+        (0.25, 2, True, "+0.25"),
+        (-537_000.4, 3, False, "−537,000"),
+    ],
+)
+def test_a_number_has_no_sign_at_zero_and_no_decimals_where_it_is_large(
+    value: float | None, digits: int, signed: bool, shown: str
+) -> None:
+    assert numbers.number(value, digits, signed=signed) == shown
 
 
 def alert(kind: str, **fields: Any) -> AlertRaised:

@@ -243,6 +243,21 @@ def test_a_page_gets_only_what_has_changed() -> None:
     assert found is not None and [row["router_id"] for row in found["rows"]] == ["r3"]
 
 
+def test_charts_begin_at_the_first_decision_however_long_before_it_was_declared() -> None:
+    fleet = Fleet(SETTINGS.source_rank)
+    declared = state(seq=0, decided=0, settled=0, in_flight=0, lambda_t=0.0)
+    fleet.observe("lambda", Record(declared, key="chat", at=NOW), now=NOW)
+    router = fleet.routers["chat"]
+    assert router.series()["at"] == []
+    later = NOW + 86_400
+    fleet.observe("routes", Record(route("r"), key="chat", at=later), now=later)
+    asked = state(decided=1, lambda_t=0.5)
+    fleet.observe("lambda", Record(asked, key="chat", at=later + 0.1), now=later + 0.1)
+    series = router.series()
+    assert later <= series["at"][0] <= later + 1.0
+    assert series["lambda"][-1] == 0.5
+
+
 def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:
     fleet = Fleet(SETTINGS.source_rank)
     single = Single(fleet, "chat")
@@ -265,9 +280,9 @@ def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:
 
 def test_why_a_candidate_lost_is_said_by_the_term_that_cost_it_most() -> None:
     low, chosen, dear = route("r1").candidates or ()
-    assert "a lower expected quality takes 0.200" in lost(low, chosen)
+    assert "a lower expected reward takes 0.200" in lost(low, chosen)
     dear = dear.model_copy(update={"penalty": 0.9, "score": 0.0})
-    assert "the price of its cost takes 0.800, the rest gives back 0.100" in lost(dear, chosen)
+    assert "the penalty for its cost takes 0.800, the rest gives back 0.100" in lost(dear, chosen)
     unreachable = dear.model_copy(update={"excluded": "over_max_price"})
     assert "maximum price" in lost(unreachable, chosen)
 
@@ -369,6 +384,10 @@ def _scenario_events() -> list[dict[str, Any]]:
         [{"path": ["models", "a", "prior"], "value": {}}],
         [{"path": ["models"], "value": None}],
         [{"path": ["models", 3, "input_price_per_m"], "value": 1}],
+        [
+            {"path": ["models", "a"], "value": 5},
+            {"path": ["models", "a", "input_price_per_m"], "value": 1},
+        ],
     ],
 )
 def test_only_budget_prices_and_models_can_be_changed_from_the_page(changes: Any) -> None:

@@ -66,14 +66,21 @@ def test_an_answer_after_a_crash_lacks_the_doubt_and_nothing_else() -> None:
     assert shown(again) == shown(record)
 
 
-def test_explain_shows_mean_draw_range_and_what_is_shared() -> None:
+def test_explain_shows_uncertainty_range_and_what_is_common() -> None:
     engine = started()
     asked(engine, 100)
     console = Console(width=140)
     with console.capture() as captured:
         console.print(explain_decision(shown(engine.decide("a", X, now=100.0))))
     text = captured.get()
-    for word in ("shared", "own", "drawn", "8 of 10", "of nothing", "±"):
+    for word in (
+        "uncertainty",
+        "common to all models",
+        "own",
+        "8 of 10 bills",
+        "a bill of $0",
+        "±",
+    ):
         assert word in text
 
 

@@ -13,7 +13,11 @@ import pytest
 from PIL import Image
 
 from benchmarks.inks import DARK, LIGHT, LINES
+from router_state.dual_pacer import UNREACHABLE
+from streams.drawing.numbers import NO_PRICE, UNTIL
 from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
+from streams.simulate.study_page import _price
+from streams.simulate.track import Track
 
 ROOT = Path(__file__).parents[2]
 MARKUP = "</script><img src=x onerror=alert(1)>"
@@ -150,3 +154,28 @@ def test_every_picture_of_a_document_is_there_and_each_for_dark_pages_has_its_si
                     assert image.size == light.size and image.size[0] <= 2048
         for dark in re.findall(r'srcset="([^"]+)-dark.png"', text):
             assert f'src="{dark}.png"' in text
+
+
+def test_pages_and_grafana_say_of_lambda_what_terminals_say() -> None:
+    script = (ASSETS / "format.js").read_text()
+    assert f'"{NO_PRICE}"' in script and f'"{UNTIL}"' in script
+    assert float(re.search(r"UNREACHABLE = ([\de]+)", script)[1]) == UNREACHABLE  # type: ignore[index]
+    board = json.loads((ROOT / "deploy/grafana/dashboards/routers.json").read_text())
+    told = [one["description"] for one in board["panels"] if one["title"] == "λ_t"]
+    assert len(told) == 1 and NO_PRICE in told[0] and UNTIL in told[0]
+    assert f"{UNREACHABLE:,.0f}" in told[0]
+
+
+def test_a_line_of_lambda_leaves_out_where_no_price_meets_the_budget() -> None:
+    track = Track("live", [])
+    for index in range(100):
+        known = {"model": "a", "reward": 0.5, "cost_usd": 0.1, "budget_usd": 0.2}
+        price = UNREACHABLE if index % 2 else 0.5
+        track.observe(index, **known, lambda_t=price, modelled=False)
+    track.finish()
+    assert (track.total.mean_lambda_t, track.total.without_price) == (0.5, 50)
+    assert _price(track.total) == "0.5; none for 50%"
+    only = Track("live", [])
+    only.observe(0, **known, lambda_t=UNREACHABLE, modelled=False)
+    only.finish()
+    assert _price(only.total) == NO_PRICE

@@ -178,7 +178,7 @@ def test_no_prompts_are_an_error(tmp_path: Path, content: str | None) -> None:
 
 def test_too_few_prompts_for_the_components_write_nothing(tmp_path: Path, console: Console) -> None:
     path = write_lines(tmp_path / "in.jsonl", [judged(n, small=0.5) for n in range(5)])
-    with pytest.raises(UnusableJudgements, match="5 components need more than 5 prompts"):
+    with pytest.raises(UnusableJudgements, match="5 prompts, and 5 components need 6 at least"):
         fit(path, tmp_path / "out", sentences=HashedSentences(), components=5, console=console)
     assert not (tmp_path / "out").exists()
 

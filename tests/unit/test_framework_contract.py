@@ -21,7 +21,7 @@ from faust.transport.drivers import aiokafka as driver
 from streams.faust import versions
 from streams.faust.changelog import StateTable
 from streams.faust.fetching import ConsumerThread
-from streams.faust.membership import membership_error
+from streams.faust.membership import FENCED_INSTANCE_ID, membership_error
 from streams.faust.recovery import Recovery, TableManager
 from streams.faust.transport import Consumer, Producer
 from streams.log.consumer import PartitionRecords
@@ -159,6 +159,18 @@ def test_a_longer_session_is_asked_for_where_the_group_is_joined() -> None:
     assert {"_session_timeout_ms", "_group_instance_id"} <= names_set_by(coordinator.__init__)
     assert "self._do_rejoin_group(" in inspect.getsource(group_coordinator)
     assert inspect.iscoroutinefunction(coordinator.close)
+
+
+def test_a_member_that_was_dropped_is_known_by_what_is_reset_before_it_joins_again() -> None:
+    coordinator = group_coordinator.GroupCoordinator
+    assert {"generation", "member_id", "group_id", "_retry_backoff_ms"} <= names_set_by(
+        coordinator.__init__
+    )
+    reset = inspect.getsource(coordinator.reset_generation)
+    assert "self.member_id =" in reset and "self.generation =" in reset
+    assert parameters(coordinator._send_req) == ["self", "request"]
+    # With a name of aiokafka's own, the number of this program is not needed any more.
+    assert aiokafka.errors.for_code(FENCED_INSTANCE_ID) is aiokafka.errors.UnknownError
 
 
 def test_an_attribute_that_vanished_is_an_error() -> None:

@@ -190,6 +190,7 @@ def test_an_unknown_router_is_answered_with_those_that_there_are(
         (("--into", "test.", "--report", "x.html"), "the workers decide"),
         (("--export", "x", "--offsets", "1:2"), "goes by time"),
         (("--into", "two words"), "no prefix"),
+        (("--report", "nowhere/x.html"), "folder nowhere does not exist"),
     ],
 )
 def test_options_that_have_no_meaning_together_are_refused(
@@ -235,3 +236,5 @@ def test_an_export_of_nothing_says_so(history: Path, tmp_path: Path) -> None:
     result = replay(history, "--export", str(tmp_path / "none"))
     assert result.exit_code == 1
     assert "nothing to export" in result.output
+    asked = replay(history, "--policy", "live")
+    assert asked.exit_code == 1 and "it declares no router. PB_PREFIX" in asked.output

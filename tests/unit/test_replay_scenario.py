@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,12 @@ from streams.simulate.figures import figures, phases_csv, series_csv
 from streams.simulate.scenario import BadScenario, Scenario, load_scenario
 from streams.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
 from streams.simulate.study_charts import marks_of
+from streams.simulate.study_page import render
 from streams.simulate.track import Track
 from streams.simulate.tune import alpha_counts, tune
 from streams.simulate.tune_priors import NoPriors, tune_priors
 from streams.simulate.world import World
+from tests.unit.test_drawing import data_of
 
 MODELS = ("small", "middle", "large")
 PRICES = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))
@@ -317,6 +320,8 @@ def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_esti
         and "no chance" in found.runs["large"].reward.verdict()
     )
     assert found.runs["recorded"].reward.supported
+    # In the report it stands below all that was played.
+    assert "not supported" in json.dumps(data_of(render(found))["tables"][-1])
 
 
 def test_exploration_makes_estimates_that_cover_the_truth(histories: Any) -> None:

@@ -74,7 +74,7 @@ def test_every_required_field_is_missed(event: type[Event], value: dict[str, Any
             decode(event, raw({field: part for field, part in value.items() if field != name}))
         assert (refused.value.reason, str(refused.value)) == (
             Reason.MISSING_FIELD,
-            f"{name}: missing",
+            f"{name} is missing",
         )
 
 

@@ -1,11 +1,14 @@
 """What must be refused is refused, with its reason, and without quoting the event."""
 
 import json
+import re
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
+from pydantic_core import core_schema
 
-from schemas import EVENTS, MalformedEvent, Reason, decode, decode_keyed, decode_router
+from schemas import EVENTS, Event, MalformedEvent, Reason, decode, decode_keyed, decode_router
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from tests.malformed import Malformed, for_the_worker, malformed
@@ -26,6 +29,70 @@ def test_malformed_record_is_refused_with_its_reason(record: Malformed) -> None:
         read(record)
     assert refused.value.reason is record.reason
     assert not refused.value.retriable
+
+
+EXAMPLES: list[tuple[type[Event], bytes | None]] = [
+    *((EVENTS[record.topic], record.value) for record in malformed() if record.topic != "routers"),
+    *((RouterDeclared, record.value) for record in malformed() if record.topic == "routers"),
+    *(
+        (event, json.dumps(refused["value"]).encode())
+        for event in EVENTS.values()
+        for refused in event.model_json_schema()["x-refused"]
+    ),
+]
+CODES = {code for code in get_args(core_schema.ErrorType) if "_" in code}
+
+
+def test_no_message_holds_a_code_of_pydantic() -> None:
+    said = set()
+    for event, value in EXAMPLES:
+        try:
+            decode(event, value)
+        except MalformedEvent as refused:
+            said.add(str(refused))
+    assert len(said) > 60
+    assert [text for text in said for code in CODES if code in text] == []
+    # A name of the field, or of what is meant, and then a verb.
+    assert [one for one in said if not re.search(r" (is|are|has|must|holds|does) ", one)] == []
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "value", "said"),
+    [
+        (EVENTS["rewards"], "reward", 1.4, "reward is 1.4; it must be between 0 and 1"),
+        (EVENTS["rewards"], "reward", "0.9", "reward is a text; it must be a number"),
+        (EVENTS["rewards"], "reward", True, "reward is true or false; it must be a number"),
+        (EVENTS["rewards"], "source", "", "source must have at least 1 character"),
+        (
+            EVENTS["rewards"],
+            "revision",
+            0.5,
+            "revision is a number with a decimal point; it must be a whole number",
+        ),
+        (EVENTS["costs"], "cost_usd", -1, "cost_usd is -1; it must be between 0 and 1,000"),
+        (
+            EVENTS["costs"],
+            "input_tokens",
+            10**400,
+            "input_tokens must be between 0 and 1,000,000,000",
+        ),
+        (RouterDeclared, "gamma", 0, "gamma is 0; it must be above 0 and at most 1"),
+        (RouterDeclared, "profile", "fast", "profile must be 'live' or 'paper'"),
+        (
+            RouterDeclared,
+            "models",
+            {"": {"input_price_per_m": 1.0, "output_price_per_m": 2.0}},
+            "a name in models must have at least 1 character",
+        ),
+    ],
+)
+def test_message_has_the_number_and_both_of_its_bounds(
+    event: type[Event], field: str, value: object, said: str
+) -> None:
+    whole = event.model_json_schema()["examples"][0]
+    with pytest.raises(MalformedEvent) as refused:
+        decode(event, json.dumps({**whole, field: value}).encode())
+    assert str(refused.value) == said
 
 
 @pytest.mark.parametrize("record", for_the_worker(), ids=lambda record: record.name)
@@ -67,11 +134,11 @@ def test_message_quotes_no_name_that_a_client_chose(models: dict[str, object]) -
     with pytest.raises(MalformedEvent) as refused:
         decode(RouterDeclared, json.dumps({"router_id": "a", "models": models}).encode())
     assert SECRET not in str(refused.value)
-    assert str(refused.value).startswith("models.*")
+    assert re.match(r"models\.\*|a name in models ", str(refused.value))
 
 
-def test_message_names_the_field_and_the_kind_of_error() -> None:
-    with pytest.raises(MalformedEvent, match=r"^context\.1: float_type$"):
+def test_message_says_what_is_wrong_and_what_is_right() -> None:
+    with pytest.raises(MalformedEvent, match=r"^context\.1 is a text; it must be a number$"):
         decode(RequestSubmitted, b'{"router_id":"a","request_id":"r","context":[1,"x"]}')
 
 
@@ -79,7 +146,7 @@ def test_broken_json_is_not_quoted() -> None:
     with pytest.raises(MalformedEvent) as refused:
         decode(RequestSubmitted, f'{{"prompt": "{SECRET}" {SECRET}'.encode())
     assert refused.value.reason is Reason.MALFORMED_JSON
-    assert str(refused.value) == "json_invalid"
+    assert str(refused.value) == "the value is not JSON in strict UTF-8"
 
 
 @pytest.mark.parametrize(

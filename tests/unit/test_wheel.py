@@ -1,13 +1,16 @@
-"""The wheel has one name in site-packages, and lives beside distributions that have an `agents` of
-their own.
+"""The wheel has one name in site-packages, lives beside distributions that have an `agents` of
+their own, and is installed with the words of docs/integrate.md, as the client is.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -17,16 +20,30 @@ ROOT = Path(__file__).parents[2]
 FOREIGN = "NAME = 'another distribution'\n"
 
 
+UV = shutil.which("uv") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
+
+
+def uv(*words: str, **environment: str) -> None:
+    """Run uv in the checkout."""
+    # The checkout's own environment is not the one that is meant.
+    own = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    ran = subprocess.run(
+        [UV, *words],
+        cwd=ROOT,
+        env={**own, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from what is in this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    uv = shutil.which("uv") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
-    subprocess.run(
-        [uv, "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)],
-        check=True,
-        timeout=240,
-    )
+    uv("build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT))
     return next(folder.glob("*.whl"))
 
 
@@ -96,3 +113,67 @@ def test_process_that_imported_another_agents_is_refused(site: Path) -> None:
     ran = python(site, "-c", "import agents, paretobandit_streams; paretobandit_streams.enter()")
     assert ran.returncode == 1
     assert "ForeignPackage: another 'agents' is imported here already" in ran.stderr
+
+
+PAGE = (ROOT / "docs" / "integrate.md").read_text()
+INSTALLS = re.findall(r"^pip install (.+)$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("wanted", INSTALLS)
+def test_what_the_page_installs_runs_in_an_environment_of_its_own(
+    wanted: str, tmp_path: Path
+) -> None:
+    targets = shlex.split(wanted)
+    service = targets[-1].startswith(".[") or targets[-1] == "."
+    extras = re.findall(r"\w+", targets[-1].partition("[")[2])
+    package = "paretobandit-streams" if service else "paretobandit-client"
+    locked = ["sync", "--frozen", "--offline", "--no-install-workspace", "--package", package]
+    # The dependencies from the lock, by what uv's cache holds; then the words of the page.
+    uv(*locked, *(f"--extra={one}" for one in extras), UV_PROJECT_ENVIRONMENT=str(tmp_path / "env"))
+    python = tmp_path / "env" / "bin" / "python"
+    uv("pip", "install", "--offline", "--python", str(python), *targets)
+    proofs = {
+        "": "from paretobandit_client import Router; Router('chat')",
+        "http": "from paretobandit_client import Router; Router('chat', url='http://127.0.0.1:1')",
+        "litellm": "from importlib.util import find_spec as found; assert found('litellm')",
+        "replay": "import pyarrow",
+        "tracing": "import opentelemetry.sdk",
+    }
+    for name in ("", *extras):
+        ran = run(python, "-I", "-c", proofs[name])
+        assert ran.returncode == 0, ran.stderr
+    if service:
+        assert "version" in run(python.with_name("pbstream"), "--version").stdout
+    elif not extras:
+        # What is missing is said with the words of the page.
+        assert f"pip install {INSTALLS[1]}" in run(python, "-I", "-c", proofs["http"]).stderr
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command elsewhere than in the checkout."""
+    return subprocess.run(
+        command, cwd="/", capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_project_of_uv_takes_the_client_from_a_checkout(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "theirs"\nversion = "0"\nrequires-python = ">=3.11"\n'
+    )
+    adding = ["add", "--frozen", "--offline", "--directory", str(tmp_path), str(ROOT / "client")]
+    uv(*adding, "--extra", "http")
+    theirs = tomllib.loads((tmp_path / "pyproject.toml").read_text())
+    assert theirs["project"]["dependencies"] == ["paretobandit-client[http]"]
+
+
+def test_nothing_is_said_to_come_from_an_index_that_does_not_have_it() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("client/*.md")]
+    code = [
+        one
+        for where in ("streams", "agents", "client/src")
+        for one in ROOT.glob(f"{where}/**/*.py")
+    ]
+    advice = re.compile(r"""(pip install|uv add)[\s"'`]+paretobandit-(client|streams)""")
+    told = [one for one in (*pages, *code, *ROOT.glob("examples/**/*")) if one.is_file()]
+    assert len(told) > 300
+    assert [one for one in told if advice.search(one.read_text(encoding="utf-8"))] == []

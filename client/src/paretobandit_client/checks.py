@@ -95,7 +95,7 @@ def _check_ask(event: Ask) -> None:
 def _check_cost(event: Cost) -> None:
     usd, tokens = event.cost_usd, (event.input_tokens, event.output_tokens)
     if usd is None and None in tokens:
-        raise ValueError("a bill needs usd, or both input_tokens and output_tokens")
+        raise ValueError("a bill needs cost_usd, or both input_tokens and output_tokens")
     if usd is not None and not 0.0 <= usd <= MAX_COST_USD:
         raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
     if any(count is not None and count < 0 for count in tokens):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from paretobandit_client import checks
 from paretobandit_client.events import Route
 
 
@@ -19,7 +20,7 @@ class Reports(Protocol):
         self,
         request_id: str,
         *,
-        usd: float | None = None,
+        cost_usd: float | None = None,
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         model: str | None = None,
@@ -38,11 +39,13 @@ class Reports(Protocol):
     ) -> Awaitable[None]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """Which model shall answer a request.
 
     Attributes:
+        model: the model to call. Once a report names another one, that one: later reports name it
+            by themselves.
         fallback: no decision came in time, and `model` is the declared fallback; the service is
             told so.
         route: the decision with all its terms; None for a fallback.
@@ -57,7 +60,7 @@ class Decision:
     async def cost(
         self,
         *,
-        usd: float | None = None,
+        cost_usd: float | None = None,
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         model: str | None = None,
@@ -66,20 +69,20 @@ class Decision:
         """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
 
         Args:
-            model: which model was called, where it was another one than `self.model`.
+            model: which model was called, where it was another one than `self.model`; say it in
+                the first report, be it bill or reward.
             revision: a higher one replaces the bill.
 
         Raises:
             ValueError: neither dollars nor both token counts, or out of range.
             Undelivered: Kafka did not take it in time; report it again.
         """
-        model = model or self.model
         await self._reports.cost(
             self.request_id,
-            usd=usd,
+            cost_usd=cost_usd,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
-            model=model,
+            model=self._called(model),
             revision=revision,
         )
 
@@ -95,12 +98,17 @@ class Decision:
         """Report how good the answer was, in [0, 1]; arguments and errors as for `cost` and
         `Router.reward`.
         """
-        model = model or self.model
         await self._reports.reward(
             self.request_id,
             value,
             source=source,
-            model=model,
+            model=self._called(model),
             revision=revision,
             observed_at=observed_at,
         )
+
+    def _called(self, model: str | None) -> str:
+        """Return the model that reports name, after one of them named it."""
+        if model is not None:
+            self.model = checks.model(model)
+        return self.model

@@ -32,6 +32,7 @@ OWN = frozenset(
         "not_found",
         "too_many_events",
         "unauthorized",
+        "unsupported_media_type",
     }
 )
 """What a gateway says of the caller; every other reason is the service's."""

@@ -35,6 +35,7 @@ from paretobandit_client.events import (
     decode_route,
     encode,
 )
+from paretobandit_client.outage import CURRENT, Outage, quieten
 from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,9 @@ SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
 LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
 """Bytes of one request to a broker, what `pb.requests` takes; bytes of a batch before it is
 sent."""
-FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, CLOSING = 0.05, 2.0, 30.0, 10.0
+FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK, CLOSING = 0.05, 2.0, 30.0, 5.0, 10.0
 """Seconds between tries, until a try is given up (one that was only slow is repeated, and counts
-once), for a client to close.
+once), for metadata, for a client to close.
 """
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
 """What will be so the next time as well."""
@@ -91,6 +92,7 @@ class KafkaLink:
         self._next: dict[TopicPartition, int] = {}
         self._renewing = asyncio.Lock()
         self._trouble: BaseException | None = None
+        self._outage = Outage(f"Kafka at {bootstrap}")
 
     @property
     def connected(self) -> bool:
@@ -139,6 +141,7 @@ class KafkaLink:
         return self.deliveries.begin(event, lambda before: self._deliver(event, before))
 
     async def _deliver(self, event: Event, before: Before) -> None:
+        CURRENT.set(self._outage)
         if before is not None:
             await asyncio.shield(before)
         deadline, value, pause = (
@@ -190,16 +193,19 @@ class KafkaLink:
         """Connect and read answers until the end; after a failure connect anew, ever more
         slowly.
         """
+        quieten("aiokafka")
+        CURRENT.set(self._outage)
         pause = FIRST_PAUSE
         while True:
             try:
                 await self._connect()
                 self._connected.set()
+                self._outage.over()
                 pause = FIRST_PAUSE
                 await self._read()
             except (KafkaError, OSError, Unreachable) as error:
                 self._trouble = error
-                log.warning("no connection to Kafka at %s: %s", self._bootstrap, error)
+                self._outage.note(error)
             self._connected.clear()
             await self._close()
             await asyncio.sleep(pause)
@@ -274,6 +280,18 @@ class KafkaLink:
                     if self._keys is None or record.key in self._keys:
                         self._take(place.topic, record)
                 self._next[place] = records[-1].offset + 1
+            if self._outage.suspected:
+                await self._look()
+
+    async def _look(self) -> None:
+        """Ask whether any broker answers: the clients mend their connections by themselves."""
+        assert self._consumer is not None
+        try:
+            await asyncio.wait_for(self._consumer.topics(), ONE_LOOK)
+        except (KafkaError, TimeoutError) as error:
+            self._outage.note(self._outage.suspicion or repr(error))
+        else:
+            self._outage.over()
 
     def _take(self, topic: str, record: Any) -> None:
         try:

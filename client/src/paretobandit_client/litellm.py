@@ -14,18 +14,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
-from paretobandit_client.errors import RouterError
-from paretobandit_client.router import Router
+from paretobandit_client.answered import Answered
+from paretobandit_client.errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.outage import Outage
+from paretobandit_client.router import Counts, Router
 
 log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
 """The entry of a call's `metadata` that gives it an id of your own, for rewards."""
+HELD_SECONDS = 90.0
+"""Seconds that a failed call's bill waits for another attempt: LiteLLM waits up to 60 before one
+(`Retry-After`).
+"""
 Message = Mapping[str, Any]
 
 
@@ -65,7 +72,11 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._count = count or all_tokens
         self._opening: asyncio.Task[Router] | None = None
         self._reports: set[asyncio.Task[None]] = set()
-        self._names: dict[str, str] = {}
+        self._failed: dict[str, asyncio.Task[None]] = {}
+        self._closing = asyncio.Event()
+        self._portfolio: set[str] = set()
+        self._answered = Answered()
+        self._silence = Outage(f"decisions of router {router_id}")
 
     async def run(self, context: Any) -> Any:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
@@ -73,6 +84,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """
         try:
             await self._narrow(context)
+            self._silence.over()
+        except (NoDecision, Unreachable) as error:
+            self._silence.note(error)
         except RouterError as error:
             log.warning("no decision for this call: %s", error)
         except Exception:
@@ -80,16 +94,47 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return context
 
     async def reward(self, request_id: str, value: float, *, source: str, **more: Any) -> None:
-        """Report how good an answer was; `request_id` is the call's `metadata["pb_request_id"]`."""
+        """Report how good an answer was; `request_id` is the call's `metadata["pb_request_id"]`.
+
+        The model that answered is named as far as this process knows it, see `model_of`.
+        """
+        more.setdefault("model", self.model_of(request_id))
         await (await self._router()).reward(request_id, value, source=source, **more)
+
+    def model_of(self, request_id: str) -> str | None:
+        """Return the portfolio's name of the model that a call was sent to last: the one that
+        answered. None if this process does not remember the call.
+        """
+        called = self._answered.by(self.router_id, request_id)
+        return None if called is None else self._name_of(called)
+
+    @property
+    def counts(self) -> Counts:
+        """Return what calls came to since the connection was made."""
+        opening = self._opening
+        if opening is None or not opening.done() or opening.exception() is not None:
+            return Counts()
+        return opening.result().counts
 
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
+        self._closing.set()
         while self._reports:
             await asyncio.gather(*self._reports, return_exceptions=True)
+        self._closing.clear()
         if self._opening is not None:
             await (await self._opening).close()
             self._opening = None
+
+    async def async_pre_call_deployment_hook(self, kwargs: Any, call_type: Any) -> None:
+        """Note which model an attempt of a call goes to; LiteLLM calls this before each."""
+        metadata = _metadata(kwargs)
+        signal = self._signal_of(metadata)
+        if signal is None:
+            return
+        called = metadata.get("deployment") or signal["candidate"]
+        self._answered.note(self.router_id, signal["request_id"], called)
+        self._replaced(signal["request_id"])
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
@@ -102,8 +147,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     async def async_log_failure_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report what a failed attempt cost, mostly nothing; the bill of a later attempt that
-        succeeds replaces it.
+        """Report what a failed call cost, mostly nothing, once no other attempt follows: the first
+        bill of a request names the model that learns it.
         """
         self._report(kwargs, response_obj, revision=0)
 
@@ -118,12 +163,12 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             signal |= {"failed": sorted(failed), "candidate": self._fallback(left) or left[0]}
             context.candidate_models = [signal["candidate"]]
             return
-        fallback = self._fallback(candidates)
-        if fallback is not None:
-            context.candidate_models = [fallback]  # unless a decision comes
         forms = {
             form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
         }
+        fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
+        if fallback is not None:
+            context.candidate_models = [forms[fallback]]  # unless a decision comes
         messages = context.structured_messages or context.raw_messages
         decision = await (await self._router()).route(
             self._prompt_of(messages) if self._context_of is None else None,
@@ -136,7 +181,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             fallback=fallback,
         )
         candidate = forms[decision.model]
-        self._names[candidate] = decision.model
+        if decision.route is not None:
+            self._portfolio |= {one.model for one in decision.route.candidates or ()}
+            self._portfolio.add(decision.route.model)
         context.candidate_models = [candidate]
         context.signals[self._signal] = {
             "request_id": decision.request_id,
@@ -168,27 +215,47 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     def _report(self, kwargs: Mapping[str, Any], response: Any, *, revision: int) -> None:
         metadata = _metadata(kwargs)
-        signal = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
+        signal = self._signal_of(metadata)
         if signal is None:
             return
+        request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        bill = {
-            **_cost(kwargs, response),
-            "model": self._names.get(called, called),
-            "revision": revision,
-        }
-        report = asyncio.create_task(self._deliver(signal["request_id"], bill))
+        bill = {**_cost(kwargs, response), "revision": revision}
+        self._replaced(request_id)
+        report = asyncio.create_task(self._deliver(request_id, called, bill))
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
+        if revision == 0:
+            self._failed[request_id] = report
 
-    def _deliver(self, request_id: str, bill: Mapping[str, Any]) -> Coroutine[object, None, None]:
-        async def deliver() -> None:
-            try:
-                await (await self._router()).cost(request_id, **bill)
-            except (RouterError, ValueError):
-                log.exception("the bill of request %s is lost: %s", request_id, bill)
+    def _replaced(self, request_id: str) -> None:
+        """Drop the bill of a failed attempt: another attempt follows."""
+        if (failed := self._failed.pop(request_id, None)) is not None:
+            failed.cancel()
 
-        return deliver()
+    async def _deliver(self, request_id: str, called: str, bill: Mapping[str, Any]) -> None:
+        if bill["revision"] == 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), HELD_SECONDS)
+            self._failed.pop(request_id, None)
+        try:
+            router = await self._router()
+            await router.cost(request_id, model=self._name_of(called), **bill)
+        except (RouterError, ValueError) as error:
+            log.error("the bill of request %s is lost: %s: %s", request_id, bill, error)
+
+    def _signal_of(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = (metadata.get("routing_plugin_signals") or {}).get(
+            self._signal
+        )
+        return found
+
+    def _name_of(self, called: str) -> str:
+        """Return the portfolio's name of a model, as decisions have it, else as the fallback has
+        it.
+        """
+        known = (self._portfolio, (self._arguments[1].get("fallback"),))
+        return next((form for some in known for form in _forms(called) if form in some), called)
 
 
 def last_user_message(messages: Sequence[Message]) -> str:
@@ -228,7 +295,9 @@ def _forms(candidate: str) -> list[str]:
 def _metadata(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata that LiteLLM keeps of a call; some of its paths name it otherwise."""
     parameters = kwargs.get("litellm_params") or {}
-    found = (parameters.get("metadata"), parameters.get("litellm_metadata"), kwargs.get("metadata"))
+    found = (
+        one.get(name) for one in (parameters, kwargs) for name in ("metadata", "litellm_metadata")
+    )
     return next(
         (one for one in found if isinstance(one, Mapping) and "routing_plugin_signals" in one), {}
     )
@@ -243,4 +312,4 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
             "input_tokens": usage.prompt_tokens or 0,
             "output_tokens": usage.completion_tokens or 0,
         }
-    return {"usd": float(usd or 0.0)}
+    return {"cost_usd": float(usd or 0.0)}

@@ -219,20 +219,20 @@ class Router:
         self,
         request_id: str,
         *,
-        usd: float | None = None,
+        cost_usd: float | None = None,
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         model: str | None = None,
         revision: int = 0,
     ) -> None:
         """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
-        was called, if known.
+        was called; to be named where it is not the decided one.
         """
         await self._send(
             Cost(
                 router_id=self.router_id,
                 request_id=request_id,
-                cost_usd=usd,
+                cost_usd=cost_usd,
                 input_tokens=input_tokens,
                 output_tokens=output_tokens,
                 model=model,
@@ -256,7 +256,8 @@ class Router:
         Args:
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
                 revise lower ones.
-            model: the model that was called, if known.
+            model: the model that was called; to be named where it is not the decided one and the
+                bill may come later.
             revision: a higher one of the same source replaces the reward.
             observed_at: when it was judged, with a time zone.
 
@@ -309,7 +310,7 @@ def _http_link(url: str, **options: Any) -> Link:
     try:
         from paretobandit_client.http import HttpLink
     except ImportError as error:
-        raise RuntimeError('pip install "paretobandit-client[http]"') from error
+        raise RuntimeError("url needs aiohttp: pip install './client[http]'") from error
     return HttpLink(checks.url(url), **options)
 
 

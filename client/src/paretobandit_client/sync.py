@@ -36,7 +36,7 @@ class SyncDecision:
 
     @property
     def model(self) -> str:
-        """Return the model to call."""
+        """Return the model to call, see `Decision`."""
         return self.decision.model
 
     @property

@@ -1,11 +1,12 @@
 // One router: its numbers, its charts with what explains them, its models, its decisions.
 
 import { api, ask, el, page, say, table } from "./dom.js";
-import { clock, count, digits, fixed, moment, off, percent, usd } from "./format.js";
+import { clock, count, drawn, dual, fixed, moment, off, percent, until, usd } from "./format.js";
 import { chart, palette } from "./chart.js";
 import { follow } from "./live.js";
 import { kindsOf, frontierOf } from "./studies.js";
 import { changesOf } from "./admin.js";
+import { TERMS } from "./terms.js";
 
 /** Show the page; returns what ends it. */
 export function showRouter(view, id) {
@@ -22,9 +23,11 @@ export function showRouter(view, id) {
   const gone = el("div.empty", { hidden: true }, el("h2", {}, "No such router"),
     el("p", {}, "The topics that were read name no router of this id; it may be gone. ",
       el("a", { href: "#/" }, "All routers"), "."));
+  const none = el("div.empty", { hidden: true }, el("p", {}, "No request yet. Ask for a first decision:"), el("pre", {}, first(id)));
+  const overTime = el("div", {}, el("h2", {}, "Over time"), el("div.charts", {}, ...Object.values(charts).map((one) => one.box)));
   const admin = changesOf(id);
-  const shown = el("div", {}, sums, suspects,
-    el("h2", {}, "Over time"), el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news,
+  const shown = el("div", {}, sums, none, suspects,
+    overTime, news,
     el("h2", {}, "Models"), models, admin.box,
     kindsOf(id), frontierOf(id),
     el("h2", {}, "What if"), el("p", {}, el("a", { href: page("what-if", id) }, "Replay this router's history under other conditions"), "."),
@@ -37,6 +40,8 @@ export function showRouter(view, id) {
     gone.hidden = found.router !== null;
     shown.hidden = found.router === null;
     if (!found.router) return;
+    none.hidden = found.router.decided !== 0;
+    overTime.hidden = !none.hidden;
     tellSums(found.router);
     tellSuspects(found.router.models);
     tellModels(found.router);
@@ -46,7 +51,7 @@ export function showRouter(view, id) {
     tellNews();
     const [times, columns] = [series.at, series.columns];
     for (const name of ["ratio", "lambda", "reward"])
-      charts[name].set(times, { [NAMES[name]]: columns[name] ?? [] }, numbers);
+      charts[name].set(times, { [NAMES[name]]: (columns[name] ?? []).map(name === "lambda" ? drawn : (value) => value) }, numbers);
     charts.shares.set(times, series.shares, numbers);
   });
 
@@ -58,11 +63,11 @@ export function showRouter(view, id) {
       ["Saved against the dearest", percent(router.saved), router.dearest_usd ? `${usd(router.dearest_usd)} a request` : ""],
       ["Saved against the best mix", router.beyond_mix ? "> mix" : percent(router.saved_mix),
         router.beyond_mix ? "no fixed mix is as good" : "of the same quality"],
-      ["λ_t", digits(router.lambda_t), ""], ["In flight", count(router.in_flight), ""],
+      ["λ_t", dual(router.lambda_t), until(router.lambda_t)], ["In flight", count(router.in_flight), ""],
       ["Requests/s", fixed(router.rate, 1), `${count(router.decided)} decided`],
       ["Alarms", count(router.alarms), router.refused ? `${count(router.refused)} events refused` : ""]];
     if (!sums.children.length)
-      sums.append(...terms.map(([name]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("span"), el("small")))));
+      sums.append(...terms.map(([name]) => el("div", { title: TERMS[name] ?? TERMS[SAME[name]] }, el("dt", {}, name), el("dd", {}, el("span"), el("small")))));
     terms.forEach(([, value, more], at) => {
       const [number, small] = sums.children[at].lastChild.children;
       say(number, value);
@@ -91,7 +96,7 @@ export function showRouter(view, id) {
     if (models.dataset.told === key) return;
     models.dataset.told = key;
     const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share", "Suspicion"]
-      .map((label, at) => ({ label, number: at > 0 && at < 7 }));
+      .map((label, at) => ({ label, number: at > 0 && at < 7, title: TERMS[label] }));
     const scrolled = models.firstChild?.scrollLeft ?? 0;
     models.replaceChildren(table("Prices in dollars per million tokens; quality as labelled, ± half of its 95 % interval; expected: now, by the router, ± its own doubt of it (a standard deviation)", heads,
       router.models.map((one) => [el("span", {}, one.model, one.prices ? "" : " (left)"),
@@ -103,6 +108,12 @@ export function showRouter(view, id) {
 
   return () => Object.values(charts).forEach((one) => one.end());
 }
+
+/** What to type where a router has decided nothing. */
+const first = (id) => `pbstream request "Why is the sky blue?" --router ${id}`;
+
+/** Longer names of the page for words of the table. */
+const SAME = { "Spend ÷ budget": "÷ budget", "Saved against the dearest": "Saved", "Saved against the best mix": "vs mix", "Requests/s": "Req/s" };
 
 const NAMES = { ratio: "spend ÷ budget", lambda: "λ_t", reward: "mean reward" };
 
@@ -140,7 +151,7 @@ function decisionsOf(id) {
         ? table("The newest first", ["Request", "Time", "Model", "Why", "Expected reward", "Expected cost"].map((label, at) => ({ label, number: at > 3 })),
           decisions.map((one) => [el("a", { href: page("decision", id, one.request_id) }, one.request_id), clock(one.at),
             one.model, one.reason, fixed(one.expected_reward), usd(one.expected_cost_usd)]))
-        : el("p", {}, "The topic holds no decision of this router any more."));
+        : el("p", {}, "The topic holds no decision of this router. A first one: ", el("code", {}, first(id)), "."));
     } catch (error) {
       list.replaceChildren(el("p.fault", {}, error.message));
     }

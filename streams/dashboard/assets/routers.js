@@ -1,21 +1,21 @@
 // All routers: a table of which only the rows in sight exist, whatever its length.
 
 import { el, page, say } from "./dom.js";
-import { count, digits, fixed, percent, usd } from "./format.js";
+import { count, dual, fixed, percent, usd } from "./format.js";
 import { follow } from "./live.js";
+import { TERMS } from "./terms.js";
 
 const AROUND = 30; // rows that are followed above and below those in sight
 const SETTLED = 120; // milliseconds without scrolling before other rows are asked for
 
 const COLUMNS = [
   { key: "router_id", label: "Router", text: (row) => row.router_id },
-  { key: "ratio", label: "÷ budget", title: "mean bill ÷ budget, by the worker's account", text: (row) => fixed(row.ratio), tone: (row) => row.ratio > 1.05 ? "bad" : "" },
+  { key: "ratio", label: "÷ budget", text: (row) => fixed(row.ratio), tone: (row) => row.ratio > 1.05 ? "bad" : "" },
   { key: "spend_usd", label: "Spend", text: (row) => usd(row.spend_usd) },
   { key: "quality", label: "Quality", text: (row) => fixed(row.quality) },
-  { key: "saved", label: "Saved", title: "against always calling the dearest model", text: (row) => percent(row.saved) },
-  { key: "saved_mix", label: "vs mix", title: "saved against the cheapest fixed mix of models of the same quality; > mix: no mix is as good",
-    text: (row) => row.beyond_mix ? "> mix" : percent(row.saved_mix) },
-  { key: "lambda_t", label: "λ_t", text: (row) => digits(row.lambda_t) },
+  { key: "saved", label: "Saved", text: (row) => percent(row.saved) },
+  { key: "saved_mix", label: "vs mix", text: (row) => row.beyond_mix ? "> mix" : percent(row.saved_mix) },
+  { key: "lambda_t", label: "λ_t", text: (row) => dual(row.lambda_t) },
   { key: "in_flight", label: "In flight", text: (row) => count(row.in_flight) },
   { key: "rate", label: "Req/s", text: (row) => fixed(row.rate, 1) },
   { key: "alarms", label: "Alarms", text: (row) => row.suspects?.length ? `${row.alarms} ⚠` : count(row.alarms),
@@ -47,7 +47,7 @@ export function showRouters(view) {
   const measure = () => { tall = parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 40; };
 
   function head(column) {
-    const press = el("button", { type: "button", title: column.title, onclick: () => sort(column.key) }, column.label);
+    const press = el("button", { type: "button", title: TERMS[column.label], onclick: () => sort(column.key) }, column.label);
     return { key: column.key, cell: el(column.key === "router_id" ? "div" : "div.number", { role: "columnheader" }, press) };
   }
 

@@ -59,7 +59,7 @@ export function runner(id, done) {
 
 function section(title, text, id, kind, show) {
   const result = el("div", { "aria-live": "polite" }), over = span(`${kind}-span`);
-  const run = runner(id, (study) => result.replaceChildren(...show(study.result)));
+  const run = runner(id, (study) => result.replaceChildren(...show(study.result).filter(Boolean)));
   const press = el("button", { type: "button", onclick: async () => { press.disabled = true; await run.start({ kind, since: over.since() }); press.disabled = false; } }, "Work it out");
   setTimeout(() => run.resume(kind));
   return el("section", { "aria-label": title }, el("h2", {}, title), el("p.note", {}, text),
@@ -79,6 +79,8 @@ export const kindsOf = (id) => section("Where the money goes",
 export const frontierOf = (id) => section("What would another budget buy?",
   "This router's own requests, decided again from the beginning under other budgets; where a model was not called, its outcome is what the history lets expect.", id, "frontier",
   ({ points, models, recorded, requests, budget_usd }) => [picture(points, models.map((one) => ({ ...one, name: one.model })), recorded),
+    points.some((one, at) => at && one.reward < points[at - 1].reward) ? el("p.note", {},
+      "A larger budget earns less at some step: each budget is one replay that learns anew, with its own tries, so small differences between two are chance.") : null,
     table(`${count(requests)} requests; budget today ${usd(budget_usd)} a request`,
       ["Budget", "Cost per request", "Reward", "÷ budget", "Guessed"].map((label, at) => ({ label, number: at > 0 })),
       [...points.map((one) => [`${usd(one.budget_usd)} (× ${one.step})`, one]), ["as recorded", recorded], ...models.map((one) => [`always ${one.model}`, one])]

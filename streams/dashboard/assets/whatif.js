@@ -1,7 +1,7 @@
 // What if: the router's recorded history under other conditions, by several policies, compared.
 
 import { api, ask, draw, el, page, table } from "./dom.js";
-import { count, digits, fixed, moment, percent, usd } from "./format.js";
+import { count, dual, fixed, moment, percent, usd } from "./format.js";
 import { figures, picture } from "./figures.js";
 import { runner, span } from "./studies.js";
 
@@ -94,7 +94,7 @@ export function showWhatIf(view, id) {
     const shares = (one) => Object.entries(one.shares).map(([model, share]) => `${model} ${percent(share)}`).join(", ");
     const rows = Object.entries(result.policies).flatMap(([policy, { phases, total }]) =>
       [...phases, ...(phases.length > 1 ? [{ label: "all of it", ...total }] : [])].map((one) => [policy, one.label, count(one.requests), fixed(one.reward),
-        usd(one.cost_usd_per_request), fixed(one.cost_over_budget, 2), digits(one.lambda_t), percent(one.modelled), shares(one)]));
+        usd(one.cost_usd_per_request), fixed(one.cost_over_budget, 2), `${dual(one.lambda_t)}${one.without_price > 0 && one.without_price < 1 ? `; none for ${percent(one.without_price)}` : ""}`, percent(one.modelled), shares(one)]));
     const said = Array.isArray(result.answer) ? result.answer : [result.answer];
     const drawn = figures(result);
     ends.push(drawn.end);

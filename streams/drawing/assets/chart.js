@@ -2,6 +2,7 @@
 
 import uPlot from "./plotter.js";
 import { el } from "./dom.js";
+import { digits } from "./format.js";
 
 // A single dear bill may be 200 budgets, and would flatten all else. What is as high as this in medians, and as rare, does not stretch the scale.
 const OUTLIER_MEDIANS = 6, OUTLIERS_SHARE = 0.05;
@@ -14,7 +15,7 @@ export const palette = (at) => `--c${at % 8}`;
  * A chart over time, or with `over` over what that names. `set(times, columns, marks)` shows series by name: {name: [value or null, …]}, and marks
  * [{at, number}]; alarms are [{at, of}], ticks at the bottom in the colour of the series. `line` draws a level, such as 1 for spend ÷ budget.
  */
-export function chart(title, { line = null, high = null, show = (value) => value.toPrecision(3), pick, over = null, sync = "time" } = {}) {
+export function chart(title, { line = null, high = null, show = digits, pick, over = null, sync = "time" } = {}) {
   const place = el("div", { "aria-hidden": "true" });
   const spoken = el("figcaption.note");
   const box = el("figure.chart", {}, el("h3", {}, title), place, spoken);
@@ -29,7 +30,7 @@ export function chart(title, { line = null, high = null, show = (value) => value
       width: Math.max(240, box.clientWidth), height: 190, padding: [16, 12, 0, 0],
       cursor: { sync: { key: sync }, drag: { x: true, y: false } },
       scales: { x: { time: !over }, y: { range: (_, low, top) => range(low, top) } },
-      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis, values: (_, values, at, space, step) => moments(values, step) }, { ...axis, size: 56, values: (_, values) => values.map((value) => String(Number(value.toPrecision(6)))) }],
+      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis, values: (_, values, at, space, step) => moments(values, step) }, { ...axis, size: 56, values: (_, values) => values.map((value) => digits(value, 6)) }],
       series: [over ? { label: over, value: (_, value) => value === null ? "–" : Math.round(value).toLocaleString("en") } : { value: "{HH}:{mm}:{ss}" }, ...labels.map((label, at) => ({
         label, stroke: colour(pick?.(label) ?? palette(at)), width: 1.8, spanGaps: true, points: { show: false },
         value: (_, value) => value === null ? "–" : show(value) }))],

@@ -30,15 +30,18 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A table with a caption: heads are {label, number}, rows are lists of nodes or texts. */
+/**
+ * A table with a caption: heads are {label, number, title}, rows are lists of nodes or texts. On a narrow screen a row is a card, with the heads beside its
+ * values; roles say what it is still, as a browser takes a table that is laid out otherwise for none.
+ */
 export function table(caption, heads, rows) {
-  const cells = (row) => row.map((cell, at) =>
-    el(heads[at].number ? "td.number" : at ? "td" : "th", at ? {} : { scope: "row" }, cell ?? "–"));
-  return el("div.scroll", { role: "region", "aria-label": caption, tabindex: 0 }, el("table", {},
+  const cells = (row) => row.map((cell, at) => el(heads[at].number ? "td.number" : at ? "td" : "th",
+    at ? { role: "cell", "data-of": heads[at].label } : { role: "rowheader", scope: "row" }, cell ?? "–"));
+  return el("div.scroll", { role: "region", "aria-label": caption, tabindex: 0 }, el("table", { role: "table" },
     el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, ...heads.map((head) =>
-      el(head.number ? "th.number" : "th", { scope: "col" }, head.label)))),
-    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row))))));
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...heads.map((head) =>
+      el(head.number ? "th.number" : "th", { role: "columnheader", scope: "col", title: head.title }, head.label)))),
+    el("tbody", { role: "rowgroup" }, ...rows.map((row) => el("tr", { role: "row" }, ...cells(row))))));
 }
 
 /** Read JSON from the server; a problem is thrown as an Error with its `reason` and `status`. */

@@ -1,0 +1,82 @@
+"""What is said while the service is away: one line when it goes, one when it is back, and one a
+minute between.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+
+log = logging.getLogger(__name__)
+EVERY_SECONDS = 60.0
+"""Seconds between two lines of one outage."""
+
+
+class Outage:
+    """The log of one connection.
+
+    Args:
+        of: what is away, in the words of the log.
+    """
+
+    def __init__(self, of: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._of = of
+        self._clock = clock
+        self._began: float | None = None
+        self._said = 0.0
+        self.suspicion: object = None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether something was wrong and nothing has succeeded since."""
+        return self.suspicion is not None or self._began is not None
+
+    def suspect(self, why: object) -> None:
+        """Remember what may be wrong, until somebody has looked."""
+        self.suspicion = why
+
+    def note(self, why: object) -> None:
+        """Say what is wrong, unless that was said less than a minute ago."""
+        now = self._clock()
+        if self._began is None:
+            self._began = now
+        elif now - self._said < EVERY_SECONDS:
+            return
+        self._said = now
+        log.warning("%s: %s", self._of, why)
+
+    def over(self) -> None:
+        """Say that all is well again, if it was not."""
+        if self._began is not None:
+            log.warning("%s: back after %.0f s", self._of, self._clock() - self._began)
+            self._began = None
+        self.suspicion = None
+
+
+CURRENT: ContextVar[Outage | None] = ContextVar("outage", default=None)
+"""Whose connection the running task belongs to: the tasks of its Kafka clients inherit it."""
+
+
+class _IntoOutage(logging.Filter):
+    """Make suspicions of what a connection's own Kafka clients warn of, most of which they mend by
+    themselves; warnings of other clients in the process pass.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        outage = CURRENT.get()
+        if outage is None or record.levelno < logging.WARNING:
+            return True
+        outage.suspect(record.getMessage())
+        return False
+
+
+_FILTER = _IntoOutage()
+
+
+def quieten(library: str) -> None:
+    """Put the filter on every logger of a library; a second time changes nothing."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == library:
+            logging.getLogger(name).addFilter(_FILTER)

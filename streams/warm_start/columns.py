@@ -1,0 +1,85 @@
+"""Which column of a table holds the prompt, the model, its score and its cost: by name, or as it
+was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SYNONYMS = {
+    "prompt": ("prompt", "question", "query", "instruction", "user_message", "input", "text"),
+    "model": ("model", "model_name", "model_id", "llm", "deployment"),
+    "score": (
+        "score",
+        "reward",
+        "scores",
+        "rewards",
+        "rating",
+        "grade",
+        "quality",
+        "judge_score",
+        "eval_score",
+    ),
+    "cost": ("cost", "cost_usd", "costs", "usd", "dollars", "total_cost", "response_cost", "spend"),
+}
+"""Names of each column, the usual one first, in any case; spaces and hyphens are underscores."""
+EXAMPLE = "prompt,model,cost,score\nWhy is the sky blue?,small,0.00003,0.7"
+"""What a right file looks like."""
+
+
+class UnknownColumns(ValueError):
+    """A column is missing, or several may be meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The names that a file's columns have; None: it has no such column."""
+
+    prompt: str
+    model: str
+    score: str | None
+    cost: str | None
+
+
+def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
+    """Find the columns among a file's.
+
+    Args:
+        said: names of columns by what they hold, where they were said.
+
+    Raises:
+        UnknownColumns: prompt or model is missing, or both of score and cost; or one name is not
+            clear.
+    """
+    there = list(names)
+    found = {what: _named(what, there, said.get(what)) for what in SYNONYMS}
+    missing = [what for what in ("prompt", "model") if found[what] is None]
+    if found["score"] is None and found["cost"] is None:
+        missing.append("score or cost")
+    if missing:
+        raise UnknownColumns(
+            f"no column {' and none '.join(missing)} among {', '.join(map(repr, there))}. "
+            f"Name it, as in --column {missing[0].split()[0]}=NAME. A right file:\n{EXAMPLE}"
+        )
+    return Columns(found["prompt"] or "", found["model"] or "", found["score"], found["cost"])
+
+
+def _named(what: str, there: list[str], said: str | None) -> str | None:
+    if said is not None:
+        if said not in there:
+            raise UnknownColumns(
+                f"no column {said!r}, which --column {what}={said} names, among "
+                f"{', '.join(map(repr, there))}"
+            )
+        return said
+    plain = {name: name.strip().casefold().replace(" ", "_").replace("-", "_") for name in there}
+    usual = SYNONYMS[what][0]
+    meant = [name for name in there if plain[name] == usual]
+    meant = meant or [name for name in there if plain[name] in SYNONYMS[what]]
+    if len(meant) > 1:
+        raise UnknownColumns(
+            f"{' and '.join(map(repr, meant))} may both be the {what}; say which: "
+            f"--column {what}={meant[0]}"
+        )
+    return meant[0] if meant else None
