@@ -9,9 +9,9 @@ import numpy as np
 
 from agents import keys
 from agents.context_store import Ref
-from router_state import record_bytes
 from router_state.config import Vector
 from router_state.record import RequestRecord
+from router_state.state import record_bytes
 
 
 class Table(Protocol):

@@ -32,7 +32,7 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
 from router_state.foreseeing import foreseen
-from router_state.state import RouterState
+from router_state.state.router import RouterState
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
 from schemas.quick import Request

@@ -16,11 +16,11 @@ from agents.parking import Parking
 from agents.refusals import RouterUnreadable
 from agents.requests import Requests, Table
 from agents.watermarks import Watermarks
-from router_state import record_bytes, snapshot
 from router_state.changes import Changes
 from router_state.config import RouterConfig, Vector
 from router_state.engine import Engine
 from router_state.events import Event
+from router_state.state import record_bytes, snapshot
 
 WARM_AT_ONCE = 500
 """Requests of a router that are unpacked before others of the event loop have their turn: some

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from router_state.alert import Alert
 from router_state.record import Candidates, RequestRecord
-from router_state.state import RouterState
+from router_state.state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
 from schemas.lambdas import Unbooked
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Array, Policy
-from router_state import snapshot
 from router_state.alert import Alert
 from router_state.config import Knobs, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.state import snapshot
 
 BELIEF_SIGMA = 0.1
 EXPIRE_EVERY = 64

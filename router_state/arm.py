@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from router_state.arrays import floats, packed
-from router_state.belief import Belief
+from router_state.change.detector import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
 from router_state.config import Price, Vector
-from router_state.cost_model import CostModel
-from router_state.drift import SUSPICION_SIZE, WATCH_SIZE, Suspicion, Watch
-from router_state.framing import Json
+from router_state.costs.cost_model import CostModel
 from router_state.journal import Journal
-from router_state.pool import Pool
+from router_state.learning.linalg import floats, packed
+from router_state.learning.regression import Belief
+from router_state.learning.shared_prior import Pool
+from router_state.state.framing import Json
 
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = np.log(1e-4), np.log(0.1)
 """Ends of the paper's scale of list prices, in $ per 1k tokens (ParetoBandit Eq. 6)."""

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.belief import RIDGE_FLOOR
+from router_state.change.detector import Suspicion
 from router_state.config import Matrix, Price, Vector
-from router_state.cost_model import CostModel, Rescaled
-from router_state.doubt import PIECE as DRAW
-from router_state.doubt import Doubt
-from router_state.drift import Suspicion
-from router_state.estimating import Conclusion, Part, conclude_from, estimate, estimated
-from router_state.framing import Json
+from router_state.costs.cost_model import CostModel, Rescaled
+from router_state.costs.input_tokens import PIECE as TOKENS
+from router_state.costs.input_tokens import PromptTokens
 from router_state.journal import Journal
-from router_state.pool import COSTS, REWARDS, Pool
-from router_state.prompt_tokens import PIECE as TOKENS
-from router_state.prompt_tokens import PromptTokens
-from router_state.stack import Stack
+from router_state.learning.estimating import Conclusion, Part, conclude_from, estimate, estimated
+from router_state.learning.regression import RIDGE_FLOOR
+from router_state.learning.sample import PIECE as DRAW
+from router_state.learning.sample import Doubt
+from router_state.learning.shared_prior import COSTS, REWARDS, Pool
+from router_state.learning.stack import Stack
+from router_state.state.framing import Json
 
 NOTHING_FORESEEN: tuple[tuple[int, int, int], Sequence[Conclusion]] = (-1, -1, -1), ()
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from router_state import capping, choosing, eligibility, newcomers, scoring
 from router_state.config import Vector
-from router_state.dual_pacer import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
+from router_state.policies import choosing, eligibility, newcomers, scoring
 from router_state.record import Basis, RequestRecord
-from router_state.state import RouterState
+from router_state.state import capping
+from router_state.state.router import RouterState
 
 
 def decide(

@@ -7,18 +7,9 @@ from collections.abc import Callable, Collection, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from router_state import (
-    deciding,
-    portable,
-    portfolio,
-    scoring,
-    settling,
-    suspecting,
-    sweeping,
-)
+from router_state import deciding, settling
 from router_state.alert import Alert
-from router_state.belief import checked_reward
-from router_state.books import checked_cost
+from router_state.change import rewards as suspecting
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig, Vector
 from router_state.errors import ContextLost, RouterStateError, UnknownRequest
@@ -35,9 +26,13 @@ from router_state.events import (
     Waited,
 )
 from router_state.journal import HEAD
+from router_state.learning.regression import checked_reward
+from router_state.policies import scoring
 from router_state.record import Label, RequestRecord, Settlement
-from router_state.snapshot import piece_names
-from router_state.state import RouterState
+from router_state.state import portable, portfolio, sweeping
+from router_state.state.books import checked_cost
+from router_state.state.router import RouterState
+from router_state.state.snapshot import piece_names
 
 Records = MutableMapping[str, RequestRecord]
 

@@ -14,9 +14,9 @@ import numpy as np
 import orjson
 
 from router_state.errors import CorruptSnapshot
-from router_state.export_config import MAX_DIMENSIONS
-from router_state.export_fields import Array, Pieces, Values
-from router_state.framing import Json
+from router_state.state.export_config import MAX_DIMENSIONS
+from router_state.state.export_fields import Array, Pieces, Values
+from router_state.state.framing import Json
 
 LENGTH_BYTES = 4
 """Of the head's length, big-endian."""

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from numpy.linalg import LinAlgError
 
 from router_state.arms import Arms
-from router_state.estimating import Part, estimated
-from router_state.stack import WIDE
-from router_state.state import RouterState
+from router_state.learning.estimating import Part, estimated
+from router_state.learning.stack import WIDE
+from router_state.state.router import RouterState
 
 TOGETHER = 48
 """Regressions in one pass: at d = 26 their arrays stay in a processor's cache (eight routers with

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from router_state.arrays import symmetric_inverse
 from router_state.config import Matrix, Vector
-from router_state.cost_model import CostModel
-from router_state.estimating import conclude_from
-from router_state.posterior import evidence
-from router_state.ratio import LEAST_RATIO
-from router_state.state import RouterState
+from router_state.costs.cost_model import CostModel
+from router_state.costs.ratio import LEAST_RATIO
+from router_state.learning.estimating import conclude_from
+from router_state.learning.evidence import evidence
+from router_state.learning.linalg import symmetric_inverse
+from router_state.state.router import RouterState
 
 ROUNDING = 1e-6
 """Least eigenvalue of evidence, of sums of squares of vectors of length about 1, that may be 0."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from router_state.alert import Alert
 from router_state.arm import Arm
-from router_state.books import checked_cost
 from router_state.config import Price, Vector
-from router_state.cost_model import Rescaled
+from router_state.costs.cost_model import Rescaled
+from router_state.costs.ratio import list_price_of
 from router_state.errors import CostOutOfRange, UnpricedModel
-from router_state.ratio import list_price_of
 from router_state.record import RequestRecord, Settlement
-from router_state.state import RouterState
+from router_state.state.books import checked_cost
+from router_state.state.router import RouterState
 
 
 def price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:

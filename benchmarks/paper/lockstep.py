@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.data import Benchmark
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
-from router_state.pacing import DUAL_STEP, EMA_STEP, LAMBDA_MAX
-from router_state.scoring import MAX_STALE_STEPS, MIN_VARIANCE, TIE
+from router_state.pacing.pacer import DUAL_STEP, EMA_STEP, LAMBDA_MAX
+from router_state.policies.scoring import MAX_STALE_STEPS, MIN_VARIANCE, TIE
 from streams.warm_start.priors import Priors
 
 RESTORE_UNDER = 0.1

@@ -14,7 +14,7 @@ from agents import keys
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.state import RouterState
+from router_state.state.router import RouterState
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
 from streams.audit.evidence import Evidence

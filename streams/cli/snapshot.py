@@ -261,7 +261,7 @@ def _moves(models: Document) -> Table:
 
 
 def _inspected(data: bytes) -> Document:
-    from router_state.portable import unpack
+    from router_state.state.portable import unpack
     from streams.state.snapshots import summary
 
     return summary(unpack(data), data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from streams.console.failures import Failure
 
 if TYPE_CHECKING:
-    from router_state.portable import Exported
+    from router_state.state.portable import Exported
 
 #: Characters of a snapshot in a declaration; the topic of declarations takes 8 MiB.
 LARGEST = 8_000_000
@@ -19,7 +19,7 @@ def read_file(file: Path) -> tuple[bytes, Exported]:
     newer.
     """
     from router_state.errors import CorruptSnapshot
-    from router_state.portable import unpack
+    from router_state.state.portable import unpack
 
     data = file.read_bytes()
     try:

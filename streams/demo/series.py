@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from router_state.dual_pacer import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from streams.demo.player import Play
 from streams.demo.scenario import Matrix, Scenario
 from streams.drawing.page import Chart

@@ -23,7 +23,7 @@ def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str
 
 def dual(lambda_t: float | None, digits: int = 4) -> str:
     """Write λ_t: a number, or in words that no number is high enough."""
-    from router_state.dual_pacer import UNREACHABLE  # brings numpy along
+    from router_state.pacing.dollar_dual import UNREACHABLE  # brings numpy along
 
     if lambda_t is not None and lambda_t >= UNREACHABLE:
         return NO_PRICE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from router_state.dual_pacer import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 
 BUCKETS = 400
 """Points of a curve; they are joined in pairs when there are more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.portable import Exported
+from router_state.state.portable import Exported
 from schemas.json_values import Document
 
 COUNTS = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from router_state.dual import solve_dual
+from router_state.pacing.dual import solve_dual
 from streams.files.array_folder import Array
 
 FOLDS = 5

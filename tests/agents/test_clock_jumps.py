@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from router_state import invariants
+from router_state.state import invariants
 from streams.audit.run import audit
 from streams.settings import Settings
 from tests.audit_world import World, busy_world

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import deciding, invariants, portfolio, settling, suspecting, sweeping
+from router_state import deciding, settling
+from router_state.change import rewards as suspecting
+from router_state.state import invariants, portfolio, sweeping
 from streams.audit.run import audit
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes

@@ -10,7 +10,7 @@ from typing import Any
 from agents.wire import lambda_value, utc
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
-from router_state.newcomers import Unaffordable
+from router_state.policies.newcomers import Unaffordable
 from schemas import LambdaUpdated, decode, encode
 from schemas.lambdas import Unbooked
 from streams.settings import Settings

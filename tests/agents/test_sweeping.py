@@ -11,7 +11,7 @@ import pytest
 
 from agents import keys
 from agents.sweep import REQUESTS_AT_ONCE, Sweep
-from router_state import record_bytes
+from router_state.state import record_bytes
 from streams.settings import Settings
 from tests.agents.crashing import CONTEXT, HOME, Dying, Log
 from tests.audit_world import router

@@ -20,8 +20,8 @@ from agents import feedback, keys
 from agents.answers import Answers
 from agents.parked import Parked
 from agents.route_requests import route_waiting
-from router_state import record_bytes
-from router_state.framing import body_of
+from router_state.state import record_bytes
+from router_state.state.framing import body_of
 from streams.settings import Settings
 from streams.state.partition import EPOCH, FENCE
 from tests.memory_worker import AGENTS, MemoryWorker

@@ -26,7 +26,7 @@ import numpy as np
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from router_state import window
+from router_state.pacing import window
 from streams.audit.run import audit
 from streams.audit.topic_reading import KafkaTopics
 from streams.broker.local import LocalKafka

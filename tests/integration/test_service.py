@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from agents import keys
-from router_state import invariants
+from router_state.state import invariants
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 from tests.malformed import for_the_worker, malformed
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from agents import keys
-from router_state import invariants
+from router_state.state import invariants
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 HOME = "acme.redis"

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from agents.shard import Shard
-from router_state import invariants
 from router_state.config import ProjectionRef
+from router_state.state import invariants
 from streams.encoder.projection import Projection
 from tests.integration.service import (
     MODELS,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from router_state import portable
 from router_state.config import Cap, Price
-from router_state.dual_pacer import DualPacer
 from router_state.engine import Engine
+from router_state.pacing.dollar_dual import DualPacer
+from router_state.state import portable
 from streams.state.snapshots import summary
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 

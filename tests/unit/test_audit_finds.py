@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents import keys
-from router_state.framing import body_of, frame, loads
+from router_state.state.framing import body_of, frame, loads
 from streams.audit.findings import Kind
 from streams.audit.run import audit
 from streams.history.records import Record

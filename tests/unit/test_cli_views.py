@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from router_state.dual_pacer import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
     Candidate,

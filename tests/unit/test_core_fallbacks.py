@@ -5,12 +5,12 @@ learning are true.
 import numpy as np
 import pytest
 
-from router_state import invariants, record_bytes, snapshot
 from router_state.changes import Outcome
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.errors import UnpricedModel
 from router_state.journal import HEAD
+from router_state.state import invariants, record_bytes, snapshot
 
 X = np.array([0.5, -0.5, 1.0])
 SMALL, LARGE = Price(0.1, 0.4), Price(1.25, 10.0)

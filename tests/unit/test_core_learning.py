@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import invariants
 from router_state.changes import Outcome
 from router_state.engine import Engine
+from router_state.state import invariants
 from tests.unit.core_reference import DenseArm, Observation, context, declaration, weighted_sums
 
 features = st.lists(st.integers(-30, 30).map(lambda n: n / 10.0), min_size=3, max_size=3)

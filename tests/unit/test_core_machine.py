@@ -15,12 +15,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router_state import errors, invariants, portable, record_bytes, snapshot
+from router_state import errors
 from router_state.changes import Changes, Outcome
 from router_state.config import Price
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
 from router_state.record import RequestRecord
+from router_state.state import invariants, portable, record_bytes, snapshot
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,

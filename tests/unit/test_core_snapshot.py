@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import invariants, snapshot
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, RouterStateError
 from router_state.events import Asked, Judged
-from router_state.framing import frame
+from router_state.state import invariants, snapshot
+from router_state.state.framing import frame
 from tests.unit.core_reference import (
     CHEAP,
     DEAR,

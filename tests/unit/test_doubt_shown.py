@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from agents.wire import route_value
-from router_state import record_bytes
 from router_state.record import RequestRecord
+from router_state.state import record_bytes
 from schemas import RouteDecided, decode
 from streams.console.decision import explain_decision
 from tests.unit.test_prompt_tokens import D, asked, often_free, started

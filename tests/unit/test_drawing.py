@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.inks import DARK, LIGHT, LINES
-from router_state.dual_pacer import UNREACHABLE
+from router_state.pacing.dollar_dual import UNREACHABLE
 from streams.drawing.numbers import NO_PRICE, UNTIL
 from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 from streams.simulate.study_page import _price

@@ -17,23 +17,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import export_arms, export_config, invariants, portable, snapshot
-from router_state import export_pieces as pieces
 from router_state.arm import Arm
-from router_state.belief import Belief
-from router_state.books import Books
-from router_state.caps import Bucket
+from router_state.change.detector import Side, Suspicion, Watch
+from router_state.change.novelty import Familiar
 from router_state.config import Cap, Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
-from router_state.cost_model import CostModel
-from router_state.drift import Side, Suspicion, Watch
-from router_state.dual_pacer import DualPacer
+from router_state.costs.cost_model import CostModel
+from router_state.costs.input_tokens import PromptTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
-from router_state.familiar import Familiar
-from router_state.pacing import EmaPacer
-from router_state.prompt_tokens import PromptTokens
-from router_state.state import RouterState
-from router_state.window import Window
+from router_state.learning.regression import Belief
+from router_state.pacing.dollar_dual import DualPacer
+from router_state.pacing.pacer import EmaPacer
+from router_state.pacing.window import Window
+from router_state.state import export_arms, export_config, invariants, portable, snapshot
+from router_state.state import export_pieces as pieces
+from router_state.state.books import Books
+from router_state.state.caps import Bucket
+from router_state.state.router import RouterState
 from streams.state.exporting import declaration_from
 from streams.state.snapshots import difference, summary
 from tests.unit.core_reference import CHEAP, DEAR, declaration, freeze

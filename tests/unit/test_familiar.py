@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.familiar import Familiar
+from router_state.change.novelty import Familiar
 
 
 def used_to(distances: list[float]) -> Familiar:

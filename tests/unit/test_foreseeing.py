@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state import portable
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.foreseeing import foreseen
+from router_state.state import portable
 
 
 def routers(count: int) -> list[Engine]:

@@ -9,19 +9,19 @@ import math
 import numpy as np
 import pytest
 
-from router_state import invariants
 from router_state.arms import Arms
+from router_state.change.bills import surprise
+from router_state.change.detector import Watch
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
-from router_state.cost_model import GAMMA, CostModel
-from router_state.drift import Watch
-from router_state.dual_pacer import DualPacer
+from router_state.costs.cost_model import GAMMA, CostModel
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.journal import Journal
-from router_state.pool import COSTS, Pool
-from router_state.scoring import project
-from router_state.stack import TAILS, WIDE
-from router_state.surprise import surprise
+from router_state.learning.shared_prior import COSTS, Pool
+from router_state.learning.stack import TAILS, WIDE
+from router_state.pacing.dollar_dual import DualPacer
+from router_state.policies.scoring import project
+from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
 
 PRICE = Price(1.0, 1.0)

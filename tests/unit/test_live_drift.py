@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state import invariants, snapshot
 from router_state.arms import Arms
+from router_state.change.detector import Suspicion, Watch
 from router_state.changes import Outcome
-from router_state.drift import Suspicion, Watch
 from router_state.engine import Engine
+from router_state.state import invariants, snapshot
 from tests.unit.live_world import Array, World, declaration, world
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.dual_pacer import DualPacer
-from router_state.pacing import UNLIMITED
+from router_state.pacing.dollar_dual import DualPacer
+from router_state.pacing.pacer import UNLIMITED
 from tests.unit.live_world import D, declaration, world
 
 

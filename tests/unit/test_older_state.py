@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from router_state import config_bytes, invariants, snapshot
-from router_state.config_bytes import NEW_KNOBS
 from router_state.engine import Engine
-from router_state.framing import frame, loads
 from router_state.journal import CONFIG, HEAD
 from router_state.record import RequestRecord
+from router_state.state import config_bytes, invariants, snapshot
+from router_state.state.config_bytes import NEW_KNOBS
+from router_state.state.framing import frame, loads
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 
 

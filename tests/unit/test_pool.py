@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from router_state import invariants, portable, posterior
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
-from router_state.doubt import LEAST_PROPENSITY, _roots, probability
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
+from router_state.learning import evidence as posterior
+from router_state.learning.sample import LEAST_PROPENSITY, _roots, probability
+from router_state.state import invariants, portable
 
 Array = npt.NDArray[np.float64]
 

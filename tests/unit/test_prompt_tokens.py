@@ -11,12 +11,12 @@ import pytest
 from benchmarks.arena import play
 from benchmarks.elsewhere.drawn import drawn
 from benchmarks.policies import Core, Told
-from router_state import invariants, portable, record_bytes, snapshot
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig, knobs_for
+from router_state.costs.input_tokens import BEGINS, PIECE
 from router_state.engine import Engine
-from router_state.framing import body_of, frame
 from router_state.journal import HEAD
-from router_state.prompt_tokens import BEGINS, PIECE
+from router_state.state import invariants, portable, record_bytes, snapshot
+from router_state.state.framing import body_of, frame
 
 D = 4
 MODELS = {"small": ModelConfig(Price(1.0, 4.0)), "large": ModelConfig(Price(5.0, 20.0))}

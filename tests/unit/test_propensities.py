@@ -9,11 +9,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from router_state import choosing
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.policies import choosing
+from router_state.policies.scoring import Projection
 from router_state.record import Candidates
-from router_state.scoring import Projection
 
 DRAWS = 20_000
 X = np.array([0.3, -0.2, 1.0])

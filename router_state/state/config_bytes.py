@@ -1,0 +1,101 @@
+"""A router's configuration as bytes and back: the piece of its state that a declaration writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import orjson
+
+from router_state.config import (
+    PROFILES,
+    Cap,
+    Knobs,
+    ModelConfig,
+    Price,
+    ProjectionRef,
+    RouterConfig,
+    knobs_for,
+)
+from router_state.state.framing import frame, loads, reading
+
+NEW_KNOBS = frozenset({"shared_learning"})
+"""Knobs that the released format 4 did not have at first."""
+
+
+def pack_config(config: RouterConfig) -> bytes:
+    """Return a configuration without the priors, which have done their work when it is in force."""
+    models = {
+        name: [
+            model.price.input_price_per_m,
+            model.price.output_price_per_m,
+            model.onboarding_pulls,
+        ]
+        for name, model in config.models.items()
+    }
+    return frame(
+        orjson.dumps(
+            {
+                "models": models,
+                "budget": config.budget_usd_per_request,
+                "dimensions": config.dimensions,
+                "profile": config.profile,
+                "knobs": _knobs_to_keep(config),
+                "caps": [asdict(cap) for cap in config.caps],
+                "offset": config.offset,
+                "applied": config.applied,
+                "projection": config.projection and asdict(config.projection),
+            }
+        )
+    )
+
+
+def says_projection(data: bytes) -> bool:
+    """Tell whether a packed configuration says which projection the router has: a program that
+    does not know of projections leaves it out."""
+    return "projection" in loads(data)
+
+
+def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
+    """Return a router's knobs without the new ones that are as its profile has them: a program that
+    does not know these can't read a configuration that names them.
+    """
+    usual, knobs = PROFILES[config.profile], config.knobs
+    return {
+        name: getattr(knobs, name)
+        for name in Knobs.__slots__
+        if name not in NEW_KNOBS or getattr(knobs, name) != getattr(usual, name)
+    }
+
+
+def unpack_config(data: bytes) -> RouterConfig:
+    """Invert `pack_config`. Raises CorruptSnapshot."""
+    with reading("configuration"):
+        body = loads(data)
+        # JSON has no tuples.
+        costs, rewards = body["applied"]
+        return RouterConfig(
+            models={
+                name: ModelConfig(Price(i, o), None, pulls)
+                for name, (i, o, pulls) in body["models"].items()
+            },
+            budget_usd_per_request=body["budget"],
+            dimensions=body["dimensions"],
+            profile=body["profile"],
+            # Knobs that this state does not have yet are its profile's; those that only a newer
+            # program has are left out.
+            knobs=knobs_for(
+                body["profile"],
+                {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__},
+            ),
+            caps=tuple(Cap(**cap) for cap in body["caps"]),
+            offset=body["offset"],
+            applied=(costs, rewards),
+            projection=projection_of(body),
+        )
+
+
+def projection_of(body: Mapping[str, Mapping[str, str] | None]) -> ProjectionRef | None:
+    """Return which projection a configuration, or a declaration, names."""
+    named = body.get("projection")
+    return None if named is None else ProjectionRef(named["ref"], named["sha256"])

@@ -1,0 +1,102 @@
+"""A request's record as bytes and back, and what a router's books need of one that stays packed."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import NamedTuple
+
+import orjson
+from msgspec import structs
+
+from router_state.config import Price
+from router_state.record import Basis, Candidates, Label, RequestRecord, Settlement
+from router_state.state.framing import Json, frame, loads, reading
+
+RECORD_SCALARS = (
+    "seq",
+    "model",
+    "reason",
+    "propensity",
+    "expected_reward",
+    "expected_cost_usd",
+    "lambda_t",
+    "config_offset",
+    "decided_at",
+    "offset",
+)
+"""Of a request's record, in its order, for good."""
+
+_SCALARS_OF = attrgetter(*RECORD_SCALARS)
+"""Reads all of them in one call: every event writes a record."""
+
+
+def pack_record(record: RequestRecord) -> bytes:
+    """Return a request's record without its context, which is kept apart."""
+    return frame(
+        orjson.dumps(
+            [
+                *_SCALARS_OF(record),
+                [record.price.input_price_per_m, record.price.output_price_per_m],
+                record.candidates,
+                record.bill,
+                record.label,
+                record.expired,
+                record.applied,
+                *_optional(record),
+            ],
+            default=structs.astuple,
+        )
+    )
+
+
+def _optional(record: RequestRecord) -> list[str | int | None]:
+    """Return what a record has only where it is used; older programs read the first of them."""
+    if record.input_tokens is not None:
+        return [record.answered_by, record.input_tokens]
+    return [] if record.answered_by is None else [record.answered_by]
+
+
+class Outline(NamedTuple):
+    """What a router's books need of a request."""
+
+    request_id: str
+    seq: int
+    decided_at: float
+    is_awaited: bool
+
+
+def outline(request_id: str, data: bytes) -> Outline:
+    """Return what the books need of a packed request, without unpacking the rest. Raises
+    CorruptSnapshot."""
+    with reading("request"):
+        fields = loads(data)
+        # By position: nothing else of a record is needed at a start, which reads a hundred thousand
+        # of them.
+        bill, _, expired = fields[len(RECORD_SCALARS) + 2 : len(RECORD_SCALARS) + 5]
+        seq, decided_at = (
+            fields[RECORD_SCALARS.index("seq")],
+            fields[RECORD_SCALARS.index("decided_at")],
+        )
+        return Outline(request_id, seq, decided_at, bill is None and not expired)
+
+
+def unpack_record(data: bytes) -> RequestRecord:
+    """Invert `pack_record`. Raises CorruptSnapshot."""
+    with reading("request"):
+        fields = loads(data)
+        price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
+        answered_by, input_tokens = [*optional, None, None][:2]
+        # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
+        known: list[Json] = [
+            *fields[: len(RECORD_SCALARS)],
+            Price(*price),
+            None,
+            None if candidates is None else Candidates(tuple(candidates[0]), *candidates[1:]),
+            None if bill is None else Settlement(*bill),
+            None if label is None else Label(*label),
+            expired,
+            None if applied is None else Basis(*applied),
+            answered_by,
+            input_tokens,
+        ]
+        return RequestRecord(*known)
