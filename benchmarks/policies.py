@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arena import Array, Policy
+from benchmarks.rivals import Apart
 from router_state.alert import Alert
 from router_state.config import Knobs, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.state import snapshot
 
-BELIEF_SIGMA = 0.1
 EXPIRE_EVERY = 64
 
 
 class Core:
-    """The engine that ships, under these knobs whatever a declaration says."""
+    """The engine that ships, under this profile and knobs whatever a declaration says."""
 
-    def __init__(self, knobs: Knobs) -> None:
-        self.knobs = knobs
+    def __init__(self, profile: str, knobs: Knobs) -> None:
+        self.profile, self.knobs = profile, knobs
         self.engine: Engine | None = None
         self.input_tokens: Array | None = None
 
     def declare(self, config: RouterConfig, *, at: int) -> None:
-        config = replace(config, knobs=self.knobs)
+        config = replace(config, profile=self.profile, knobs=self.knobs)
         if self.engine is None:
             self.engine = Engine.start(config)
         else:
@@ -57,7 +57,7 @@ class Core:
     def copy(self) -> Policy:
         assert self.engine is not None
         state, pieces = self.engine.state, snapshot.pack_pieces(self.engine.state)
-        other = type(self)(self.knobs)
+        other = type(self)(self.profile, self.knobs)
         restored = snapshot.unpack(lambda name: pieces.get(name, b""), state.open_commitments)
         other.engine = Engine(
             restored, {i: copy(record) for i, record in self.engine.records.items()}
@@ -70,26 +70,6 @@ class Told(Core):
 
     def tell(self, input_tokens: Array | None) -> None:
         self.input_tokens = input_tokens
-
-
-class Thompson(Core):
-    """The core with the same dual, each decision on coefficients drawn from the belief N(θ, σ²A⁻¹)
-    (Agrawal and Goyal 2013).
-    """
-
-    def decide(self, i: int, x: Array) -> tuple[str, float, str]:
-        assert self.engine is not None
-        arms, rng = self.engine.state.arms, self.engine.state.rng
-        kept = [belief.theta.copy() for belief in arms.beliefs]
-        for belief in arms.beliefs:
-            belief.theta += (
-                BELIEF_SIGMA * np.linalg.cholesky(belief.A_inv()) @ rng.standard_normal(arms.d)
-            )
-        try:
-            return super().decide(i, x)
-        finally:
-            for belief, was in zip(arms.beliefs, kept, strict=True):
-                belief.theta[:] = was
 
 
 class Chance:
@@ -154,45 +134,23 @@ def core(
     profile: str, knobs: Mapping[str, Any] | None = None, kind: type[Core] = Core
 ) -> Callable[[int], Policy]:
     """Return a maker of the core with a profile's knobs and these over them, by seed."""
-    return lambda seed: kind(knobs_for(profile, {"seed": seed, **(knobs or {})}))
+    return lambda seed: kind(profile, knobs_for(profile, {"seed": seed, **(knobs or {})}))
 
 
-# `live` with every model learned by itself: what the others are compared under.
-APART: dict[str, Any] = {
-    "gamma": 0.9995,
-    "lambda_c": 0.0,
-    "dollar_dual": True,
-    "commit_and_settle": True,
-    "feedback_clock": True,
-    "drift_alarms": True,
-    "paced_onboarding": True,
-}
 POLICIES: dict[str, Callable[[int], Policy]] = {
     "live": core("live"),
     # As the paper's paced experiments run it: without a constant price penalty.
     "paper": core("paper", {"lambda_c": 0.0}),
-    "ε-greedy": core("paper", {**APART, "alpha": 0.0, "epsilon": 0.05, "drift_alarms": False}),
-    "thompson": core("paper", {**APART, "alpha": 0.0, "drift_alarms": False}, Thompson),
+    "ε-greedy": lambda seed: Apart(seed, epsilon=0.05),
+    "thompson": lambda seed: Apart(seed, sigma=0.1),
     "random": Chance,
 }
-SWITCHES = {
-    "dollar dual": "dollar_dual",
-    "commit and settle": "commit_and_settle",
-    "feedback clock": "feedback_clock",
-    "drift alarms": "drift_alarms",
-    "paced onboarding": "paced_onboarding",
-}
 VARIANTS: dict[str, Callable[[int], Policy]] = {
-    **{f"live − {name}": core("live", {switch: False}) for name, switch in SWITCHES.items()},
     "live − per-prompt costs": core("live", kind=MeanCosts),
-    "live, every model apart": core("paper", APART),
     "live, γ 0.997": core("live", {"gamma": 0.997}),
     "live, γ 1": core("live", {"gamma": 1.0}),
-    **{
-        f"paper + {name}": core("paper", {"lambda_c": 0.0, switch: True})
-        for name, switch in SWITCHES.items()
-    },
     "paper, γ 0.9995": core("paper", {"lambda_c": 0.0, "gamma": 0.9995}),
+    "apart": lambda seed: Apart(seed),
 }
 
 

@@ -113,8 +113,17 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """Everything that tunes a router. The six switches of the live profile are the booleans; all
-    False is the paper's policy."""
+    """Everything that tunes a router.
+
+    Attributes:
+        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/algorithm.md.
+        gamma: share of an observation that is left after a step of the clock.
+        n_eff: observations that a prior counts for unless it says so.
+        onboarding_pulls: calls of a joining model before its score decides.
+        epsilon: share of requests that go to a random eligible model.
+        seed: of the router's random generator.
+        commitment_ttl_seconds: how long a bill is awaited.
+    """
 
     alpha: float = 0.01
     gamma: float = 0.997
@@ -126,17 +135,6 @@ class Knobs:
     epsilon: float = 0.0
     seed: int = 0
     commitment_ttl_seconds: float = 900.0
-    dollar_dual: bool = False
-    commit_and_settle: bool = False
-    feedback_clock: bool = False
-    drift_alarms: bool = False
-    paced_onboarding: bool = False
-    shared_learning: bool = False
-
-    @property
-    def prices_prompts(self) -> bool:
-        """Whether what a call costs is learned per prompt."""
-        return self.dollar_dual or self.commit_and_settle
 
     def __post_init__(self) -> None:
         # Comparisons that NaN fails.
@@ -163,18 +161,12 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 
 PAPER = Knobs()
 """As the reference library has them; parity is tested bit by bit."""
-LIVE = Knobs(
-    gamma=0.9995,
-    lambda_c=0.0,
-    dollar_dual=True,
-    commit_and_settle=True,
-    feedback_clock=True,
-    drift_alarms=True,
-    paced_onboarding=True,
-    shared_learning=True,
-    onboarding_pulls=0,
-)
+LIVE = Knobs(gamma=0.9995, lambda_c=0.0, onboarding_pulls=0)
 """What a service wants that is never reset: docs/algorithm.md says why, knob by knob."""
+UNUSED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"paper": frozenset(), "live": frozenset({"alpha", "lambda_c", "ridge", "v_max"})}
+)
+"""Knobs that a profile does not use, by profile: a declaration that names one is refused."""
 PROFILES: Mapping[str, Knobs] = MappingProxyType({"paper": PAPER, "live": LIVE})
 """By the names that a declaration gives."""
 
@@ -199,7 +191,8 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
     """Return the knobs of a profile with a router's own settings over them; `t_adapt` sets `n_eff`.
 
     Raises:
-        InvalidConfig: an unknown profile or knob, or a value out of range.
+        InvalidConfig: an unknown profile or knob, one that the profile does not use, or a value out
+            of range.
     """
     if profile not in PROFILES:
         raise InvalidConfig(f"profile {profile!r} is unknown; choose one of {', '.join(PROFILES)}")
@@ -211,6 +204,12 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
     unknown = given.keys() - set(Knobs.__slots__)
     if unknown:
         raise InvalidConfig(f"unknown knobs: {', '.join(sorted(unknown))}")
+    unused = given.keys() & UNUSED[profile]
+    if unused:
+        raise InvalidConfig(
+            f"profile {profile!r} does not use {', '.join(sorted(unused))}: leave them out, or "
+            "choose profile paper"
+        )
     return Knobs(**{**{name: getattr(base, name) for name in Knobs.__slots__}, **given})
 
 

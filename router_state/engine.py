@@ -3,13 +3,12 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from router_state import deciding, settling
+from router_state import deciding, feedback
 from router_state.alert import Alert
-from router_state.change import rewards as suspecting
 from router_state.changes import Changes, Outcome
 from router_state.config import RouterConfig, Vector
 from router_state.errors import ContextLost, RouterStateError, UnknownRequest
@@ -26,9 +25,10 @@ from router_state.events import (
     Waited,
 )
 from router_state.journal import HEAD
-from router_state.learning.regression import checked_reward
 from router_state.policies import scoring
-from router_state.record import Label, RequestRecord, Settlement
+from router_state.policies.policy import Policy
+from router_state.policies.profiles import POLICIES
+from router_state.record import RequestRecord
 from router_state.state import portable, portfolio, sweeping
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
@@ -106,6 +106,11 @@ class Engine:
             changes.alerts = journal.take_alerts()
         return changes
 
+    @property
+    def policy(self) -> Policy:
+        """What decides and learns."""
+        return POLICIES[self.state.config.profile]
+
     def take_alerts(self) -> list[Alert]:
         """Return what was raised since the last call, where `apply` is not used."""
         return self.state.journal.take_alerts()
@@ -120,128 +125,80 @@ class Engine:
         """
         portfolio.declare(self.state, config, now=now)
 
-    def decide(
-        self,
-        request_id: str,
-        x: Vector,
-        *,
-        now: float,
-        offset: int = -1,
-        allowed_models: Collection[str] | None = None,
-        max_price_per_1k: float | None = None,
-        input_tokens: int | None = None,
-        contained: tuple[int, int] | None = None,
-    ) -> RequestRecord:
+    def decide(self, request_id: str, x: Vector, *, now: float, **asked: Any) -> RequestRecord:
         """Choose a model for a request and commit its expected cost; a request that has its
         decision gets that again.
 
-        Args: see `Asked`.
+        Args:
+            asked: see `Asked`.
 
         Raises:
             WrongContext, NonFiniteInput: the context does not fit.
             EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
                 Nothing is decided.
         """
-        known = self.records.get(request_id)
-        if known is not None:
-            return known
-        record = deciding.decide(
-            self.state,
-            request_id,
-            x,
-            now=now,
-            offset=offset,
-            allowed_models=allowed_models,
-            max_price_per_1k=max_price_per_1k,
-            input_tokens=input_tokens,
-            contained=contained,
-        )
-        self.records[request_id] = record
+        return self._decide(Asked(request_id, x, **asked), now)
+
+    def _decide(self, request: Asked, now: float) -> RequestRecord:
+        record = self.records.get(request.request_id)
+        if record is None:
+            record = deciding.decide(self.state, self.policy, request, now=now)
+            self.records[request.request_id] = record
         return record
 
-    def settle(
-        self,
-        request_id: str,
-        *,
-        cost_usd: float | None = None,
-        tokens: tuple[int, int] | None = None,
-        model: str | None = None,
-        revision: int = 0,
-        x: Vector | None = None,
-    ) -> Outcome:
+    def settle(self, request_id: str, **bill: Any) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision
         replaces it by the difference.
 
-        Args: see `Charged`; without a context the bill teaches nothing about prompts.
+        Args:
+            bill: see `Charged`; without a context the bill teaches nothing about prompts.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        record = self._record(request_id)
-        called = model or record.called
-        price = settling.price_of(self.state, record, called)
-        cost_usd = settling.cost_of(price, cost_usd=cost_usd, tokens=tokens)
-        known = record.bill
-        # Before anything moves: the same bill again, or one that a newer one has replaced.
-        if known is not None and revision <= known.revision:
-            return Outcome.DUPLICATE
-        settling.settle(
-            self.state,
-            request_id,
-            record,
-            bill=Settlement(cost_usd, revision),
-            called=called,
-            price=price,
-            x=self._context(record, x),
-        )
-        self.records[request_id] = record
-        return Outcome.APPLIED if known is None else Outcome.REVISED
+        return self._settle(Charged(request_id, **bill))
 
-    def learn(
-        self,
-        request_id: str,
-        *,
-        reward: float,
-        source: str = "judge",
-        rank: int = 0,
-        model: str | None = None,
-        revision: int = 0,
-        x: Vector | None = None,
-    ) -> Outcome:
+    def _settle(self, event: Charged) -> Outcome:
+        record = self._record(event.request_id)
+        bill = feedback.bill_of(self.state, record, event)
+        if bill is None:
+            return Outcome.DUPLICATE
+        outcome = Outcome.APPLIED if record.bill is None else Outcome.REVISED
+        x = self._context(record, event.x)
+        feedback.settle(
+            self.state, self.policy, event.request_id, record, bill, model=event.model, x=x
+        )
+        self.records[event.request_id] = record
+        return outcome
+
+    def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
         an earlier one.
 
-        Args: see `Judged`.
+        Args:
+            judged: see `Judged`.
 
         Raises:
             UnknownRequest: no decision carries this request_id.
             ContextLost: neither the record nor the caller has the context.
             NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
         """
-        record = self._record(request_id)
-        reward = checked_reward(reward)
-        label = record.label
-        if label is not None and not (
-            rank > label.rank or (source == label.source and revision > label.revision)
-        ):
+        return self._learn(Judged(request_id, reward, **judged))
+
+    def _learn(self, event: Judged) -> Outcome:
+        record = self._record(event.request_id)
+        reward = feedback.checked_reward(event.reward)
+        if not feedback.is_news(record.label, event):
             return Outcome.DUPLICATE
-        context = self._context(record, x)
-        if context is None:
-            raise ContextLost(f"the context of request {request_id!r} is in no store")
-        if label is None:
-            if model is not None:
-                # A caller that did not wait has called another model: that one is what the reward
-                # is of.
-                record.answered_by = None if model == record.model else model
-            forgotten = suspecting.absorb(self.state, record, context, reward)
-            self.state.rewards_applied += 1
-        else:
-            forgotten = suspecting.revise(self.state, record.called, context, reward, label)
-        record.label = Label(reward, source, rank, revision, forgotten)
-        self.records[request_id] = record
-        return Outcome.APPLIED if label is None else Outcome.REVISED
+        outcome = Outcome.APPLIED if record.label is None else Outcome.REVISED
+        x = self._context(record, event.x)
+        if x is None:
+            raise ContextLost(f"the context of request {event.request_id!r} is in no store")
+        feedback.learn(self.state, self.policy, record, event, reward=reward, x=x)
+        self.records[event.request_id] = record
+        return outcome
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -296,16 +253,7 @@ class Engine:
 
 def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
     known = event.request_id in engine.records
-    changes.decision = engine.decide(
-        event.request_id,
-        event.x,
-        now=now,
-        offset=event.offset,
-        allowed_models=event.allowed_models,
-        max_price_per_1k=event.max_price_per_1k,
-        input_tokens=event.input_tokens,
-        contained=event.contained,
-    )
+    changes.decision = engine._decide(event, now)
     if known:
         changes.outcome = Outcome.DUPLICATE
     else:
@@ -313,27 +261,12 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = engine.settle(
-        event.request_id,
-        cost_usd=event.cost_usd,
-        tokens=event.tokens,
-        model=event.model,
-        revision=event.revision,
-        x=event.x,
-    )
+    changes.outcome = engine._settle(event)
     _note_record(engine, event.request_id, changes)
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    changes.outcome = engine.learn(
-        event.request_id,
-        reward=event.reward,
-        source=event.source,
-        rank=event.rank,
-        model=event.model,
-        revision=event.revision,
-        x=event.x,
-    )
+    changes.outcome = engine._learn(event)
     _note_record(engine, event.request_id, changes)
 
 

@@ -14,57 +14,56 @@ from contextlib import contextmanager
 
 from numpy.linalg import LinAlgError
 
-from router_state.arms import Arms
-from router_state.learning.estimating import Part, estimated
+from router_state.learning.estimating import Conclusion, Part, estimated
 from router_state.learning.stack import WIDE
-from router_state.state.router import RouterState
+from router_state.policies.live import due
+from router_state.state.router import NOTHING_FORESEEN, RouterState
 
 TOGETHER = 48
 """Regressions in one pass: at d = 26 their arrays stay in a processor's cache (eight routers with
 three models take 0.6 of the time of one by one, 16 at once no less than 4)."""
+Waiting = list[tuple[RouterState, list[Part]]]
+"""Routers, and what is due for each."""
 
 
 @contextmanager
 def foreseen(states: Iterable[RouterState]) -> Iterator[None]:
     """Have ready what the next decision of each router needs; at the end what was not needed is
     forgotten. In between only requests are applied."""
-    ready: list[Arms] = []
+    ready: list[RouterState] = []
     try:
         for together in _in_passes(states):
-            owners = {id(part.pool): arms for arms, _, parts in together for part in parts}
-            found = defaultdict(list)
+            found: dict[int, list[Conclusion]] = defaultdict(list)
             try:
-                conclusions = estimated([part for _, _, parts in together for part in parts])
+                conclusions = estimated([part for _, parts in together for part in parts])
             except (ArithmeticError, LinAlgError):
                 continue  # alone each says for itself what is wrong
             for conclusion in conclusions:
-                found[id(owners[id(conclusion.pool)])].append(conclusion)
-            for arms, t, _ in together:
-                arms.foresee(t, found[id(arms)])
-                ready.append(arms)
+                found[id(conclusion.prior)].append(conclusion)
+            for state, parts in together:
+                mine = [one for part in parts for one in found[id(part.prior)]]
+                state.foreseen = state.learned, mine
+                ready.append(state)
         yield
     finally:
-        for arms in ready:
-            arms.forget_foreseen()
+        for state in ready:
+            state.foreseen = NOTHING_FORESEEN
 
 
-def _in_passes(states: Iterable[RouterState]) -> Iterator[list[tuple[Arms, int, list[Part]]]]:
-    """Yield routers of equal dimensions for whom something is due, with their clocks, as many as
-    one pass takes; none that would be alone."""
-    waiting: dict[int, list[tuple[Arms, int, list[Part]]]] = defaultdict(list)
+def _in_passes(states: Iterable[RouterState]) -> Iterator[Waiting]:
+    """Yield routers of equal dimensions for whom something is due, as many as one pass takes; none
+    that would be alone."""
+    waiting: dict[int, Waiting] = defaultdict(list)
     sizes: dict[int, int] = defaultdict(int)
     for state in {id(state): state for state in states}.values():
-        arms, knobs = state.arms, state.config.knobs
+        d, parts = state.arms.d, due(state)
         # Of many dimensions the arithmetic is the cost, and rows may be pending.
-        if arms.d >= WIDE:
-            continue
-        parts = arms.due(t=state.t, gamma=knobs.gamma, shared=knobs.shared_learning)
-        if not parts:
+        if d >= WIDE or not parts:
             continue
         size = sum([len(part.regressions) for part in parts])
-        if waiting[arms.d] and sizes[arms.d] + size > TOGETHER:
-            yield waiting.pop(arms.d)
-            sizes[arms.d] = 0
-        waiting[arms.d].append((arms, state.t, parts))
-        sizes[arms.d] += size
+        if waiting[d] and sizes[d] + size > TOGETHER:
+            yield waiting.pop(d)
+            sizes[d] = 0
+        waiting[d].append((state, parts))
+        sizes[d] += size
     yield from [together for together in waiting.values() if len(together) > 1]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.arena import Policy
-from benchmarks.policies import APART, POLICIES, Core, Told, core
+from benchmarks.policies import POLICIES, VARIANTS, Core, Told, core
 from router_state.config import RouterConfig
 
 
@@ -22,7 +22,7 @@ class Unpaced(Core):
 CONTENDERS: dict[str, Callable[[int], Policy]] = {
     **{name: POLICIES[name] for name in ("live", "paper", "thompson", "ε-greedy")},
     "told": core("live", {}, Told),
-    "apart": core("paper", APART),
+    "apart": VARIANTS["apart"],
     # Li et al. 2010 with α = 1 and ridge 1: every model by itself, nothing forgotten, costs
     # unknown.
     "LinUCB": core(

@@ -1,63 +1,136 @@
-"""Bills that are not as expected: how much of one counts, and when they give a silent change of
-price or tokens away."""
+"""One bill: what it teaches its model's costs, and whether it gives a silent change of price or of
+tokens away."""
 
 from __future__ import annotations
 
 import math
 
-from router_state.change.detector import Shift, Watch
+from router_state.alert import Alert
+from router_state.change.detector import Shift
+from router_state.config import Vector
+from router_state.costs.cost_model import FIRST, LEAST_OWN, SHARE_DOWN, SHARE_UP, CostModel
+from router_state.costs.ratio import MOST_FACTOR, log_total, rest_moves
 
-MOST_TAUGHT = 10.0
-"""A bill counts in the mean ratio as if it were at most this many times what was expected of it."""
-LEAST_RESIDUAL = -math.log(MOST_TAUGHT)
-"""A bill far below what was expected (a call that was cut off) counts as a tenth of it, as one far
-above counts as ten times."""
-COST_LIMIT, LEAST_COST_LIMIT = 12.0, 4.0
+LEAST_RESIDUAL = -math.log(10.0)
+"""Least residual that counts: a bill far below what was expected (a call that was cut off) counts
+as a tenth of it."""
+LIMIT, LEAST_LIMIT = 12.0, 4.0
 """Log-likelihood ratio of an alarm for bills of up to a budget, and for the dearest ones
 (benchmarks.shocks)."""
 STAKE = 1.0
-"""By what that limit falls with the logarithm of an expected bill, in budgets: false alarms of a
-model come as rarely per request as its bills are dear, since the budget pays for so few of them."""
-DEVIATION_BEFORE, DEVIATION_MEMORY = 3.0, 1000.0
-"""Bills that the first deviation counts for, and over how many it is taken at most."""
+"""Slope of that limit in the logarithm of an expected bill, in budgets: false alarms of a model
+come as rarely per request as its bills are dear, since the budget pays for so few of them."""
+MOST_MEMORY = 1000.0
+"""Most bills that the deviation of residuals is taken over."""
+KNOWN_AFTER = 5
+"""Bills from which on an expectation is more than a guess."""
+KNOWN_VARIANCE = 0.25
+"""xᵀA⁻¹x below which a residual says something of the model, and not of the prompt."""
 
 
-def winsorised(ratio: float, predicted: float) -> float:
-    """Return a ratio as it counts in a mean where another one was predicted."""
-    # Cut and not left out: a price that has risen a hundredfold is still learned, ten times a bill.
-    most = MOST_TAUGHT * predicted
-    return most if 0.0 < most < ratio else ratio
-
-
-def surprise(
-    watch: Watch, residual: float, *, budgets: float, bills: float, now: float, least: float
-) -> Shift | None:
-    """Watch the logarithm of ratio ÷ prediction; return the shift that a bill gives away: a silent
-    change of price or tokens.
-
-    The evidence wanted falls by the logarithm of what is at stake, as in a Bayes test, but one bill
-    alone is never enough.
+def observe(
+    model: CostModel,
+    ratio: float,
+    x: Vector | None,
+    *,
+    known: float | None,
+    budget_usd: float | None,
+    now: float,
+) -> Alert | None:
+    """Teach a model one bill; return an alert if the bill gave a shift away.
 
     Args:
-        residual: ln(ratio) less its prediction, divided by √(1 + the variance of what is not
-            known).
-        budgets: what was expected of the bill, in requests' budgets. Not the bill itself: an
-            outlier would bring its own limit down.
-        bills: how many the arm has had.
-        least: deviation of bills of all models.
+        ratio: bill ÷ list price at the decision.
+        x: context, shape (d,); without one only the mean learns.
+        known: list price of the input tokens, in the same unit; None where they are not counted
+            apart.
     """
-    # As long as the arm's history, so that early bills count as much as late ones, up to a bound.
-    memory = DEVIATION_BEFORE + bills
-    limit = (
-        COST_LIMIT
-        if budgets <= 1.0
-        else max(COST_LIMIT - STAKE * math.log(budgets), LEAST_COST_LIMIT)
-    )
-    return watch.observe(
-        residual if residual > LEAST_RESIDUAL else LEAST_RESIDUAL,
-        limit=limit,
-        now=now,
-        adaptive=True,
-        memory=memory if memory < DEVIATION_MEMORY else DEVIATION_MEMORY,
-        least=least,
+    model.count_paid(ratio > 0.0)
+    if x is None or model.free:
+        model.follow(ratio)
+        return None
+    regression = model.regression
+    exponent, spread = regression.look(x)
+    alert, own = None, 1.0
+    if known:
+        known *= model.input_share
+        own = 1.0 - known / (known + model.predict(exponent))
+        if ratio > 0.0:
+            model.move_share(SHARE_UP if ratio >= known else SHARE_DOWN)
+    # A bill of nothing (a cached answer, a failed call) is no price: it moves the means only.
+    if ratio > 0.0:
+        variance = spread / regression.decay
+        model.novelty.observe(spread / regression.inverse.item(-1))
+        if model.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
+            residual = math.log(ratio) - (log_total(exponent, known) if known else exponent)
+            expected = (model.predict(exponent) + (known or 0.0)) * model.list_price
+            shift = model.detector.observe(
+                max(residual / math.sqrt(1.0 + variance * own * own), LEAST_RESIDUAL),
+                limit=_limit(expected / budget_usd if budget_usd else 0.0),
+                now=now,
+                centred=True,
+                adaptive=True,
+                memory=min(FIRST + model.bills, MOST_MEMORY),
+                least=model.prior.deviation * own,
+            )
+            if shift is not None:
+                # The expectation moves by the shift: only what is left of the residual is learned.
+                moved, alert = _follow(model, shift, exponent, known, spread, now=now)
+                exponent += moved
+        rest = max(ratio - known, LEAST_OWN * ratio) if known else ratio
+        model.learn(math.log(rest), spread, exponent)
+    model.calibrate(ratio, exponent, known)
+    regression.changed()
+    return alert
+
+
+def _limit(budgets: float) -> float:
+    """Return the evidence that an alarm needs where a bill is expected to cost so many budgets.
+
+    As in a Bayes test it falls by the logarithm of what is at stake, but one bill alone is never
+    enough. Not the bill itself decides: an outlier would bring its own limit down.
+    """
+    return max(LIMIT - STAKE * math.log(max(budgets, 1.0)), LEAST_LIMIT)
+
+
+def _follow(
+    model: CostModel,
+    shift: Shift,
+    exponent: float,
+    known: float | None,
+    spread: float,
+    *,
+    now: float,
+) -> tuple[float, Alert | None]:
+    """Let expectations follow a shift; return by how much this prompt's logarithm moved, and the
+    alert if it is the model that changed."""
+    moved = min(max(shift.size, -MOST_FACTOR), MOST_FACTOR)
+    rest = rest_moves(moved, exponent, known or 0.0)
+    regression = model.regression
+    regression.journal.jumped = True
+    if model.novelty.novel:
+        # Prompts of a new kind cost something else: only expectations of prompts like these follow.
+        # Along Vx the prompts before, to which this one is new, move least.
+        regression.move_along(rest / spread)
+        return rest, None
+    factor = math.exp(moved)
+    if known:
+        model.move_share(factor)
+    # In list prices, of the mean as it was: by so much a call has become dearer or cheaper.
+    size = model.ratio * abs(factor - 1.0)
+    model.rescale(factor, rest)
+    return rest, Alert(
+        kind="drift",
+        model=regression.piece.removeprefix("\x1fcost:"),
+        signal="cost",
+        direction="up" if factor > 1.0 else "down",
+        size=size,
+        since=shift.since,
+        observed_at=now,
+        evidence={
+            "factor": factor,
+            "cusum": shift.evidence,
+            "limit": shift.limit,
+            "bills": shift.count,
+        },
     )

@@ -6,36 +6,35 @@ with the number of observations as well, it stays the same while the mix of prom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 MEMORY, LATELY = 400.0, 8.0
-"""Prompts over which the usual distance is taken, and what is called of late."""
+"""Prompts over which the usual distance is taken, and prompts that count as recent."""
 NOVEL = 1.5
-"""Deviations by which the distance of late must be larger than usual: six of its own."""
+"""Deviations by which the recent distance must exceed the usual one: six of its own."""
 CUT_AT = 3.0
-"""Deviations at which one prompt counts: few of a new kind are not yet usual."""
-FIRST_DEVIATION, LEAST_DEVIATION = 1.0, 1e-3
-"""Before any prompt, and where all are alike; in leverages of the bias."""
+"""Deviations at which one prompt is cut: few of a new kind are not yet usual."""
+LEAST_DEVIATION = 1e-3
+"""Least deviation of the distance, where all prompts are alike; in leverages of the bias."""
 
 
 @dataclass(slots=True)
-class Familiar:
-    """Distances of prompts, in leverages of the bias.
+class Novelty:
+    """The distances of a model's prompts, in leverages of the bias.
 
     Attributes:
-        mean, deviation: as usual; count: prompts behind them.
-        lately: mean of the last few.
+        mean, deviation: of the usual distance; count: prompts behind them.
+        lately: mean distance of the last few prompts.
     """
 
     mean: float = 0.0
-    deviation: float = FIRST_DEVIATION
+    deviation: float = 1.0
     count: float = 0.0
     lately: float = 0.0
 
     @property
     def novel(self) -> bool:
-        """Whether the prompts of late are not what is usual."""
+        """Whether the prompts of late are not the usual ones."""
         return self.lately > self.mean + NOVEL * self.deviation
 
     def observe(self, distance: float) -> None:
@@ -51,12 +50,3 @@ class Familiar:
         variance = deviation * deviation
         variance += (away * away - variance) / count
         self.deviation = variance**0.5 if variance > LEAST_DEVIATION**2 else LEAST_DEVIATION
-
-    def pack(self) -> list[float]:
-        """Return its four numbers."""
-        return [self.mean, self.deviation, self.count, self.lately]
-
-    @classmethod
-    def unpack(cls, values: Sequence[float]) -> Familiar:
-        """Invert `pack`."""
-        return cls(*values)

@@ -1,5 +1,4 @@
-"""What a reward says of its arm when it may have drifted: learn it, or hold it against a
-suspicion."""
+"""One reward: whether it gives a drift of its model away, and whether a suspected one is over."""
 
 from __future__ import annotations
 
@@ -8,74 +7,57 @@ from collections.abc import Mapping
 
 from router_state.alert import Alert
 from router_state.arm import Arm
-from router_state.change.detector import REWARD_LIMIT, Suspicion
+from router_state.change.suspicion import Suspicion
 from router_state.config import Vector
-from router_state.record import Label, RequestRecord
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -1e9
 """Stands for what an arm had forgotten when a reward came that it did not learn: nothing is left of
 it."""
+LIMIT = 16.0
+"""Log-likelihood ratio of an alarm (docs/algorithm.md; benchmarks.drift counts false ones)."""
 KNOWN_VARIANCE = 0.25
-"""xᵀA⁻¹x below which a residual is news: that of an arm with a ridge of 1 after three rewards of
-one kind."""
+"""xᵀA⁻¹x below which a residual says something of the model: above, it says how little was
+known."""
 FADED = 0.1
 """Share of what was learned that an accepted drift leaves."""
 
 
-def absorb(state: RouterState, record: RequestRecord, x: Vector, reward: float) -> float:
-    """Take a request's first reward in; return how much its arm had forgotten by then.
+def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> None:
+    """Look for a drift in the residual of a reward that was learned; suspect the arm if one is
+    found.
 
-    `NOT_LEARNED` where the arm was dropped or is under suspicion. An alarm needs an arm that is
-    known: where xᵀA⁻¹x is large a residual only says how little was known.
+    Args:
+        variance: xᵀA⁻¹x from before.
     """
-    arm, knobs = state.arms.find(record.called), state.config.knobs
-    if arm is None:
-        return NOT_LEARNED
-    if knobs.feedback_clock:
-        state.tick()
-    if arm.suspicion is not None:
-        # A reward of a decision from before the alarm is of the arm as it was.
-        if record.seq > arm.suspicion.after:
-            _hold_against(state, arm, arm.suspicion, x, reward)
-        return NOT_LEARNED
-    belief = arm.belief
-    if knobs.shared_learning:
-        residual, variance = state.arms.learn_reward(arm, x, reward, t=state.t, gamma=knobs.gamma)
-        residual /= math.sqrt(1.0 + variance)
-    else:
-        belief.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
-        residual, variance = belief.observe(x, reward)
-    if knobs.drift_alarms and variance < KNOWN_VARIANCE:
-        least = state.arms.rewards.deviation if knobs.shared_learning else 0.0
-        shift = arm.watch.observe(
-            residual, limit=REWARD_LIMIT, now=state.latest, centred=False, least=least
-        )
-        if shift is not None:
-            state.arms.suspect_of(
-                arm, Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq)
-            )
-            evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
-            _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
-    return belief.forgotten
+    if variance >= KNOWN_VARIANCE:
+        return
+    shift = arm.detector.observe(
+        residual / math.sqrt(1.0 + variance),
+        limit=LIMIT,
+        now=state.latest,
+        least=state.arms.rewards.deviation,
+    )
+    if shift is not None:
+        suspicion = Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq)
+        state.arms.suspect_of(arm, suspicion)
+        evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
+        _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
 
 
-def revise(state: RouterState, model: str, x: Vector, reward: float, label: Label) -> float:
-    """Put a reward in place of the one that was learned; return how much the arm had forgotten when
-    that entered."""
-    arm = state.arms.find(model)
-    if arm is None:
-        return NOT_LEARNED
-    # What is left of the first reward: only so much of it can be taken back.
-    discount = math.exp(label.forgotten - arm.belief.forgotten)
-    arm.belief.revise(x, difference=reward - label.reward, discount=discount)
-    return label.forgotten
+def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
+    """Hold a reward against the suspicion of its arm; tell whether what the arm knows has faded, as
+    the drift is accepted.
 
-
-def _hold_against(
-    state: RouterState, arm: Arm, suspicion: Suspicion, x: Vector, reward: float
-) -> None:
-    arm.test_suspicion(x, reward)
+    Args:
+        x: context, shape (d,).
+    """
+    suspicion, regression = arm.suspicion, arm.rewards
+    if suspicion is None:
+        return False
+    predicted = float(regression.theta.dot(x))
+    suspicion.observe(predicted=predicted, reward=reward, sigma=arm.detector.sigma)
+    regression.changed()
     if suspicion.over:
         state.arms.suspect_of(arm, None)
         evidence = {"likelihood_ratio": suspicion.evidence, "rewards": suspicion.count}
@@ -91,11 +73,10 @@ def _hold_against(
         state.arms.suspect_of(arm, None)
         # The offset moves into the bias, and little of the rest counts: the prompts that differ are
         # learned anew.
-        arm.belief.shift(suspicion.offset)
-        knobs = state.config.knobs
-        arm.belief.fade(FADED, ridge=None if knobs.shared_learning else knobs.ridge)
-        if knobs.shared_learning:
-            state.arms.estimate_rewards(t=state.t, gamma=knobs.gamma)
+        regression.shift(suspicion.offset)
+        regression.fade(FADED)
+        return True
+    return False
 
 
 def _alert(

@@ -27,7 +27,7 @@ PIECE = "\x1finput"
 """The piece that holds it; there is none before a request has said its tokens."""
 
 
-class PromptTokens:
+class InputTokens:
     """What requests have said of their input tokens.
 
     Attributes:

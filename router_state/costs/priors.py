@@ -1,4 +1,4 @@
-"""What an arm's cost model knows before the first bill."""
+"""What a model's costs are believed to be before the first bill."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from router_state.arm import Arm
 from router_state.config import CostPrior
+from router_state.costs.cost_model import CostModel
 from router_state.errors import InvalidConfig
 
 MOST_BILLS = 200.0
-"""Bills that a prior counts for unless it says so: prices and habits change."""
+"""Most bills that a prior counts for unless it says so: prices and habits change."""
 
 
 def checked(prior: CostPrior, *, d: int) -> CostPrior:
@@ -42,18 +42,15 @@ def bills_of(prior: CostPrior) -> float:
     return min(float(prior.A[-1, -1]), MOST_BILLS) if prior.n_eff is None else prior.n_eff
 
 
-def start(arm: Arm, prior: CostPrior, *, tokens: float = 0.0) -> None:
-    """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for
+def start(model: CostModel, prior: CostPrior, *, tokens: float = 0.0) -> None:
+    """Start a model's costs from earlier bills: they are as good as bills of its own, and count for
     as many as the prior says. So many input tokens of each are counted apart."""
-    per_1k = arm.price.per_1k
-    if per_1k <= 0.0:
+    if model.free:
         return
     bills = bills_of(prior)
     # The bias entry is 1 in every context, so its sum of squares counts the bills.
     scale = bills / prior.A[-1, -1]
     # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
     # over x.
-    b = prior.b - math.log(per_1k) * prior.A[-1]
-    arm.costs.believe(
-        scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills, tokens=tokens
-    )
+    b = prior.b - math.log(model.list_price) * prior.A[-1]
+    model.believe(scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills, tokens=tokens)

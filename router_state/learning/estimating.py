@@ -1,6 +1,6 @@
-"""Estimate what arms share, and how large their differences are, from the evidence of all of them.
+"""Estimate the shared prior, means and scales, from the evidence of all models.
 
-Several pools at once, as calls of numpy are the cost: rewards and bills are mostly due together,
+Several priors at once, as calls of numpy are the cost: rewards and bills are mostly due together,
 and a batch of requests is of many routers.
 """
 
@@ -12,30 +12,29 @@ from typing import NamedTuple
 import numpy as np
 
 from router_state.config import Matrix, Vector
-from router_state.learning import evidence as posterior
-from router_state.learning.evidence import Regression, Scales
-from router_state.learning.linalg import symmetric_inverse
-from router_state.learning.shared_prior import Pool, Ridges
+from router_state.learning import evidence
+from router_state.learning.evidence import Scales
+from router_state.learning.regression import Regression
+from router_state.learning.shared_prior import Ridges, SharedPrior
 
 SAME = 1e-12
-"""By how much coefficients, of rewards or of logarithms, differ that are the same but for
-rounding."""
+"""Largest difference, in rewards or logarithms, of coefficients that are equal but for rounding."""
 
 
 class Part(NamedTuple):
-    """A pool, the regressions that share it, and what is left of their evidence where that is not
+    """A prior, the regressions that share it, and what is left of their evidence where that is not
     what they say."""
 
-    pool: Pool
+    prior: SharedPrior
     regressions: Sequence[Regression]
     left: Sequence[float] | None = None
 
 
 class Conclusion(NamedTuple):
-    """What is to be believed of a pool from now on: `regressions` conclude from their own row of
+    """What is to be believed of a prior from now on: `regressions` conclude from their own row of
     `inverse` and `theta`, those that have observed nothing from what is shared alone."""
 
-    pool: Pool
+    prior: SharedPrior
     ridges: Ridges
     center: Vector
     mean: Vector
@@ -45,15 +44,15 @@ class Conclusion(NamedTuple):
     idle: Sequence[Regression]
 
     def take(self) -> None:
-        """Let pool and regressions believe it."""
-        pool = self.pool
-        pool.conclude(self.ridges, self.center, self.mean)
+        """Let prior and regressions believe it."""
+        prior = self.prior
+        prior.conclude(self.ridges, self.center, self.mean)
         for one, inverse, theta in zip(self.regressions, self.inverse, self.theta, strict=True):
             one.conclude(inverse, theta)
         if self.idle:
-            inverse = np.diag(1.0 / pool.ridges)
+            inverse = np.diag(1.0 / prior.ridges)
             for one in self.idle:
-                one.conclude(inverse, pool.mean)
+                one.conclude(inverse, prior.mean)
 
 
 def estimate(*parts: Part, rescaled: bool = True) -> None:
@@ -65,7 +64,7 @@ def estimate(*parts: Part, rescaled: bool = True) -> None:
 def estimated(parts: Iterable[Part], *, rescaled: bool = True) -> list[Conclusion]:
     """Return what follows from the evidence of all regressions. O(N·d³) for N of them that have
     observed something. Nothing changes yet."""
-    pools: list[Pool] = []
+    priors: list[SharedPrior] = []
     known: list[list[Regression]] = []
     idle: list[list[Regression]] = []
     inverses: list[Matrix] = []
@@ -73,11 +72,12 @@ def estimated(parts: Iterable[Part], *, rescaled: bool = True) -> list[Conclusio
     left: list[float] = []
     found: list[Conclusion] = []
     for part in parts:
-        pool, blank = part.pool, _Blank(part.pool)
+        prior, blank = part.prior, _Blank(part.prior)
         seen: list[Regression] = []
         unseen: list[Regression] = []
         for k, one in enumerate(part.regressions):
-            inverse, theta, decay = one.held()
+            one.flush()
+            inverse, theta = one.inverse, one.theta
             # Where none has observed anything, one says so for all.
             if (seen or k + 1 < len(part.regressions)) and blank.is_held(inverse, theta):
                 unseen.append(one)
@@ -85,45 +85,45 @@ def estimated(parts: Iterable[Part], *, rescaled: bool = True) -> list[Conclusio
             seen.append(one)
             inverses.append(inverse)
             thetas.append(theta)
-            left.append(decay if part.left is None else part.left[k])
+            left.append(one.decay if part.left is None else part.left[k])
         if seen:
-            pools.append(pool)
+            priors.append(prior)
             known.append(seen)
             idle.append(unseen)
         else:
             none = np.empty(0)
-            found.append(Conclusion(pool, pool.scales, pool.center, pool.mean, [], none, none, []))
-    if not pools:
+            found.append(
+                Conclusion(prior, prior.scales, prior.center, prior.mean, [], none, none, [])
+            )
+    if not priors:
         return found
-    scales = _scales(pools, [len(seen) for seen in known])
+    scales = _scales(priors, [len(seen) for seen in known])
     inverse, excess = np.array(inverses), np.array(thetas)
-    excess -= scales.each(np.array([pool.mean for pool in pools]))
-    A, y = posterior.sums(inverse, excess, np.array(left), scales.each(scales.ridges))
+    excess -= scales.each(np.array([prior.mean for prior in priors]))
+    A, y = evidence.sums(inverse, excess, np.array(left), scales.each(scales.ridges))
     before = (inverse, excess) if rescaled else None
-    return found + _concluded(pools, known, idle, A, y, before, scales)
+    return found + _concluded(priors, known, idle, A, y, before, scales)
 
 
-def conclude_from(
-    pool: Pool,
-    regressions: Sequence[Regression],
-    A: Matrix,
-    b: Matrix,
-    *,
-    rescaled: bool = True,
+def conclude_shifted(
+    prior: SharedPrior, regressions: Sequence[Regression], shifts: Sequence[float]
 ) -> None:
-    """Estimate from this evidence of regressions, shape (K, d, d) and (K, d), and let each conclude
-    from all."""
-    scales, y = _scales([pool], [len(regressions)]), b - A.dot(pool.mean)
-    before = None
-    if rescaled:
-        inverse = symmetric_inverse(posterior.plus(A, pool.ridges))
-        before = inverse, posterior.times(inverse, y)
-    for conclusion in _concluded([pool], [regressions], [[]], A, y, before, scales):
+    """Move every observation of each regression by its shift, and conclude at the same scales."""
+    for one in regressions:
+        one.flush()
+    scales = _scales([prior], [len(regressions)])
+    inverse = np.array([one.inverse for one in regressions])
+    excess = np.array([one.theta for one in regressions]) - prior.mean
+    left = np.array([one.decay for one in regressions])
+    A, y = evidence.sums(inverse, excess, left, scales.each(scales.ridges))
+    # The last feature is 1 for every context: the last row of A is Σx.
+    y += np.array(shifts)[:, None] * A[:, -1]
+    for conclusion in _concluded([prior], [regressions], [[]], A, y, None, scales):
         conclusion.take()
 
 
 def _concluded(
-    pools: Sequence[Pool],
+    priors: Sequence[SharedPrior],
     known: Sequence[Sequence[Regression]],
     idle: Sequence[Sequence[Regression]],
     A: Matrix,
@@ -134,30 +134,30 @@ def _concluded(
     """Conclude from the evidence A, y; `before` are V_a and V_a·y_a at the scales as they are, as
     if nothing was forgotten since the last estimate, which scales need not know; or None: they
     stay."""
-    spreads = posterior.spreads(A, scales)
-    ridges = [pool.scales for pool in pools]
+    spreads = evidence.spreads(A, scales)
+    ridges = [prior.scales for prior in priors]
     if before is not None:
-        sizes = posterior.sizes(*before, scales)
+        sizes = evidence.sizes(*before, scales)
         ridges = [
-            pool.rescaled(found, square)
-            for pool, found, (square, _) in zip(pools, sizes, spreads, strict=True)
+            prior.rescaled(found, square)
+            for prior, found, (square, _) in zip(priors, sizes, spreads, strict=True)
         ]
-        scales = _scales(pools, scales.counts, ridges)
-    fitted = posterior.fit(A, y, scales)
-    means = np.array([pool.mean for pool in pools])
+        scales = _scales(priors, scales.counts, ridges)
+    fitted = evidence.fit(A, y, scales)
+    means = np.array([prior.mean for prior in priors])
     theta = fitted.excess
     theta += scales.each(means)
     means += fitted.shift
     found, start = [], 0
-    for group, pool in enumerate(pools):
+    for group, prior in enumerate(priors):
         rows = slice(start, start + scales.counts[group])
         start = rows.stop
         _, center = spreads[group]
         found.append(
             Conclusion(
-                pool,
+                prior,
                 ridges[group],
-                pool.center if center is None else center,
+                prior.center if center is None else center,
                 means[group],
                 known[group],
                 fitted.inverse[rows],
@@ -169,13 +169,13 @@ def _concluded(
 
 
 class _Blank:
-    """What a regression of a pool holds that has observed nothing. It says nothing, and of eleven
+    """What a regression of a prior holds that has observed nothing. It says nothing, and of eleven
     young arms that is most."""
 
-    __slots__ = ("_inverse", "_pool", "_variance")
+    __slots__ = ("_inverse", "_prior", "_variance")
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool, self._variance, self._inverse = pool, 1.0 / pool.bias_ridge, b""
+    def __init__(self, prior: SharedPrior) -> None:
+        self._prior, self._variance, self._inverse = prior, 1.0 / prior.bias_ridge, b""
 
     def is_held(self, inverse: Matrix, theta: Vector) -> bool:
         """Tell whether this is it."""
@@ -183,22 +183,22 @@ class _Blank:
         if inverse.item(-1) != self._variance:
             return False
         if not self._inverse:
-            self._inverse = np.diag(1.0 / self._pool.ridges).tobytes()
+            self._inverse = np.diag(1.0 / self._prior.ridges).tobytes()
         return (
             inverse.tobytes() == self._inverse
-            and np.abs(theta - self._pool.mean).max().item() <= SAME
+            and np.abs(theta - self._prior.mean).max().item() <= SAME
         )
 
 
 def _scales(
-    pools: Sequence[Pool], counts: list[int], ridges: Sequence[Ridges] | None = None
+    priors: Sequence[SharedPrior], counts: list[int], ridges: Sequence[Ridges] | None = None
 ) -> Scales:
-    """Return what is assumed of pools with so many regressions each, at other scales than theirs
+    """Return what is assumed of priors with so many regressions each, at other scales than theirs
     if these are given."""
-    d, ridges = pools[0].d, ridges or [pool.scales for pool in pools]
-    biases = [pool.shared_bias_ridge for pool in pools]
-    toward = _rows([(0.0, pool.guess) for pool in pools], d)
-    toward -= np.array([pool.mean for pool in pools])
+    d, ridges = priors[0].d, ridges or [prior.scales for prior in priors]
+    biases = [prior.shared_bias_ridge for prior in priors]
+    toward = _rows([(0.0, prior.guess) for prior in priors], d)
+    toward -= np.array([prior.mean for prior in priors])
     shared = [(one.shared, bias) for one, bias in zip(ridges, biases, strict=True)]
     shared_ridges = _rows(shared, d)
     toward *= shared_ridges

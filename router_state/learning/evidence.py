@@ -16,8 +16,7 @@ gets does not depend on which others there are, to the bit: no product goes acro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,19 +25,6 @@ from router_state.learning.linalg import symmetric_inverse
 
 LEAST_EVIDENCE = 1e-9
 """Observations, and of a feature's mean square, below which nothing is known of the contexts."""
-
-
-class Regression(Protocol):
-    """One arm's part: its evidence and what is concluded from it."""
-
-    def held(self) -> tuple[Matrix, Vector, float]:
-        """Return (A + R)⁻¹ and the coefficients, both of undecayed statistics, and what is left of
-        them."""
-        ...
-
-    def conclude(self, inverse: Matrix, theta: Vector) -> None:
-        """Take over (A + R)⁻¹ and the coefficients."""
-        ...
 
 
 class Scales(NamedTuple):
@@ -142,16 +128,6 @@ def sizes(inverse: Matrix, excess: Matrix, scales: Scales) -> list[Sizes]:
         Sizes(*found)
         for found in zip(known.tolist(), squares.tolist(), shared.tolist(), shift, strict=True)
     ]
-
-
-def evidence(
-    regressions: Sequence[Regression], *, ridges: Vector, mean: Vector
-) -> tuple[Matrix, Matrix]:
-    """Return Σ xxᵀ and Σ y·x of each arm, decayed, shape (K, d, d) and (K, d), given the prior that
-    their inverses and coefficients contain."""
-    inverses, thetas, left = zip(*(regression.held() for regression in regressions), strict=True)
-    A, y = sums(np.array(inverses), np.array(thetas) - mean, np.array(left), ridges)
-    return A, y + A.dot(mean)
 
 
 def sums(

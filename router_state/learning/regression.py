@@ -1,11 +1,9 @@
-"""What an arm has learned of its rewards: rank-one updates, geometric forgetting, and a ridge that
-must not fade away.
+"""One Gaussian linear regression with forgetting, for rewards and for logarithms of bills.
 
-Kept of the design matrix is only its inverse: scoring needs nothing else, and what rarely needs A
-itself inverts it again. An arm's statistics decay geometrically. Instead of multiplying a whole
-matrix at every reward, each arm carries the product of its decays since its ridge was last whole as
-one scalar, `decay`: A⁻¹ = A_hat⁻¹/decay, and θ = A⁻¹b does not see it at all. What is left of the
-ridge is ridge·decay.
+What is kept of the design matrix is its inverse V = A⁻¹: predictions need nothing else. Statistics
+decay geometrically. Instead of multiplying a matrix at every observation, a regression carries the
+product of its decays since its prior was last whole as one scalar, `decay`: A⁻¹ = V/decay, and
+θ = A⁻¹b does not see it at all. What is left of the prior is prior·decay.
 """
 
 from __future__ import annotations
@@ -15,58 +13,51 @@ import math
 import numpy as np
 
 from router_state.config import Matrix, Vector
-from router_state.errors import NonFiniteInput, RewardOutOfRange
+from router_state.errors import CorruptSnapshot, NonFiniteInput
 from router_state.journal import Journal
-from router_state.learning.linalg import lower_triangle, symmetric_from, symmetric_inverse
-from router_state.learning.stack import TAILS, WIDE, Stack
+from router_state.learning.linalg import (
+    correction_for,
+    lower_triangle,
+    symmetric_from,
+    symmetric_inverse,
+)
+from router_state.learning.stack import TAILS, WIDE
 
 MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""
 RIDGE_FLOOR = 0.1
-"""Share of the ridge below which it is given back."""
+"""Share of the prior that is left when it is made whole again (ParetoBandit Eq. 7–8)."""
 LEAST_EIGENVALUE = 1e-12
 """Share of the largest eigenvalue that the smallest gets: above the rounding of 64 bits."""
 
 
-def checked_reward(reward: float) -> float:
-    """Return a reward as a float.
-
-    Raises:
-        NonFiniteInput, RewardOutOfRange: not a reward.
-    """
-    reward = float(reward)
-    if not 0.0 <= reward <= 1.0:
-        if not math.isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
-        raise RewardOutOfRange("a reward must be between 0 and 1")
-    return reward
-
-
-class Belief:
-    """The regression of one arm's rewards on contexts.
+class Regression:
+    """The regression of one model's rewards, or of the logarithms of its bills, on contexts.
 
     Attributes:
-        name: of its piece, which is that of its arm.
+        piece: name of the piece of the state that holds it; `journal` is told when it changes.
         decay: see the module, in (0, 1].
-        forgotten: −Σ ln of all decays so far: what of an observation is left is exp(forgotten then
+        forgotten: −Σ ln of all decays so far: what is left of an observation is exp(forgotten then
             − forgotten now).
-        last_update, last_played: on the router's clock.
-        pending: rows of `tails` still to be taken off `inverse`.
-        block, inverse, theta, tails: views of the stack, see there.
+        last_update: the router's clock at the last observation.
+        pending: rows v of `tails` of which vvᵀ is still to be taken off `inverse`.
+        block: shape (d + 1, d): θ, and V in the rows before it or behind it.
+        inverse, theta, tails: V (d, d), θ (d,) and the pending rows (16, d) or (0, d), views.
     """
 
     __slots__ = (
-        "_journal",
-        "_work",
+        "_correction",
+        "_u",
+        "at",
         "block",
         "d",
         "decay",
         "forgotten",
         "inverse",
-        "last_played",
+        "journal",
         "last_update",
-        "name",
         "pending",
+        "piece",
         "tails",
         "theta",
     )
@@ -75,53 +66,57 @@ class Belief:
     inverse: Matrix
     theta: Vector
     tails: Matrix
+    _u: Vector
 
-    def __init__(self, name: str, d: int, journal: Journal, *, now_t: int = 0) -> None:
-        self.name, self.d, self._journal = name, d, journal
+    def __init__(
+        self, piece: str, d: int, journal: Journal, *, now_t: int = 0, leads: bool = False
+    ) -> None:
+        """Start without arrays, see `bind`; θ `leads` the block or ends it."""
+        self.piece, self.d, self.journal = piece, d, journal
+        self.at = 0 if leads else d
         self.decay, self.forgotten, self.pending = 1.0, 0.0, 0
-        self.last_update = self.last_played = now_t
+        self.last_update = now_t
+        self._correction = correction_for(d)
 
-    def bind(self, stack: Stack, k: int) -> None:
-        """Keep views of row k of the stack."""
-        self.block, self.tails, self._work = stack.rows[k], stack.tails[k], stack.work
-        self.inverse, self.theta = self.block[: self.d], self.block[self.d]
+    def bind(self, block: Matrix, tails: Matrix) -> None:
+        """Keep views of its arrays, shape (d + 1, d) and (16, d) or (0, d)."""
+        self.block, self.tails, self.theta = block, tails, block[self.at]
+        first = 0 if self.at else 1
+        self.inverse = block[first : first + self.d]
+        self._u = self._correction.y[first : first + self.d]
 
     def start(self, A: Matrix, b: Vector) -> None:
-        """Start from statistics A (d, d), the ridge in it, and b (d,)."""
-        self.inverse[:] = symmetric_inverse(A)
-        self.theta[:] = self.inverse @ b
-        self._journal.pieces.add(self.name)
-
-    def held(self) -> tuple[Matrix, Vector, float]:
-        """See Regression."""
-        self.flush()
-        return self.inverse, self.theta, self.decay
+        """Start from statistics A (d, d), a prior in it, and b (d,)."""
+        inverse = symmetric_inverse(A)
+        self.conclude(inverse, inverse @ b)
 
     def conclude(self, inverse: Matrix, theta: Vector) -> None:
-        """See Regression; the prior is whole again."""
+        """Take over V (d, d) and θ (d,); the prior is whole again."""
         self.inverse[:], self.theta[:] = inverse, theta
         self.decay, self.pending = 1.0, 0
-        self._journal.pieces.add(self.name)
+        self.changed()
 
-    def forget(self, *, t: int, gamma: float, ridge: float | None) -> None:
-        """Decay by γ^(t − last_update); give the ridge back once less than a tenth of it is left.
+    def changed(self) -> None:
+        """Report that its piece is to be written."""
+        self.journal.pieces.add(self.piece)
 
-        ParetoBandit Eq. 7–8, the exponent capped at 1,000 steps. O(1), and O(d³) once in
-        ln(10)/−ln(γ) rewards. Without a `ridge` whoever knows the prior has it whole again, see
-        `conclude`.
+    def forget(self, *, t: int, gamma: float, ridge: float | None = None) -> None:
+        """Decay by γ^(t − last_update), the exponent capped at 1,000 steps (ParetoBandit Eq. 7–8).
+
+        With a `ridge` it is given back once less than a tenth of it is left: O(1), and O(d³) once
+        in ln(10)/−ln(γ) observations. Without one whoever knows the prior makes it whole.
         """
+        left = self.left_at(t, gamma)
         steps = t - self.last_update
         self.last_update = t
-        self._journal.pieces.add(self.name)
+        self.changed()
         if gamma >= 1.0 or steps <= 0:
             return
-        steps = min(steps, MAX_DECAY_STEPS)
-        self.forgotten -= steps * math.log(gamma)
-        decay = self.decay * gamma**steps
-        if decay >= RIDGE_FLOOR or ridge is None:
-            self.decay = decay
+        self.forgotten -= min(steps, MAX_DECAY_STEPS) * math.log(gamma)
+        if left >= RIDGE_FLOOR or ridge is None:
+            self.decay = left
         else:
-            self._restore_ridge(decay=decay, ridge=ridge)
+            self._restore_ridge(decay=left, ridge=ridge)
 
     def left_at(self, t: int, gamma: float) -> float:
         """Return what `decay` is once it has forgotten until clock t without a ridge."""
@@ -130,23 +125,20 @@ class Belief:
             return self.decay
         return float(self.decay * gamma ** min(steps, MAX_DECAY_STEPS))
 
-    def fade(self, share: float, *, ridge: float | None) -> None:
-        """Keep this share of everything learned, and have the ridge whole again, see `forget`."""
+    def fade(self, share: float) -> None:
+        """Keep this share of everything learned."""
         self.forgotten -= math.log(share)
-        if ridge is None:
-            self.decay *= share
-        else:
-            self._restore_ridge(decay=self.decay * share, ridge=ridge)
-        self._journal.pieces.add(self.name)
+        self.decay *= share
+        self.changed()
 
     def shift(self, offset: float) -> None:
-        """Expect this much more reward for every prompt."""
+        """Expect this much more for every context."""
         self.theta[-1] += offset
-        self._journal.pieces.add(self.name)
+        self.changed()
 
     def _restore_ridge(self, *, decay: float, ridge: float) -> None:
         """Fold a decay into the statistics and top the ridge up to its full size, as if it had said
-        reward 0 all along."""
+        0 all along."""
         self.flush()
         added = (1.0 - decay) * ridge
         A = symmetric_inverse(self.inverse)
@@ -157,64 +149,78 @@ class Belief:
         self.theta -= self.inverse.dot(self.theta) * added
         self.decay = 1.0
 
-    def observe(self, x: Vector, reward: float) -> tuple[float, float]:
-        """Add one reward: A += xxᵀ, b += reward·x, in O(d²).
-
-        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = A⁻¹x and s = 1
-        + xᵀu, A⁻¹ −= uuᵀ/s and θ += u·(reward − θᵀx)/s; both are one outer product. In undecayed
-        statistics the observation weighs 1/decay. A⁻¹ stays exactly symmetric: only products vᵢ·vⱼ
-        of one vector with itself are taken off.
-
-        Args:
-            x: context, shape (d,), last entry 1.0.
-            reward: observed quality in [0, 1].
-
-        Returns:
-            The residual reward − θᵀx and the variance xᵀA⁻¹x, both from before.
+    def look(self, x: Vector) -> tuple[float, float]:
+        """Return θᵀx and xᵀVx for a context (d,), not decayed, and keep Vx for `learn`.
 
         Raises:
-            NonFiniteInput: `x` or `reward` holds a NaN or an infinity; nothing has changed.
+            NonFiniteInput: the context or what was learned is not finite.
         """
-        d, decay, block, correction = self.d, self.decay, self.block, self._work.arm
-        y, u = correction.y, correction.u
-        block.dot(x, y)
-        n = self.pending
-        if n:
-            V = self.tails[:n]
+        y, u = self._correction.y, self._u
+        self.block.dot(x, y)
+        if self.pending:
+            V = self.tails[: self.pending]
             # What is still to be taken off counts already.
             u -= V.dot(x).dot(V)
-        xu = float(x.dot(u))
-        residual = reward - y.item(d)
-        if not math.isfinite(xu + residual):
-            raise NonFiniteInput("a context or a reward is not finite")
-        self._journal.pieces.add(self.name)
-        if xu < 0.0:  # rounding has left the inverse indefinite
+        spread = float(x.dot(u))
+        mean = y.item(self.at)
+        if not math.isfinite(spread + mean):
+            raise NonFiniteInput("a context or what was learned is not finite")
+        if spread < 0.0:  # rounding has left the inverse indefinite
             self._repair()
             u[:] = self.inverse.dot(x)
-            xu = float(x.dot(u))
-        if d >= WIDE:
-            # θ moves at once, as every score reads it; of A⁻¹ the correction is only noted, and
-            # taken off with the others.
-            self.theta += u * (residual / (decay + xu))
-            np.multiply(u, 1.0 / math.sqrt(decay + xu), self.tails[n])
-            self.pending = n + 1
-            if n + 1 == TAILS:
+            spread = float(x.dot(u))
+        return mean, spread
+
+    def learn(self, residual: float, spread: float) -> None:
+        """Add the observation of the last `look`: A += xxᵀ, b += y·x, in O(d²).
+
+        Li et al. 2010, Algorithm 1 (arXiv:1003.0146), by Sherman–Morrison: with u = Vx and s =
+        decay + xᵀu, V −= uuᵀ/s and θ += u·residual/s; both are one outer product. In undecayed
+        statistics the observation weighs 1/decay.
+
+        Args:
+            residual: what was observed less what was predicted.
+            spread: xᵀVx as `look` returned it.
+        """
+        s, correction, u = self.decay + spread, self._correction, self._u
+        self.changed()
+        if self.d >= WIDE:
+            # θ moves at once, as every score reads it; of V the correction is only noted, and taken
+            # off with the others.
+            self.theta += u * (residual / s)
+            np.multiply(u, 1.0 / math.sqrt(s), self.tails[self.pending])
+            self.pending += 1
+            if self.pending == TAILS:
                 self.flush()
-            return residual, xu / decay
-        # Row d of the block is θ: with −residual in its place the same outer product moves it, and
-        # w below it not at all.
-        y[d] = -residual
-        y[d + 1] = 0.0
-        correction.take_off(block, decay + xu)
-        return residual, xu / decay
+            return
+        # The block has θ beside V: with −residual in its place the same outer product moves it.
+        correction.y[self.at] = -residual
+        correction.take_off(self.block, u, s)
+
+    def move_along(self, step: float) -> None:
+        """Move θ by so many times Vx of the last `look`: predictions of contexts like x move."""
+        self.theta += step * self._u
+        self.changed()
+
+    def observe(self, x: Vector, value: float) -> tuple[float, float]:
+        """Add one observation; return its residual and xᵀA⁻¹x, both from before.
+
+        Raises:
+            NonFiniteInput: `x` or `value` holds a NaN or an infinity; nothing has changed.
+        """
+        mean, spread = self.look(x)
+        residual = value - mean
+        if not math.isfinite(residual):
+            raise NonFiniteInput("what was observed is not finite")
+        self.learn(residual, spread)
+        return residual, spread / self.decay
 
     def revise(self, x: Vector, *, difference: float, discount: float) -> None:
-        """Move b by the difference between a revised reward and the one learned from, of which
-        `discount` is left; A stays.
+        """Move b by the difference between a revised value and the one learned from; A stays.
 
         Args:
             x: context, shape (d,).
-            difference: new reward − old reward, in [−1, 1].
+            difference: new value − old value.
             discount: what is left of the original observation, in [0, 1].
 
         Raises:
@@ -226,10 +232,10 @@ class Belief:
             raise NonFiniteInput("a context or a reward is not finite")
         self.flush()
         self.theta += self.inverse.dot(step)
-        self._journal.pieces.add(self.name)
+        self.changed()
 
     def _repair(self) -> None:
-        """Make A⁻¹ positive definite again."""
+        """Make V positive definite again."""
         self.flush()
         values, vectors = np.linalg.eigh(self.inverse)
         # In ascending order, as `eigh` returns them.
@@ -240,39 +246,43 @@ class Belief:
     def flush(self) -> None:
         """Take the pending rows off the inverse."""
         if self.pending:
-            self._work.take_off(self.inverse, self.tails[: self.pending])
+            V = self.tails[: self.pending]
+            self.inverse -= V.T @ V
             self.pending = 0
-            self._journal.pieces.add(self.name)
+            self.changed()
+
+    def V(self) -> Matrix:
+        """Return V once the pending rows are taken off, shape (d, d)."""
+        V = self.tails[: self.pending]
+        inverse: Matrix = self.inverse - V.T @ V
+        return inverse
+
+    def A_inv(self) -> Matrix:
+        """Return the inverse of the decayed design matrix, shape (d, d)."""
+        return self.V() / self.decay
 
     def A(self) -> Matrix:
         """Return the decayed design matrix, shape (d, d)."""
         return symmetric_inverse(self.A_inv())
-
-    def A_inv(self) -> Matrix:
-        """Return the inverse of the decayed design matrix, shape (d, d)."""
-        V = self.tails[: self.pending]
-        A_inv: Matrix = (self.inverse - V.T @ V) / self.decay
-        return A_inv
 
     def b(self) -> Vector:
         """Return the decayed response, shape (d,)."""
         b: Vector = self.A() @ self.theta
         return b
 
-    def packed_size(self) -> int:
-        """Return how many numbers `pack` returns, with `pending` as it is."""
-        return self.d * (self.d + 1) // 2 + self.d + self.pending * self.d
-
     def pack(self) -> list[Vector]:
-        """Return its arrays: the lower triangle of A_hat⁻¹, θ, the pending rows."""
+        """Return its arrays: the lower triangle of V, θ, the pending rows."""
         arrays = [self.inverse.ravel()[lower_triangle(self.d)], self.theta]
         return [*arrays, self.tails[: self.pending].ravel()] if self.pending else arrays
 
     def unpack(self, values: Vector) -> None:
-        """Fill its arrays in, `pending` being restored."""
-        triangle, theta, tails = np.split(
-            values, [self.d * (self.d + 1) // 2, self.d * (self.d + 3) // 2]
-        )
-        self.inverse[:] = symmetric_from(triangle, self.d)
+        """Invert `pack`. Raises CorruptSnapshot."""
+        d, half = self.d, self.d * (self.d + 1) // 2
+        triangle, theta, tails = np.split(values, [half, half + d])
+        rows = len(tails) // d
+        if len(tails) % d or rows > max(len(self.tails) - 1, 0):
+            raise CorruptSnapshot(f"{len(tails)} numbers are no pending rows of {d}")
+        self.inverse[:] = symmetric_from(triangle, d)
         self.theta[:] = theta
-        self.tails[: self.pending] = tails.reshape(self.pending, self.d)
+        self.pending = rows
+        self.tails[:rows] = tails.reshape(rows, d)

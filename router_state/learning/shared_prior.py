@@ -1,6 +1,6 @@
-"""What the arms of a router have in common, and how large their differences are.
+"""The prior that all models of a router share, and how large their differences are.
 
-Every arm's coefficients scatter around shared ones, see `posterior`: R and R_0 have one entry for
+Every model's coefficients scatter around shared ones, see `evidence`: R and R_0 have one entry for
 all features and one for the bias. Ridges and noise are estimated from the data: the ridges by the
 fixed point of the evidence (MacKay 1992), the noise by the errors of predictions.
 """
@@ -8,16 +8,14 @@ fixed point of the evidence (MacKay 1992), the noise by the errors of prediction
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from router_state.config import Matrix, Vector
+from router_state.config import Vector
 from router_state.journal import Journal
-from router_state.learning.evidence import Regression, Sizes, evidence
-from router_state.learning.linalg import floats, packed
+from router_state.learning.evidence import Sizes
 
 GROWTH = 0.16
 """Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
@@ -36,8 +34,8 @@ HELD, HELD_BIAS = 3.0, 2.0
 NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
 """Observations that the first guess of the noise counts for, and over how many it is taken at
 most."""
-MOST_VARIANCE = 4.6
-"""Of a logarithm, for the deviation of what it is the logarithm of: ten times its mean."""
+MOST_LOG_VARIANCE = 4.6
+"""Largest variance of a logarithm: the deviation of its lognormal is ten times its mean."""
 LEAST_NOISE = 1e-6
 """Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
 FEATURES_WITHIN, BIAS_WITHIN = (1e-2, 1e5), (2e-2, 1e4)
@@ -82,7 +80,7 @@ class Ridges(NamedTuple):
     shared: float
 
 
-class Pool:
+class SharedPrior:
     """The shared part of K regressions, and the scales of both parts.
 
     Attributes:
@@ -152,7 +150,7 @@ class Pool:
     def relative_deviation(self) -> float:
         """The deviation of what observations are the logarithms of, as a share of its mean: that of
         a lognormal."""
-        return math.sqrt(math.expm1(min(self.deviation**2, MOST_VARIANCE)))
+        return math.sqrt(math.expm1(min(self.deviation**2, MOST_LOG_VARIANCE)))
 
     @property
     def due(self) -> bool:
@@ -168,16 +166,6 @@ class Pool:
             self.due_at + min(self.due_at, MEMORY) + LATE
         )
 
-    def resume(self, seen: int, deviations: Sequence[float]) -> None:
-        """Go on from so many observations, of which only the arms' own deviations are known."""
-        self.seen = seen
-        if seen and deviations:
-            self.noise = max(float(np.mean(np.square(deviations))), LEAST_NOISE)
-            self.fourth, self.noise_count = (
-                3.0 * self.noise**2,
-                min(NOISE_HELD + seen, NOISE_MEMORY),
-            )
-
     def observe(self, residual: float, variance: float) -> None:
         """Count an observation; its residual, of variance σ²(1 + `variance`), tells of the
         noise."""
@@ -189,10 +177,6 @@ class Pool:
         self.fourth += (square * square - self.fourth) / count
         noise += (square - noise) / count
         self.noise = noise if noise > LEAST_NOISE else LEAST_NOISE
-
-    def evidence(self, regressions: Sequence[Regression]) -> tuple[Matrix, Matrix]:
-        """Return the evidence of arms whose prior is what is shared now."""
-        return evidence(regressions, ridges=self.ridges, mean=self.mean)
 
     @property
     def scales(self) -> Ridges:
@@ -208,37 +192,6 @@ class Pool:
         growth = min(GROWTH * max(1.0, (self.d / WIDE_FROM) ** 2), MOST_GROWTH)
         self.due_at = self.seen + max(self.d // WIDE_FROM, int(growth * min(self.seen, MEMORY)), 1)
         self._journal.pieces.add(self.name)
-
-    def pack(self) -> bytes:
-        """Return shared coefficients, center and scalars."""
-        scalars = [
-            self.ridge,
-            self.bias_ridge,
-            self.shared_ridge,
-            self.noise,
-            self.fourth,
-            self.noise_count,
-            self.seen,
-            self.due_at,
-        ]
-        return packed(self.mean, self.center, scalars)
-
-    def unpack(self, data: bytes) -> None:
-        """Invert `pack`. Raises CorruptSnapshot."""
-        size = 2 * self.d + 8
-        mean, center, scalars = np.split(floats(data, least=size, most=size), (self.d, 2 * self.d))
-        self.mean, self.center = mean.copy(), center.copy()
-        (
-            self.ridge,
-            self.bias_ridge,
-            self.shared_ridge,
-            self.noise,
-            self.fourth,
-            self.noise_count,
-            seen,
-            due_at,
-        ) = scalars.tolist()
-        self.seen, self.due_at = int(seen), int(due_at)
 
     def rescaled(self, found: Sizes, square: float) -> Ridges:
         """Return the ridges one step nearer to those at which the evidence is largest: what is

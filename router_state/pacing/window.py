@@ -55,10 +55,6 @@ class Window:
         """Names of the pieces that hold its contexts."""
         return PIECES[: -(-self.size // BLOCK)]
 
-    def give_up(self) -> None:
-        """Report that the window is given up: its pieces are to be deleted."""
-        self._journal.pieces.update(self.pieces)
-
     def push(self, x: Vector, limited_to: frozenset[str] | None = None) -> int:
         """Take a context in for the oldest one; return its slot."""
         slot = self.next
@@ -104,10 +100,10 @@ class Window:
         # BLAS set them for lanes of a register that no result comes from.
         with np.errstate(all="ignore"):
             # As the choices see it, with the draw in force; in single precision, as the contexts
-            # are kept.
-            # Rows d and d + 1 of each arm: θ and w, so that one product gives scores and costs.
-            coefficients = arms.stack.rows[:, d:].astype(np.float32)
-            coefficients[:, 0] += arms.doubt.offsets
+            # are kept. Rows d and d + 1 of each arm are the θ of rewards and of bills, so that one
+            # product gives scores and costs.
+            coefficients = arms.stack.blocks[:, d : d + 2].astype(np.float32)
+            coefficients[:, 0] += arms.sample.offsets
             both = self.contexts[:n].dot(coefficients.reshape(2 * K, d).T)
         if not np.logical_and.reduce(np.isfinite(both), axis=None):
             raise NonFiniteInput(
@@ -115,20 +111,16 @@ class Window:
             )
         scores = both[:, 0::2].astype(np.float64)
         if arms.suspect:
-            scores += [0.0 if arm.suspicion is None else arm.suspicion.offset for arm in arms]
-        if arms.stack.prompt_costs:
-            costs = both[:, 1::2].astype(np.float64)
-            costs += [model.doubt for model in arms.costs]
-            np.minimum(costs, MOST_EXPONENT, out=costs)
-            np.maximum(costs, -MOST_EXPONENT, out=costs)
-            np.exp(costs, out=costs)
-            costs *= [model.factor * model.list_price for model in arms.costs]
-        else:  # as scoring does, which before the first bill takes means
-            costs = np.array([arms.mean_costs()] * n)
+            scores += [arm.offset for arm in arms]
+        costs = both[:, 1::2].astype(np.float64)
+        costs += [0.5 * model.level for model in arms.costs]
+        np.clip(costs, -MOST_EXPONENT, MOST_EXPONENT, out=costs)
+        np.exp(costs, out=costs)
+        costs *= [model.factor * model.list_price for model in arms.costs]
         if arms.tokens.in_use:
-            per_token = [model.per_input_token for model in arms.costs]
+            per_token = [0.0 if m.free else m.per_input_token for m in arms.costs]
             costs += np.outer(arms.tokens.slots[:n], per_token)
-            costs *= [model.paid for model in arms.costs]
+        costs *= [1.0 if model.free else model.paid for model in arms.costs]
         costs *= PRICES[:n, None]
         if self.limited or arms.open is None:
             self._close(arms, scores, costs)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection
 
 from router_state.arms import Arms
-from router_state.costs.cost_model import KNOWN_AFTER, CostModel
+from router_state.costs.predictive import Z90
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
 
-FEW = 3.0
-"""Bills, the first guess among them, up to which a model's cost is not known."""
-PESSIMISM = 2.5
-"""Times what is expected that such a call may well cost: a deviation of the first guess."""
+CREDIT = 50.0
+"""Budgets that one call may be expected to cost where another may cost less."""
+AT_RISK = 25.0
+"""Budgets that calls whose bills are awaited may cost beyond their expectations, in nine of ten
+cases."""
 FIRST_CALL = 4.0
-"""Times what is at stake that the first call may cost."""
+"""Multiple of `AT_RISK` that a model's only call in flight may bring the risk to: without a first
+bill nothing would ever be known."""
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
@@ -48,76 +51,48 @@ def exclude(
     return excluded
 
 
-def within_reach(
-    arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float
-) -> Excluded:
-    """Rule out arms of which bills say that the request will cost more dollars than this, if
-    another is expected not to."""
-    if max(expected) <= usd:
-        return excluded
-    found, within = [], False
-    for why, cost, model in zip(excluded, expected, arms.costs, strict=True):
-        if why is None:
-            if cost <= usd:
-                within = True
-            elif model.bills > KNOWN_AFTER:
-                why = "out_of_reach"
-        found.append(why)
-    # Where every arm is out of reach none is ruled out: a request must be answered.
-    return found if within else excluded
+def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: float) -> Excluded:
+    """Rule out arms that may cost too much: by what one call is expected to cost, and by what calls
+    in flight may cost beyond their expectations.
 
+    The risks of models are independent, so their squares add up. Where no arm is left, the one that
+    risks least is called: a request must be answered.
 
-def within_stake(
-    arms: Arms, excluded: Excluded, expected: Sequence[float], *, usd: float
-) -> Excluded:
-    """Rule out arms of which few bills have come, and so many calls await theirs that they might
-    cost more dollars than this.
-
-    The first one may cost `FIRST_CALL` times as much: without it nothing would ever be known. Where
-    all that may be as cheap as the cheapest have to wait, dearer ones of which no more is known are
-    called instead, for as much together; then again the cheap ones, by turns: who goes up the price
-    list, from one unknown cost to the next, owes hundreds of budgets before the first bill comes.
+    Args:
+        costs: expected dollars of the request at each arm.
     """
-    models = arms.costs
-    waiting = {
-        k
-        for k, model in enumerate(models)
-        if model.bills <= FEW
-        and excluded[k] is None
-        and PESSIMISM * (model.awaited + 1) * expected[k]
-        > (usd if model.awaited else FIRST_CALL * usd)
-    }
-    if not waiting:
+    credit, limit = CREDIT * budget_usd, AT_RISK * budget_usd
+    noise, total = arms.bills.noise, 0.0
+    risks: list[float] = []
+    per_call: list[float] = []
+    for model, cost in zip(arms.costs, costs, strict=True):
+        regression = model.regression
+        level = 0.0 if model.free else noise * regression.inverse.item(-1) / regression.decay
+        beyond = cost * math.expm1(Z90 * math.sqrt(level if level < 2.0 else 2.0))
+        risk = model.awaited * beyond
+        total += risk * risk
+        risks.append(risk)
+        per_call.append(beyond)
+    if total <= 0.0 and max(costs) <= credit:
         return excluded
-    eligible = [k for k, why in enumerate(excluded) if why is None]
-    likely = PESSIMISM * min([expected[k] for k in eligible])
-    for k in eligible:
-        if k not in waiting and expected[k] <= likely:
-            break
-    else:
-        waiting = _take_turns(models, eligible, expected, likely=likely, usd=usd)
-    return ["cost_unknown" if k in waiting else why for k, why in enumerate(excluded)]
-
-
-def _take_turns(
-    models: Sequence[CostModel],
-    eligible: Sequence[int],
-    expected: Sequence[float],
-    *,
-    likely: float,
-    usd: float,
-) -> set[int]:
-    """Return which arms may not be called where all that cost no more than `likely` have to wait:
-    all but a dear one or one of them, see `within_stake`."""
-    dear = [k for k in eligible if expected[k] > likely and models[k].bills <= FEW]
-    stake = sum((PESSIMISM * models[k].awaited * expected[k] for k in dear), 0.0)
-    most = usd if stake > 0.0 else FIRST_CALL * usd
-    waiting = {k for k in eligible if expected[k] <= likely or models[k].bills <= FEW}
-    waiting.difference_update(k for k in dear if stake + PESSIMISM * expected[k] <= most)
-    if len(waiting) == len(eligible):
-        cheap = [k for k in eligible if expected[k] <= likely]
-        waiting.remove(min(cheap, key=lambda k: (models[k].awaited + 1) * expected[k]))
-    return waiting
+    # Where each of K arms risks at most this share of the limit, all together stay within it.
+    share = 1.0 / math.sqrt(len(costs))
+    found: Excluded = []
+    least = (math.inf, -1)
+    for k, (why, cost) in enumerate(zip(excluded, costs, strict=True)):
+        if why is None:
+            with_it = risks[k] + per_call[k]
+            at_risk = math.sqrt(max(total - risks[k] * risks[k], 0.0) + with_it * with_it)
+            most = limit if arms.costs[k].awaited else FIRST_CALL * limit
+            if cost > credit:
+                why = "out_of_reach"
+            elif at_risk > most and with_it > most * share:
+                why = "cost_unknown"
+            least = min(least, (max(with_it, cost), k))
+        found.append(why)
+    if None not in found:
+        found[least[1]] = None
+    return found
 
 
 def under_ceiling(

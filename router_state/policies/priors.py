@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.config import Knobs, Matrix, Prior, Vector
+from router_state.config import Matrix, Prior, Vector
 from router_state.errors import InvalidConfig
 
 DEFAULT_GUESS = 0.5
@@ -53,42 +53,29 @@ def from_guess(
     return (n_eff + ridge) * np.eye(d), b
 
 
-def typical(arms: Arms) -> Vector:
-    """Return the mean coefficients of the arms that take traffic and have been met, shape (d,);
-    zeros if there are none."""
-    met = [arm.belief.theta for arm in arms.taking if arm.pulls_left == 0]
-    mean: Vector = np.mean(met, axis=0) if met else np.zeros(arms.d)
-    return mean
+def statistics(
+    prior: Prior | None, arms: Arms, *, n_eff: float, ridge: float
+) -> tuple[Matrix, Vector]:
+    """Return A (d, d) and b (d,) with which an arm starts under this prior, a ridge in it.
 
-
-def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
-    """Return A (d, d) and b (d,) with which an arm starts under this prior.
+    Args:
+        n_eff: observations that a prior counts for unless it says so.
 
     Raises:
         InvalidConfig: the prior has another dimension, or names a model that the portfolio does not
             have.
     """
-    if knobs.shared_learning:
-        A, b = _offered(prior, arms=arms, knobs=knobs)
-        ridges = arms.rewards.ridges
-        return A + np.diag(ridges), b + ridges * arms.rewards.mean
-    return _offered(prior, arms=arms, knobs=knobs)
-
-
-def _offered(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
-    """Return A (d, d) and b (d,) of a prior, the ridge in it unless the pool has one."""
-    d, ridge = arms.d, 0.0 if knobs.shared_learning else knobs.ridge
+    d = arms.d
     if prior is None:
-        A, b = cold(d, ridge=ridge)
-        return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)
-    n_eff = knobs.n_eff if prior.n_eff is None else prior.n_eff
+        return cold(d, ridge=ridge)
+    n_eff = n_eff if prior.n_eff is None else prior.n_eff
     if prior.like is not None:
         # By what is in the portfolio before this declaration: see `portfolio.declare`.
         known = arms.find(prior.like)
         if known is None:
             raise InvalidConfig(f"a prior is like {prior.like!r}, which is not in the portfolio")
-        A = known.belief.A()
-        return from_offline(A, A @ known.belief.theta, n_eff=n_eff, ridge=ridge)
+        A = known.rewards.A()
+        return from_offline(A, A @ known.rewards.theta, n_eff=n_eff, ridge=ridge)
     if prior.A is not None and prior.b is not None:
         if prior.A.shape != (d, d) or prior.b.shape != (d,):
             raise InvalidConfig(

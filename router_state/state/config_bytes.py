@@ -8,7 +8,7 @@ from dataclasses import asdict
 import orjson
 
 from router_state.config import (
-    PROFILES,
+    UNUSED,
     Cap,
     Knobs,
     ModelConfig,
@@ -18,9 +18,6 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.state.framing import frame, loads, reading
-
-NEW_KNOBS = frozenset({"shared_learning"})
-"""Knobs that the released format 4 did not have at first."""
 
 
 def pack_config(config: RouterConfig) -> bytes:
@@ -50,22 +47,10 @@ def pack_config(config: RouterConfig) -> bytes:
     )
 
 
-def says_projection(data: bytes) -> bool:
-    """Tell whether a packed configuration says which projection the router has: a program that
-    does not know of projections leaves it out."""
-    return "projection" in loads(data)
-
-
 def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
-    """Return a router's knobs without the new ones that are as its profile has them: a program that
-    does not know these can't read a configuration that names them.
-    """
-    usual, knobs = PROFILES[config.profile], config.knobs
-    return {
-        name: getattr(knobs, name)
-        for name in Knobs.__slots__
-        if name not in NEW_KNOBS or getattr(knobs, name) != getattr(usual, name)
-    }
+    """Return a router's knobs without those that its profile does not use."""
+    unused = UNUSED[config.profile]
+    return {name: getattr(config.knobs, name) for name in Knobs.__slots__ if name not in unused}
 
 
 def unpack_config(data: bytes) -> RouterConfig:
@@ -82,12 +67,7 @@ def unpack_config(data: bytes) -> RouterConfig:
             budget_usd_per_request=body["budget"],
             dimensions=body["dimensions"],
             profile=body["profile"],
-            # Knobs that this state does not have yet are its profile's; those that only a newer
-            # program has are left out.
-            knobs=knobs_for(
-                body["profile"],
-                {name: value for name, value in body["knobs"].items() if name in Knobs.__slots__},
-            ),
+            knobs=knobs_for(body["profile"], body["knobs"]),
             caps=tuple(Cap(**cap) for cap in body["caps"]),
             offset=body["offset"],
             applied=(costs, rewards),

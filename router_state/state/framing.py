@@ -14,11 +14,11 @@ from router_state.errors import CorruptSnapshot, InvalidConfig
 Json: TypeAlias = Any
 """A JSON value as it was read. Who takes it apart stands inside `reading`, which calls corrupt
 whatever does not fit."""
-VERSION = 4
-"""Of what is written. Whoever raises it lets `unpack` read the one before as well, with a fixture
+VERSION = 5
+"""Version that is written. Whoever raises it lets `upgrade` read the one before, with a fixture
 that it wrote."""
-READABLE = (4,)
-"""The versions that can be read. 4 is the first one that was released."""
+READABLE = (4, 5)
+"""Versions that can be read."""
 _HEADER = struct.Struct(">BI")
 """Version, CRC-32 of the body."""
 
@@ -26,6 +26,11 @@ _HEADER = struct.Struct(">BI")
 def frame(body: bytes) -> bytes:
     """Put version and CRC-32 before a piece."""
     return _HEADER.pack(VERSION, crc32(body)) + body
+
+
+def version_of(data: bytes) -> int:
+    """Return the version of a piece; −1 where there is none."""
+    return data[0] if data else -1
 
 
 def body_of(data: bytes) -> bytes:

@@ -1,131 +1,195 @@
-"""What must hold after every step; tests call `check` after each event."""
+"""What must hold after every step, and of every state from outside: a checksum vouches for bytes,
+not for their sense. Tests call `check` after each event."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from router_state.arms import Arms
+from router_state.arm import Arm
+from router_state.config import Matrix
 from router_state.costs.input_tokens import BEGINS
 from router_state.costs.ratio import list_price_of
-from router_state.learning.regression import RIDGE_FLOOR
-from router_state.pacing.dollar_dual import UNREACHABLE, DualPacer
-from router_state.pacing.pacer import LAMBDA_MAX, EmaPacer
+from router_state.learning.regression import RIDGE_FLOOR, Regression
+from router_state.learning.shared_prior import SharedPrior
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.pacing.window import LENGTH
 from router_state.record import RequestRecord
+from router_state.state import layout
 from router_state.state.router import RouterState
 
 
 def check(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
     """Raise AssertionError naming the first invariant that does not hold. O(requests + K·d³): not
     for the hot path."""
-    _check_arms(state)
-    _check_books(state, records)
+    for fault in (*faults(state), *_derived(state), *_books(state, records)):
+        raise AssertionError(fault)
 
 
-def _check_arms(state: RouterState) -> None:
-    arms, d, stack = state.arms, state.arms.d, state.arms.stack
-    _check_inverses(arms)
-    for k, arm in enumerate(arms):
-        name, belief, costs = arm.name, arm.belief, arm.costs
-        assert np.isfinite(stack.rows[k]).all() and np.isfinite(stack.tails[k]).all(), (
-            f"{name}: not finite"
-        )
-        assert max(belief.pending, costs.pending) < max(1, len(belief.tails)), (
-            f"{name}: pending rows were not taken off"
-        )
-        assert RIDGE_FLOOR <= belief.decay <= 1.0, f"{name}: less than a tenth of the ridge is left"
-        assert max(belief.last_update, belief.last_played) <= state.t, f"{name}: ahead of the clock"
-        assert arm.pulls_left >= 0, f"{name}: negative pulls"
-        assert costs.inverse.shape == (d, d) and 0.0 <= costs.ratio < np.inf, f"{name}: cost model"
-        assert (
-            np.shares_memory(belief.theta, stack.rows) and (belief.theta == stack.rows[k, d]).all()
-        ), f"{name}: another row"
-        assert (costs.w == stack.rows[k, d + 1]).all(), (
-            f"{name}: costs are not scored as they are known"
-        )
-        assert 0.0 < costs.input_share <= 1.0 and 0.0 < costs.paid <= 1.0, f"{name}: input tokens"
-        assert costs.mean_usd == costs.ratio * costs.list_price, f"{name}: the mean cost is stale"
-        assert arm.per_1k == arm.price.per_1k and costs.list_price == list_price_of(arm.price), (
-            f"{name}: the price is stale"
-        )
-    _check_derived(state)
-
-
-def _check_inverses(arms: Arms) -> None:
-    if not arms.names:
-        return
-    for inverses in (
-        np.stack([arm.belief.A_inv() for arm in arms]),
-        np.stack([arm.costs.undecayed() for arm in arms]),
-    ):
-        symmetric = (inverses == inverses.swapaxes(1, 2)).all(axis=(1, 2))
-        positive = np.linalg.eigvalsh(inverses)[:, 0] > 0.0
-        for arm, is_symmetric, is_positive in zip(arms, symmetric, positive, strict=True):
-            assert is_symmetric, f"{arm.name}: not symmetric"
-            assert is_positive, f"{arm.name}: not positive definite"
-
-
-def _check_derived(state: RouterState) -> None:
+def faults(state: RouterState) -> Iterator[str]:
+    """Name what a state can't be, requests apart. O(K·d³)."""
     arms = state.arms
-    derived = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
-    assert arms.penalties(0.5) == [0.5 * arm.log_price for arm in arms], "penalties are stale"
-    assert arms.stack.prompt_costs or not arms.stack.rows[:, arms.d + 1].any(), (
-        "costs are predicted as if no prompt mattered"
-    )
-    assert arms.tokens.in_use == (arms.tokens.count >= BEGINS), (
-        "tokens are in use too early or late"
-    )
+    for name, value in zip(layout.COUNTERS.names, layout.COUNTERS.of(state), strict=True):
+        is_sum = name.endswith("_usd") or name == "latest"
+        if not (_finite(value) if is_sum else _count(value)):
+            yield name
+    if len(set(arms.names)) != len(arms) or not all(map(_is_name, arms.names)):
+        yield "names of models"
+    for bucket in state.buckets:
+        if not (_finite(bucket.left_usd, bucket.at) and isinstance(bucket.exhausted, bool)):
+            yield "caps"
+    for prior in (arms.rewards, arms.bills):
+        if not _is_prior(prior):
+            yield f"prior {prior.name.strip()}"
+    for arm in arms:
+        for fault in _arm(arm, t=state.t):
+            yield f"{fault} of {arm.name}"
+    sample = arms.sample
+    if not (
+        _finite(*sample.levels, *sample.costs)
+        and np.isfinite(sample.offsets).all()
+        and np.isfinite(sample.center).all()
+    ):
+        yield "posterior sample"
+    yield from _pacer(state)
+
+
+def _arm(arm: Arm, *, t: int) -> Iterator[str]:
+    costs, suspicion, price = arm.costs, arm.suspicion, arm.price
+    if not (_count(arm.last_played) and max(arm.rewards.last_update, arm.last_played) <= t):
+        yield "clock"
+    if not _count(arm.pulls_left, costs.awaited):
+        yield "pulls"
+    if arm.retired_at is not None and not _finite(arm.retired_at):
+        yield "retirement"
+    if not (0.0 <= price.input_price_per_m <= 1e6 and 0.0 <= price.output_price_per_m <= 1e6):
+        yield "price"
+    for what, regression in (("rewards", arm.rewards), ("bills", costs.regression)):
+        if not _is_regression(regression):
+            yield f"regression of {what}"
+    if not (_finite(arm.rewards.forgotten) and arm.rewards.forgotten >= 0.0):
+        yield "forgetting"
+    numbers = layout.COSTS.of(arm)
+    if not (_finite(*numbers) and min(costs.ratio, costs.bills, costs.calibration) >= 0.0):
+        yield "costs"
+    if not (0.0 < costs.input_share <= 1.0 and 0.0 < costs.paid <= 1.0):
+        yield "input tokens"
+    if not _finite(*layout.REWARDS.of(arm)) or min(arm.detector.sigma, costs.detector.sigma) < 0.0:
+        yield "detector"
+    if suspicion is not None and not (
+        _finite(*layout.SUSPICION.of(suspicion)) and min(suspicion.count, suspicion.after) >= 0
+    ):
+        yield "suspicion"
+
+
+def _pacer(state: RouterState) -> Iterator[str]:
+    pacer = state.pacer
+    if pacer.budget_usd != state.config.budget_usd_per_request:
+        yield "another budget than was declared"
+    if isinstance(pacer, EmaPacer) and not (
+        0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
+    ):
+        yield "λ_t"
+    if isinstance(pacer, DollarDual):
+        window = pacer.window
+        if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
+            yield "λ_t"
+        if not (_finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled > 0):
+            yield "debt"
+        if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
+            yield "window"
+        if not np.isfinite(window.contexts).all():
+            yield "contexts of the window"
+        if not all(0 <= slot < window.size for slot in window.limited):
+            yield "limits of the window"
+
+
+def _derived(state: RouterState) -> Iterator[str]:
+    """Name what is derived, and differs from its derivation."""
+    arms, d, stack = state.arms, state.arms.d, state.arms.stack
+    for k, arm in enumerate(arms):
+        for row, regression in ((d, arm.rewards), (d + 1, arm.costs.regression)):
+            shares = np.shares_memory(regression.theta, stack.blocks)
+            if not (shares and (regression.theta == stack.blocks[k, row]).all()):
+                yield f"{arm.name}: another row"
+        if arm.rewards.decay < RIDGE_FLOOR:
+            yield f"{arm.name}: less than a tenth of the prior is left"
+        if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
+            yield f"{arm.name}: the price is stale"
+    if arms.tokens.in_use != (arms.tokens.count >= BEGINS):
+        yield "tokens are in use too early or late"
+    names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived anew and compared: a cache that nobody renewed differs here.
-    before = [getattr(arms, name) for name in derived]
+    before = [getattr(arms, name) for name in names]
     arms.derive()
-    for name, value in zip(derived, before, strict=True):
-        assert getattr(arms, name) == value, f"{name} is stale"
+    for name, value in zip(names, before, strict=True):
+        if getattr(arms, name) != value:
+            yield f"{name} is stale"
 
 
-def _check_books(state: RouterState, records: Mapping[str, RequestRecord]) -> None:
-    gone = state.forgotten
-    numbers = {record.seq for record in records.values()}
-    assert len(numbers) == len(records) == state.seq - gone.requests and all(
+def _books(state: RouterState, records: Mapping[str, RequestRecord]) -> Iterator[str]:
+    gone, requests = state.forgotten, list(records.values())
+    numbers = {record.seq for record in requests}
+    if not len(numbers) == len(requests) == state.seq - gone.requests or not all(
         1 <= n <= state.seq for n in numbers
-    ), "seq has gaps"
-    bills = [record.bill.cost_usd for record in records.values() if record.bill is not None]
-    assert state.settled == len(bills) + gone.bills, "settled is not the number of bills"
-    spent = math.fsum([gone.spend_usd, *bills])
-    assert math.isclose(state.spend_usd, spent, rel_tol=1e-9, abs_tol=1e-12), (
-        "spend is not the sum of the bills"
-    )
+    ):
+        yield "seq has gaps"
+    bills = [record.bill.cost_usd for record in requests if record.bill is not None]
+    if state.settled != len(bills) + gone.bills:
+        yield "settled is not the number of bills"
+    if not _same(state.spend_usd, math.fsum([gone.spend_usd, *bills])):
+        yield "spend is not the sum of the bills"
     awaited = {
         request_id: r for request_id, r in records.items() if r.bill is None and not r.expired
     }
-    assert list(state.open_commitments) == sorted(
-        awaited, key=lambda request_id: awaited[request_id].seq
-    ), "open commitments"
-    committed = math.fsum(r.expected_cost_usd for r in awaited.values())
-    assert math.isclose(state.committed_usd, committed, rel_tol=1e-9, abs_tol=1e-12), (
-        "committed is not what is awaited"
-    )
-    labels = sum(record.label is not None for record in records.values())
-    assert state.rewards_applied == labels + gone.rewards, (
-        "rewards_applied is not the number of labels"
-    )
-    assert state.pacer.budget_usd == state.config.budget_usd_per_request, (
-        "another budget is paced than was declared"
-    )
-    if isinstance(state.pacer, EmaPacer):
-        assert 0.0 <= state.pacer.lambda_t <= LAMBDA_MAX, "λ_t out of range"
-    if isinstance(state.pacer, DualPacer):
-        _check_dual(state.pacer)
+    if list(state.open_commitments) != sorted(awaited, key=lambda one: awaited[one].seq):
+        yield "open commitments"
+    if not _same(state.committed_usd, math.fsum(r.expected_cost_usd for r in awaited.values())):
+        yield "committed is not what is awaited"
+    if state.rewards_applied != sum(r.label is not None for r in requests) + gone.rewards:
+        yield "rewards_applied is not the number of labels"
 
 
-def _check_dual(pacer: DualPacer) -> None:
-    window = pacer.window
-    assert 0.0 <= pacer.lambda_t <= UNREACHABLE and math.isfinite(pacer.debt_usd), (
-        "λ_t or debt out of range"
-    )
-    assert (
-        0 <= window.size <= LENGTH and window.next < LENGTH and np.isfinite(window.contexts).all()
-    ), "window"
-    assert all(slot < window.size for slot in window.limited), "a limit without a context"
+def _is_prior(prior: SharedPrior) -> bool:
+    numbers = layout.SHARED.of(prior)
+    arrays = np.isfinite(prior.mean).all() and np.isfinite(prior.center).all()
+    return bool(arrays) and _finite(*numbers) and min(numbers[:4]) > 0.0 <= min(numbers[4:])
+
+
+def _is_regression(regression: Regression) -> bool:
+    """Tell whether V is symmetric and positive definite and all is finite: another one would score
+    with imaginary doubts."""
+    if not 0.0 < regression.decay <= 1.0 or not np.isfinite(regression.block).all():
+        return False
+    if not np.isfinite(regression.tails).all():
+        return False
+    inverse = regression.V()
+    return bool((inverse == inverse.T).all()) and _is_positive_definite(inverse)
+
+
+def _is_positive_definite(matrix: Matrix) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _finite(*values: float) -> bool:
+    return all(map(math.isfinite, values))
+
+
+def _count(*values: int) -> bool:
+    # A bool is an int to Python, and 1.0 equals 1: counts must be neither.
+    return all(type(value) is int and value >= 0 for value in values)
+
+
+def _same(value: float, expected: float) -> bool:
+    return math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _is_name(name: str) -> bool:
+    return isinstance(name, str) and 1 <= len(name) <= 200 and name.isprintable()

@@ -1,9 +1,10 @@
-"""One router's learned state as a file: a name, a version, a length, a SHA-256, then what that
-version holds. Never pickle.
+"""One router's learned state as a file: a name, a version, a length, a SHA-256, then its pieces.
+Never pickle.
 
-A file outlives the program that wrote it: layout 2, which is written, names all that it holds;
-layout 1 is still read. The pieces of the changelog are another matter. Big-endian: `PBSNAP\\r\\n`,
-version (2 bytes), length of the rest (8), SHA-256 of the rest (32), the rest.
+The pieces are those of the changelog (`snapshot`), so a program reads a file as far as it reads the
+state of a worker. Big-endian: `PBSNAP\\r\\n`, version (2 bytes), length of the rest (8), SHA-256 of
+the rest (32); then the length of a head (4), the head as JSON (`about`, and name and size of each
+piece), and the pieces.
 """
 
 from __future__ import annotations
@@ -12,24 +13,24 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
-from router_state import export_v1
+import orjson
+
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
-from router_state.state import container as export_v2
-from router_state.state import export_pieces, snapshot
-from router_state.state.export_checks import check
+from router_state.state import invariants, snapshot
 from router_state.state.framing import reading
 from router_state.state.router import RouterState
 
 MAGIC = b"PBSNAP\r\n"
 """First bytes of a file; the line end shows a transfer in text mode."""
-VERSION = 2
-"""Layout that is written."""
-_LAYOUTS = {1: export_v1.unpack, 2: export_v2.unpack}
-"""Layouts that are read."""
+VERSION = 3
+"""Layout that is written and read."""
 _PREFIX = struct.Struct(">8sHQ32s")
 """Magic, layout, bytes that follow, their SHA-256."""
+_HEAD = struct.Struct(">I")
+"""Bytes of the head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,20 @@ class Exported:
 
 def pack(state: RouterState, about: Mapping[str, str]) -> bytes:
     """Return a router as a file; `about` says in words where it comes from."""
-    rest = export_v2.pack(export_pieces.gathered(state), about)
+    pieces = snapshot.pack_pieces(state)
+    sizes = [[name, len(piece)] for name, piece in pieces.items()]
+    head = orjson.dumps({"about": dict(about), "pieces": sizes})
+    rest = b"".join([_HEAD.pack(len(head)), head, *pieces.values()])
     return _PREFIX.pack(MAGIC, VERSION, len(rest), hashlib.sha256(rest).digest()) + rest
 
 
 def unpack(data: bytes) -> Exported:
-    """Invert `pack`. Raises CorruptSnapshot: foreign, newer, truncated, damaged, or not a state
-    that an engine can hold."""
+    """Invert `pack`.
+
+    Raises:
+        CorruptSnapshot: foreign, of another layout, truncated, damaged, or not a state that an
+            engine can hold.
+    """
     # The beginning decides first: a truncated snapshot is told from a foreign file.
     if not data or data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CorruptSnapshot("this is no snapshot of a router (a foreign file)")
@@ -59,19 +67,42 @@ def unpack(data: bytes) -> Exported:
     _, version, length, digest = _PREFIX.unpack_from(data)
     if version > VERSION:
         raise CorruptSnapshot(
-            f"format {version} is newer than this program, which reads up to {VERSION}: use a "
-            "newer pbstream"
+            f"format {version} is newer than this program, which reads {VERSION}: use a newer "
+            "pbstream"
+        )
+    if version < VERSION:
+        raise CorruptSnapshot(
+            f"format {version} is older than this program, which reads {VERSION}: export the "
+            "router again, from a worker of this version"
         )
     rest = data[_PREFIX.size :]
     if len(rest) < length:
         raise CorruptSnapshot(f"truncated: {len(rest)} of {length} bytes are there")
-    if version not in _LAYOUTS or len(rest) > length or hashlib.sha256(rest).digest() != digest:
+    if len(rest) > length or hashlib.sha256(rest).digest() != digest:
         raise CorruptSnapshot("damaged: its bytes do not match its checksum")
     with reading("snapshot"):
-        about, pieces = _LAYOUTS[version](rest)
-        state = export_pieces.restored(pieces)
-        check(state)
-        return Exported(about, state, version)
+        return _exported(rest)
+
+
+def _exported(rest: bytes) -> Exported:
+    at = _HEAD.size + _HEAD.unpack_from(rest)[0]
+    head = orjson.loads(rest[_HEAD.size : at])
+    about = {str(name): str(value) for name, value in head["about"].items()}
+    ends = [at]
+    for _, size in head["pieces"]:
+        if type(size) is not int or size < 0:
+            raise CorruptSnapshot(f"a piece of {size!r} bytes can't be")
+        ends.append(ends[-1] + size)
+    if ends[-1] != len(rest):
+        raise CorruptSnapshot("its pieces are not as long as its head says")
+    names = [name for name, _ in head["pieces"]]
+    pieces = {
+        name: rest[start:end] for name, (start, end) in zip(names, pairwise(ends), strict=True)
+    }
+    state = snapshot.unpack(lambda name: pieces.get(name, b""), {})
+    for fault in invariants.faults(state):
+        raise CorruptSnapshot(f"{fault} can't be")
+    return Exported(about, state)
 
 
 def start(data: bytes, config: RouterConfig) -> RouterState:
@@ -88,6 +119,9 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         state.arms.remove(name)
     # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
-    state.arms.count_anew()
+    for arm in state.arms:
+        # Decisions are counted anew: all of them are after any alarm.
+        if arm.suspicion is not None:
+            arm.suspicion.after = 0
     state.journal.pieces.update(snapshot.piece_names(state))
     return state

@@ -7,13 +7,9 @@ from dataclasses import replace
 from router_state.config import CostPrior, ModelConfig, RouterConfig
 from router_state.costs import priors as cost_priors
 from router_state.errors import InvalidConfig
-from router_state.policies import priors as warm_start
+from router_state.policies.profiles import POLICIES
 from router_state.state import caps
 from router_state.state.router import RouterState
-
-MEAN_GUESS = 3.0
-"""Thousands of tokens per request before the first bill, where only mean costs are learned:
-rather too many than too few."""
 
 
 def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
@@ -26,7 +22,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         InvalidConfig: another number of dimensions, or a prior that does not fit; nothing has
             changed.
     """
-    arms = state.arms
+    arms, policy = state.arms, POLICIES[config.profile]
     if config.dimensions != arms.d:
         raise InvalidConfig(
             f"the router has {arms.d} dimensions and can't change to {config.dimensions}: declare "
@@ -36,8 +32,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     # All of them before the first one joins: a prior that does not fit changes nothing, and none
     # starts from another newcomer.
     starts = {
-        name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs)
-        for name, model in joining.items()
+        name: policy.statistics(state, config.knobs, model.prior) for name, model in joining.items()
     }
     costs = {
         name: _cost_prior(model, arms.d)
@@ -59,17 +54,14 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arm = arms.add(
             name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
         )
-        # Where only mean costs are learned, something must be expected before the first bill.
-        if not config.knobs.prices_prompts:
-            arm.costs.guess(MEAN_GUESS)
         if name in costs:
-            cost_priors.start(arm, costs[name], tokens=arms.tokens.usual)
+            cost_priors.start(arm.costs, costs[name], tokens=arms.tokens.usual)
         elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
             arm.costs.expect(model.expected_cost_usd, tokens=arms.tokens.usual)
-    if joining and config.knobs.shared_learning:
-        arms.share_rewards()
+    if joining:
+        policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
-    state.put_in_force(config)
+    state.put_in_force(config, policy.pacer(state, config))
 
 
 def _cost_prior(model: ModelConfig, d: int) -> CostPrior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from router_state.arms import Arms
 from router_state.config import RouterConfig
 from router_state.journal import CONFIG, Journal
-from router_state.pacing.dollar_dual import DualPacer
-from router_state.pacing.pacer import EmaPacer, Pacer, Unpaced
-from router_state.pacing.window import Window
+from router_state.learning.estimating import Conclusion
+from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies.newcomers import Newcomers
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
+
+NOTHING_FORESEEN: tuple[tuple[int, int, int], Sequence[Conclusion]] = (-1, -1, -1), ()
+"""Stands for no estimate that was made ahead."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,13 +28,14 @@ class RouterState(Books):
     Attributes:
         config: the declaration in force.
         arms: what is known of every model.
-        rng: draws ties, probes and pulls.
+        rng: draws posterior samples, ties, probes and pulls.
         journal: what has changed since it was last written.
-        t: the clock of forgetting: requests decided or, on the feedback clock, rewards learned.
+        t: the clock of forgetting: decisions under `paper`, rewards learned under `live`.
         latest: when something last happened, in seconds since the epoch.
         pacer: spends the budget.
         buckets: what is left of each cap.
         newcomers: whom the budget has no place for; not kept.
+        foreseen: what was estimated ahead, and the clock and counts at which it holds; not kept.
     """
 
     config: RouterConfig
@@ -43,6 +47,7 @@ class RouterState(Books):
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
     newcomers: Newcomers = field(default_factory=Newcomers)
+    foreseen: tuple[tuple[int, int, int], Sequence[Conclusion]] = NOTHING_FORESEEN
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:
@@ -57,39 +62,21 @@ class RouterState(Books):
         return self.pacer.lambda_t
 
     @property
+    def learned(self) -> tuple[int, int, int]:
+        """The clock and the counts of rewards and bills at which what was estimated holds."""
+        return self.t, self.arms.rewards.seen, self.arms.bills.seen
+
+    @property
     def unreachable(self) -> bool:
         """Whether even the cheapest models are known to cost more than the budget."""
-        return isinstance(self.pacer, DualPacer) and self.pacer.unreachable
+        return self.pacer.unreachable
 
-    def tick(self) -> None:
-        """Let the clock of forgetting go on by one."""
-        self.t += 1
-
-    def put_in_force(self, config: RouterConfig) -> None:
-        """Replace the declaration, and start, keep or stop pacing. What is owed in dollars stays
-        owed."""
-        self.config, budget = config, config.budget_usd_per_request
-        if budget is None:
+    def put_in_force(self, config: RouterConfig, pacer: Pacer) -> None:
+        """Replace the declaration and the pacer. What is owed in dollars stays owed."""
+        if pacer is not self.pacer:
+            # Its pieces are to be deleted: what paces anew starts without a history.
+            self.journal.pieces.update(self.pacer.pieces)
+        self.config, self.pacer = config, pacer
+        if config.budget_usd_per_request is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)
-        pacer, dual = self.pacer, config.knobs.dollar_dual
-        if budget is not None and dual and isinstance(pacer, DualPacer):
-            pacer.set_budget(budget)
-        elif budget is not None and not dual and isinstance(pacer, EmaPacer):
-            pacer.budget_usd = budget
-        else:
-            if isinstance(pacer, DualPacer):
-                # Its pieces are to be deleted: a router that gets a budget again starts with a new
-                # window.
-                pacer.window.give_up()
-            self.pacer = (
-                Unpaced()
-                if budget is None
-                else self.new_dual_pacer(budget)
-                if dual
-                else EmaPacer(budget)
-            )
-
-    def new_dual_pacer(self, budget_usd: float) -> DualPacer:
-        """Return a pacer without a history that reports to this state's journal."""
-        return DualPacer(budget_usd, Window(self.arms.d, self.journal), self.journal)

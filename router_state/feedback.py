@@ -1,0 +1,170 @@
+"""Bills and rewards: what they correct on the books, and what they teach."""
+
+from __future__ import annotations
+
+import math
+
+from router_state.change.rewards import NOT_LEARNED
+from router_state.config import Price, Vector
+from router_state.costs.ratio import list_price_of
+from router_state.errors import (
+    CostOutOfRange,
+    NonFiniteInput,
+    RewardOutOfRange,
+    UnpricedModel,
+)
+from router_state.events import Charged, Judged
+from router_state.policies.policy import Policy
+from router_state.record import Label, RequestRecord, Settlement
+from router_state.state.books import checked_cost
+from router_state.state.router import RouterState
+
+
+def bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settlement | None:
+    """Return a request's bill in dollars; None if it is the one that is known, or an older one.
+
+    Raises:
+        NonFiniteInput, CostOutOfRange: not a cost.
+        UnpricedModel: tokens of a model that is not in the portfolio.
+    """
+    cost_usd = event.cost_usd
+    if cost_usd is None:
+        if event.tokens is None:
+            raise CostOutOfRange("a bill needs cost_usd or token counts")
+        price = _price_of(state, record, event.model or record.called)
+        if price is None:
+            raise UnpricedModel(
+                "tokens of a model that is not in the portfolio have no price: report dollars"
+            )
+        cost_usd = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
+    cost_usd = checked_cost(cost_usd)
+    if record.bill is not None and event.revision <= record.bill.revision:
+        return None
+    return Settlement(cost_usd, event.revision)
+
+
+def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price | None:
+    """Return what a bill's tokens are priced at: as at the decision, or what another model that was
+    called costs now; None if that is not in the portfolio.
+
+    Of a request that has its bill, the price that was used.
+    """
+    if called == record.model or record.bill is not None:
+        return record.price
+    arm = state.arms.find(called)
+    return None if arm is None else arm.price
+
+
+def settle(
+    state: RouterState,
+    policy: Policy,
+    request_id: str,
+    record: RequestRecord,
+    bill: Settlement,
+    *,
+    model: str | None,
+    x: Vector | None,
+) -> None:
+    """Book a request's bill, or a later revision of it, in place of what was charged so far.
+
+    Args:
+        model: the model that was called, where the bill names it.
+        x: the context, shape (d,); without one only the mean cost learns.
+    """
+    first, cost_usd = record.bill is None, bill.cost_usd
+    charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
+    # A cap was charged what was expected: only the difference is still to be taken.
+    for bucket in state.buckets:
+        bucket.spend(cost_usd - charged_usd)
+    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
+    state.bill(request_id, record, cost_usd)
+    # A revision is of the same call: it moves the books, and teaches nothing that the first bill
+    # has not taught.
+    if first:
+        called = model or record.called
+        price = _price_of(state, record, called)
+        if price is not None:
+            _learn_bill(state, policy, record, called, price, cost_usd=cost_usd, x=x)
+            record.price = price
+        if record.label is None:
+            record.answered_by = None if called == record.model else called
+    record.bill = bill
+    # They have been published and are of no use to what may still come; with 64 models they are
+    # most of a record.
+    record.candidates = record.unsure = None
+
+
+def _learn_bill(
+    state: RouterState,
+    policy: Policy,
+    record: RequestRecord,
+    called: str,
+    price: Price,
+    *,
+    cost_usd: float,
+    x: Vector | None,
+) -> None:
+    arm = state.arms.find(called)
+    # It was dropped; or it was free and has a price now, or the reverse: the ratio is another
+    # quantity.
+    if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
+        return
+    list_price, tokens, known = list_price_of(price), state.arms.tokens, None
+    if tokens.in_use:
+        known = tokens.of(record.input_tokens) * price.input_price_per_m / 1e6 / list_price
+    policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward as a float.
+
+    Raises:
+        NonFiniteInput, RewardOutOfRange: not a reward.
+    """
+    reward = float(reward)
+    if not 0.0 <= reward <= 1.0:
+        if not math.isfinite(reward):
+            raise NonFiniteInput("a reward is not finite")
+        raise RewardOutOfRange("a reward must be between 0 and 1")
+    return reward
+
+
+def is_news(label: Label | None, event: Judged) -> bool:
+    """Tell whether a reward is the first of its request, of higher rank, or a later revision from
+    the same source."""
+    return (
+        label is None
+        or event.rank > label.rank
+        or (event.source == label.source and event.revision > label.revision)
+    )
+
+
+def learn(
+    state: RouterState,
+    policy: Policy,
+    record: RequestRecord,
+    event: Judged,
+    *,
+    reward: float,
+    x: Vector,
+) -> None:
+    """Learn a request's reward, or put it in place of the one that was learned.
+
+    Args:
+        x: the context, shape (d,).
+    """
+    label, forgotten = record.label, NOT_LEARNED
+    if label is None:
+        if event.model is not None:
+            # A caller that did not wait has called another model: that one is what the reward is
+            # of.
+            record.answered_by = None if event.model == record.model else event.model
+        if (arm := state.arms.find(record.called)) is not None:
+            forgotten = policy.learn(state, arm, record, x, reward)
+        state.rewards_applied += 1
+    elif (arm := state.arms.find(record.called)) is not None:
+        # What is left of the first reward: only so much of it can be taken back.
+        discount = math.exp(label.forgotten - arm.rewards.forgotten)
+        arm.rewards.revise(x, difference=reward - label.reward, discount=discount)
+        forgotten = label.forgotten
+    record.label = Label(reward, event.source, event.rank, event.revision, forgotten)

@@ -1,0 +1,260 @@
+"""The policy that ships: models learn together, one posterior sample prices and chooses.
+
+Thompson sampling with a shared prior, a dollar dual, predictive costs, and drift alarms; the clock
+of forgetting counts feedback, so that what is rarely judged is not forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from router_state.arm import Arm
+from router_state.arms import Arms
+from router_state.change import bills, rewards
+from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.learning.estimating import Part, conclude_shifted, estimate, estimated
+from router_state.learning.regression import RIDGE_FLOOR
+from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
+from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.policies import choosing, eligibility, priors, propensity, scoring
+from router_state.policies.eligibility import Excluded
+from router_state.policies.scoring import Choice, Projection
+from router_state.record import Candidates, RequestRecord
+from router_state.state.router import RouterState
+
+
+class Live:
+    """See the module, and `Policy`."""
+
+    def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """See Policy; a router that gets a budget again starts with a new window."""
+        pacer, budget_usd = state.pacer, config.budget_usd_per_request
+        if budget_usd is not None and isinstance(pacer, DollarDual):
+            pacer.set_budget(budget_usd)
+            return pacer
+        if budget_usd is None:
+            return Unpaced()
+        return DollarDual(budget_usd, state.arms.d, state.journal)
+
+    def statistics(
+        self, state: RouterState, knobs: Knobs, prior: Prior | None
+    ) -> tuple[Matrix, Vector]:
+        """See Policy; the shared prior is the ridge."""
+        shared = state.arms.rewards
+        A, b = priors.statistics(prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
+        return A + np.diag(shared.ridges), b + shared.ridges * shared.mean
+
+    def joined(self, state: RouterState, names: list[str]) -> None:
+        """See Policy; the scales stay as they are."""
+        estimate(Part(state.arms.rewards, state.arms.regressions), rescaled=False)
+
+    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
+        """See Policy: estimate what is due, count the prompt's tokens, draw a new sample."""
+        arms = state.arms
+        moved = self.catch_up(state)
+        moved |= self._take_tokens(state, tokens)
+        if not arms.sample.serve(x):
+            arms.sample.renew(arms.stack, arms.regressions, noise=arms.rewards.noise, rng=state.rng)
+        return moved
+
+    def catch_up(self, state: RouterState) -> bool:
+        """Estimate what is due before a decision, and tell whether anything was: what comes in
+        between two decisions changes the estimate that the second one needs, so one is enough."""
+        arms = state.arms
+        if not (arms.rewards.due or arms.bills.due):
+            return False
+        known, conclusions = state.foreseen
+        if known != state.learned:
+            conclusions = estimated(due(state))
+        if arms.rewards.due:
+            self._forget(state)
+        for conclusion in conclusions:
+            conclusion.take()
+        return True
+
+    def _forget(self, state: RouterState) -> None:
+        """Let all arms forget; one that is under suspicion forgets nothing meanwhile."""
+        for arm in state.arms:
+            if arm.suspicion is None:
+                arm.rewards.forget(t=state.t, gamma=state.config.knobs.gamma)
+
+    def _estimate_rewards(self, state: RouterState) -> None:
+        self._forget(state)
+        estimate(Part(state.arms.rewards, state.arms.regressions))
+
+    def _take_tokens(self, state: RouterState, said: int | None) -> bool:
+        """Take in how many input tokens a request says it has. Once enough have, what is expected
+        of whole bills is split; tell whether it was."""
+        arms = state.arms
+        tokens = arms.tokens
+        if (said is None and not tokens.count) or not tokens.take(said):
+            return False
+        split = [costs for costs in arms.costs if not costs.free]
+        if split:
+            shifts = [costs.log_left(tokens.mean) for costs in split]
+            conclude_shifted(arms.bills, arms.priced, shifts)
+        for costs in split:
+            costs.split()
+        state.journal.jumped = True
+        return True
+
+    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
+        """See Policy."""
+        return scoring.expected_costs(state.arms, seen.exponents, tokens)
+
+    def admit(
+        self, state: RouterState, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
+        """See Policy."""
+        budget = state.pacer.budget_usd
+        if budget is None:
+            return excluded, None
+        return eligibility.within_risk(state.arms, excluded, costs, budget), None
+
+    def choose(
+        self,
+        state: RouterState,
+        x: Vector,
+        seen: Projection,
+        costs: list[float],
+        *,
+        excluded: Excluded,
+        weights: Weights,
+    ) -> tuple[Candidates, Choice]:
+        """See Policy.
+
+        The score is θᵀx + what the posterior sample adds − λ_t·ê/B. Where no price of a dollar
+        meets the budget, a posterior sample of the costs decides.
+        """
+        arms, rng, epsilon = state.arms, state.rng, state.config.knobs.epsilon
+        terms: list[float] = []
+        for mean, bonus, cost in zip(seen.means, arms.sample.of(x), costs, strict=True):
+            terms += (mean, bonus, cost)
+        penalties = [weights[2] * cost for cost in costs]
+        candidates = Candidates(arms.names, terms, penalties, excluded)
+        eligible = [k for k, why in enumerate(excluded) if why is None]
+        short = weights[0] >= UNREACHABLE
+        k = _cheapest(arms, eligible, costs) if short else _best(candidates, rng)
+        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
+        reason = tried.reason
+        if tried.k >= 0:
+            k = tried.k
+        elif epsilon > 0.0 and rng.random() < epsilon:
+            k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
+        elif epsilon <= 0.0 and arms[k].pulls_left > 0:
+            reason = "onboarding"
+        # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
+        chance = propensity.cheapest if short else propensity.best
+        by_score = tried.passed * (1.0 - epsilon) * chance(arms, seen, candidates, k)
+        aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
+        return candidates, Choice(k, reason, min(aside + by_score, 1.0))
+
+    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
+        """See Policy."""
+        arms, noise, bill_noise = state.arms, state.arms.rewards.noise, state.arms.bills.noise
+        found = [float(arms.rewards.mean.dot(x))]
+        for spread, arm in zip(seen.variances, arms, strict=True):
+            bills_of = arm.costs.regression
+            level = bills_of.inverse.item(-1) / bills_of.decay
+            found += (
+                noise * spread / arm.rewards.decay,
+                bill_noise * (1.0 + level),
+                arm.costs.paid,
+            )
+        return found
+
+    def decided(self, state: RouterState) -> None:
+        """See Policy; the clock counts feedback."""
+
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """See Policy; an arm under suspicion rests, and rewards are held against the suspicion."""
+        state.t += 1
+        if arm.suspicion is not None:
+            # A reward of a decision from before the alarm is of the arm as it was.
+            if record.seq > arm.suspicion.after and rewards.test(state, arm, x, reward):
+                self._estimate_rewards(state)
+            return rewards.NOT_LEARNED
+        regression, shared = arm.rewards, state.arms.rewards
+        regression.forget(t=state.t, gamma=state.config.knobs.gamma)
+        # The prior fades with every reward; below its floor A would lose rank where no reward came.
+        if regression.decay < RIDGE_FLOOR:
+            self._estimate_rewards(state)
+        residual, variance = regression.observe(x, reward)
+        shared.observe(residual, variance)
+        if shared.overdue:
+            self._estimate_rewards(state)
+        rewards.watch(state, arm, residual, variance)
+        return regression.forgotten
+
+    def bill(
+        self,
+        state: RouterState,
+        arm: Arm,
+        *,
+        ratio: float,
+        known: float | None,
+        x: Vector | None,
+    ) -> None:
+        """See Policy."""
+        arms, budget = state.arms, state.pacer.budget_usd
+        alert = bills.observe(arm.costs, ratio, x, known=known, budget_usd=budget, now=state.latest)
+        if alert is not None:
+            state.journal.alerts.append(alert)
+        if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
+            estimate(Part(arms.bills, arms.priced))
+
+
+def due(state: RouterState) -> list[Part]:
+    """Return what the next decision of a router has to estimate first."""
+    arms = state.arms
+    parts: list[Part] = []
+    if arms.rewards.due:
+        gamma = state.config.knobs.gamma
+        left = [
+            arm.rewards.left_at(state.t, gamma) if arm.suspicion is None else arm.rewards.decay
+            for arm in arms
+        ]
+        parts.append(Part(arms.rewards, arms.regressions, left))
+    if arms.bills.due:
+        parts.append(Part(arms.bills, arms.priced))
+    return parts
+
+
+def _best(candidates: Candidates, rng: np.random.Generator) -> int:
+    """Return the arm with the best score; the cheaper one of a tie.
+
+    Equal scores at different costs come where λ_t is 0: then a dollar is worth nothing, but not
+    less.
+    """
+    tied = scoring.best(candidates)
+    if len(tied) > 1:
+        costs = candidates.expected_cost_usd
+        lowest = min(costs[k] for k in tied)
+        tied = [k for k in tied if costs[k] == lowest]
+    return tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
+
+
+def _cheapest(arms: Arms, eligible: list[int], costs: list[float]) -> int:
+    """Return the arm that costs least by the posterior sample of the costs' levels."""
+    sample = arms.sample.costs
+    return min(
+        eligible, key=lambda k: costs[k] * math.exp(sample[k] * math.sqrt(arms.costs[k].level))
+    )
+
+
+def _options(
+    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
+) -> list[choosing.Option]:
+    """Return what may be tried instead of arm k."""
+    arms, pacer = state.arms, state.pacer
+    if len(eligible) == 1:
+        return []
+    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
+        return choosing.pulls_and_probes(arms, candidates, eligible, k, pacer.allowance)
+    if short:
+        return choosing.cheaper(candidates, eligible, k, pacer.budget_usd or 0.0)
+    return []

@@ -1,0 +1,143 @@
+"""The paper's policy: LinUCB with a constant price penalty and forced pulls (ParetoBandit).
+
+It equals the reference library decision for decision. Each model learns alone, costs are mean
+costs, and the clock of forgetting counts decisions.
+"""
+
+from __future__ import annotations
+
+import math
+
+from router_state.arm import Arm
+from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.pacing.ema import EmaPacer
+from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.policies import eligibility, priors, scoring
+from router_state.policies.eligibility import Excluded
+from router_state.policies.scoring import Choice, Projection
+from router_state.record import Candidates, RequestRecord
+from router_state.state.router import RouterState
+
+MIN_VARIANCE = 1e-12
+"""Least xᵀA⁻¹x of a bonus: rounding may leave less than nothing."""
+MAX_STALE_STEPS = 1000
+"""Steps of the clock that an idle arm may become uncertain by."""
+MEAN_GUESS = 3.0
+"""Thousands of tokens per request that are assumed before the first bill: rather too many than too
+few."""
+
+
+class Paper:
+    """See the module, and `Policy`."""
+
+    def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """See Policy."""
+        budget_usd, per_log_price = config.budget_usd_per_request, config.knobs.lambda_c
+        if budget_usd is None:
+            return Unpaced(per_log_price)
+        pacer = state.pacer
+        if not isinstance(pacer, EmaPacer):
+            return EmaPacer(budget_usd, per_log_price=per_log_price)
+        pacer.budget_usd, pacer.per_log_price = budget_usd, per_log_price
+        return pacer
+
+    def statistics(
+        self, state: RouterState, knobs: Knobs, prior: Prior | None
+    ) -> tuple[Matrix, Vector]:
+        """See Policy."""
+        return priors.statistics(prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
+
+    def joined(self, state: RouterState, names: list[str]) -> None:
+        """See Policy; something must be expected before the first bill."""
+        for name in names:
+            costs = state.arms[name].costs
+            if not costs.free and costs.bills <= 1.0:
+                costs.ratio = MEAN_GUESS
+
+    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
+        """See Policy."""
+        return False
+
+    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
+        """See Policy."""
+        return [costs.mean_usd for costs in state.arms.costs]
+
+    def admit(
+        self, state: RouterState, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
+        """See Policy; a hard ceiling on list prices while λ_t > 0."""
+        lambda_t = state.pacer.lambda_t
+        if lambda_t <= 0.0:
+            return excluded, None
+        return eligibility.under_ceiling(state.arms, excluded, lambda_t=lambda_t)
+
+    def choose(
+        self,
+        state: RouterState,
+        x: Vector,
+        seen: Projection,
+        costs: list[float],
+        *,
+        excluded: Excluded,
+        weights: Weights,
+    ) -> tuple[Candidates, Choice]:
+        """See Policy.
+
+        The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
+        (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: one that
+        awaits its rewards is not stale. Ties are broken at random.
+        """
+        arms, knobs, rng = state.arms, state.config.knobs, state.rng
+        terms: list[float] = []
+        alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
+        for arm, mean, spread, cost in zip(arms, seen.means, seen.variances, costs, strict=True):
+            v = spread / arm.rewards.decay
+            steps = state.t - max(arm.rewards.last_update, arm.last_played)
+            if steps > 0 and gamma < 1.0:
+                v /= max(gamma ** min(steps, MAX_STALE_STEPS), least)
+            terms += (mean, alpha * math.sqrt(max(v, MIN_VARIANCE)), cost)
+        penalties = [weights[1] * arm.log_price for arm in arms]
+        candidates = Candidates(arms.names, terms, penalties, excluded)
+        if arms.onboarding:
+            for k, arm in enumerate(arms):
+                if arm.pulls_left > 0 and excluded[k] in (None, "ceiling"):
+                    return candidates, Choice(k, "onboarding")
+        tied = scoring.best(candidates)
+        k = tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
+        reason, epsilon, share = "ucb", knobs.epsilon, 1.0 / len(tied)
+        if epsilon <= 0.0:
+            return candidates, Choice(k, reason, share)
+        eligible = [j for j, why in enumerate(excluded) if why is None]
+        if rng.random() < epsilon:
+            k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
+        by_score = (1.0 - epsilon) * share if k in tied else 0.0
+        return candidates, Choice(k, reason, min(by_score + epsilon / len(eligible), 1.0))
+
+    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
+        """See Policy; its bonus is published as such."""
+        return None
+
+    def decided(self, state: RouterState) -> None:
+        """See Policy."""
+        state.t += 1
+
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """See Policy."""
+        knobs = state.config.knobs
+        arm.rewards.forget(t=state.t, gamma=knobs.gamma, ridge=knobs.ridge)
+        arm.rewards.observe(x, reward)
+        return arm.rewards.forgotten
+
+    def bill(
+        self,
+        state: RouterState,
+        arm: Arm,
+        *,
+        ratio: float,
+        known: float | None,
+        x: Vector | None,
+    ) -> None:
+        """See Policy; only the mean learns."""
+        arm.costs.follow(ratio)

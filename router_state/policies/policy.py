@@ -1,0 +1,87 @@
+"""The protocol of a policy: the engine drives one and does not know which it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from router_state.arm import Arm
+from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
+from router_state.pacing.pacer import Pacer, Weights
+from router_state.policies.eligibility import Excluded
+from router_state.policies.scoring import Choice, Projection
+from router_state.record import Candidates, RequestRecord
+from router_state.state.router import RouterState
+
+
+class Policy(Protocol):
+    """How a router decides and learns. Policies hold no state: all of it is the router's."""
+
+    def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
+        """Return what spends a budget from now on: the present pacer where it can go on."""
+        ...
+
+    def statistics(
+        self, state: RouterState, knobs: Knobs, prior: Prior | None
+    ) -> tuple[Matrix, Vector]:
+        """Return A (d, d) and b (d,) with which a joining arm starts. Raises InvalidConfig."""
+        ...
+
+    def joined(self, state: RouterState, names: list[str]) -> None:
+        """Complete what newcomers start with, and let the others know what they were declared to
+        know."""
+        ...
+
+    def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
+        """Bring up to date what a decision for context x, shape (d,), needs; tell whether what arms
+        say has changed by it."""
+        ...
+
+    def costs(self, state: RouterState, seen: Projection, tokens: int | None) -> list[float]:
+        """Return the expected dollars of the request at each arm."""
+        ...
+
+    def admit(
+        self, state: RouterState, excluded: Excluded, costs: list[float]
+    ) -> tuple[Excluded, str | None]:
+        """Rule out arms that the budget has no place for; the reason says so where it can't be
+        helped."""
+        ...
+
+    def choose(
+        self,
+        state: RouterState,
+        x: Vector,
+        seen: Projection,
+        costs: list[float],
+        *,
+        excluded: Excluded,
+        weights: Weights,
+    ) -> tuple[Candidates, Choice]:
+        """Score every arm and choose one."""
+        ...
+
+    def unsure(self, state: RouterState, x: Vector, seen: Projection) -> list[float] | None:
+        """Return the doubt about a context, see `RequestRecord.unsure`."""
+        ...
+
+    def learn(
+        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
+    ) -> float:
+        """Learn a request's first reward; return how much the arm had forgotten by then."""
+        ...
+
+    def bill(
+        self,
+        state: RouterState,
+        arm: Arm,
+        *,
+        ratio: float,
+        known: float | None,
+        x: Vector | None,
+    ) -> None:
+        """Learn a request's first bill, as ratio to its list price."""
+        ...
+
+    def decided(self, state: RouterState) -> None:
+        """Note that a decision was made, on the clock of forgetting if that counts decisions."""
+        ...

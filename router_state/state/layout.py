@@ -1,0 +1,121 @@
+"""The numbers of a model and of a router, declared once: name, place and order in the state.
+
+Packing, restoring and the checks of a snapshot follow from these declarations. A name is the path
+of an attribute, from an `Arm`, a `SharedPrior`, a `RouterState` or a pacer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any
+
+
+class Numbers:
+    """Numbers of one kind of object, read and written in one order.
+
+    Args:
+        names: paths of attributes; `whole` of them are whole numbers.
+    """
+
+    __slots__ = ("_get", "_owners", "_whole", "names")
+
+    def __init__(self, *names: str, whole: Iterable[str] = ()) -> None:
+        self.names = names
+        self._get = attrgetter(*names)
+        self._owners = [name.rpartition(".") for name in names]
+        counts = frozenset(whole)
+        self._whole = [name in counts for name in names]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, one: object) -> list[Any]:
+        """Return the numbers of an object."""
+        return list(self._get(one))
+
+    def put(self, one: object, values: Iterable[Any]) -> None:
+        """Invert `of`."""
+        for (path, _, name), whole, value in zip(self._owners, self._whole, values, strict=True):
+            owner = attrgetter(path)(one) if path else one
+            setattr(owner, name, int(value) if whole else value)
+
+
+SIDES = tuple(
+    f"{side}.{name}" for side in ("up", "down") for name in ("evidence", "count", "total", "since")
+)
+"""Of a detector: both sides of its cumulative sum."""
+HEAD = Numbers("pulls_left", "last_played", "costs.awaited", "retired_at")
+"""What every decision may change of a model: in the head."""
+REWARDS = Numbers(
+    "rewards.decay",
+    "rewards.forgotten",
+    "rewards.last_update",
+    "detector.sigma",
+    "detector.mean",
+    *(f"detector.{name}" for name in SIDES),
+    whole=("rewards.last_update", "detector.up.count", "detector.down.count"),
+)
+"""What a reward changes of a model, beside the arrays of its regression."""
+SUSPICION = Numbers("offset", "count", "evidence", "since", "after", whole=("count", "after"))
+"""What a suspicion consists of; behind `REWARDS` while there is one."""
+COSTS = Numbers(
+    "costs.regression.decay",
+    "costs.ratio",
+    "costs.bills",
+    "costs.calibration",
+    "costs.calibrated",
+    "costs.paid",
+    "costs.input_share",
+    "costs.novelty.mean",
+    "costs.novelty.deviation",
+    "costs.novelty.count",
+    "costs.novelty.lately",
+    "costs.detector.sigma",
+    "costs.detector.mean",
+    *(f"costs.detector.{name}" for name in SIDES),
+    whole=("costs.detector.up.count", "costs.detector.down.count"),
+)
+"""What a bill changes of a model, beside the arrays of its regression."""
+SHARED = Numbers(
+    "ridge",
+    "bias_ridge",
+    "shared_ridge",
+    "noise",
+    "fourth",
+    "noise_count",
+    "seen",
+    "due_at",
+    whole=("seen", "due_at"),
+)
+"""Scales of a shared prior."""
+COUNTERS = Numbers(
+    "t",
+    "seq",
+    "settled",
+    "expired",
+    "rewards_applied",
+    "spend_usd",
+    "committed_usd",
+    "unmatched_cost_usd",
+    "latest",
+    "forgotten.requests",
+    "forgotten.bills",
+    "forgotten.rewards",
+    "forgotten.spend_usd",
+)
+"""The books of a router."""
+EMA = Numbers("lambda_t", "cost_ema_usd")
+"""The paper's pacer."""
+DUAL = Numbers(
+    "lambda_t",
+    "debt.usd",
+    "debt.scatter",
+    "debt.settled",
+    "target_usd",
+    "stale",
+    "unreachable",
+    "window.size",
+    "window.next",
+)
+"""The live policy's pacer; its contexts are pieces of their own."""
