@@ -150,7 +150,7 @@ VARIANTS: dict[str, Callable[[int], Policy]] = {
     "live, γ 0.997": core("live", {"gamma": 0.997}),
     "live, γ 1": core("live", {"gamma": 1.0}),
     "paper, γ 0.9995": core("paper", {"lambda_c": 0.0, "gamma": 0.9995}),
-    "apart": lambda seed: Apart(seed),
+    "apart": Apart,
 }
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from benchmarks.data import Benchmark
 from router_state.config import PAPER, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
-from router_state.pacing.pacer import DUAL_STEP, EMA_STEP, LAMBDA_MAX
-from router_state.policies.scoring import MAX_STALE_STEPS, MIN_VARIANCE, TIE
+from router_state.pacing.ema import DUAL_STEP, EMA_STEP, LAMBDA_MAX
+from router_state.policies.paper import MAX_STALE_STEPS, MIN_VARIANCE
+from router_state.policies.scoring import TIE
 from streams.warm_start.priors import Priors
 
 RESTORE_UNDER = 0.1
@@ -183,6 +184,6 @@ def _believed(
     arms = Engine.start(
         RouterConfig(models, None, dimensions=data.contexts.shape[1], knobs=knobs)
     ).state.arms
-    return np.stack([arms[k].belief.A_inv() for k in range(len(arms))]), np.stack(
-        [belief.theta for belief in arms.beliefs]
+    return np.stack([arms[k].rewards.A_inv() for k in range(len(arms))]), np.stack(
+        [belief.theta for belief in arms.regressions]
     )

@@ -45,18 +45,16 @@ class PosteriorSample:
     Attributes:
         offsets: what it adds to the coefficients of each arm, shape (K, d).
         levels: variances of the part that moves levels, by arm.
-        costs: deviations by which the sample moves the level of each arm's costs.
         center: mean context of late, shape (d,).
         drawn: draws so far; left: decisions that the last one still serves.
     """
 
-    __slots__ = ("_journal", "center", "costs", "drawn", "left", "levels", "offsets")
+    __slots__ = ("_journal", "center", "drawn", "left", "levels", "offsets")
 
     def __init__(self, d: int, journal: Journal) -> None:
         self._journal = journal
         self.offsets: Matrix = np.zeros((0, d))
         self.levels: list[float] = []
-        self.costs: list[float] = []
         self.center: Vector = np.zeros(d)
         self.drawn = self.left = 0
 
@@ -64,7 +62,7 @@ class PosteriorSample:
         """Start anew, as arms have come or gone."""
         self._journal.pieces.add(PIECE)
         self.offsets, self.left = np.zeros((K, self.offsets.shape[1])), 0
-        self.levels, self.costs = [0.0] * K, [0.0] * K
+        self.levels = [0.0] * K
 
     def serve(self, x: Vector) -> bool:
         """Take a decision's context x, shape (d,), into the mean; tell whether the draw serves it,
@@ -84,11 +82,14 @@ class PosteriorSample:
         *,
         noise: float,
         rng: np.random.Generator,
+        free: bool,
     ) -> None:
         """Draw anew; λ_t then follows.
 
         Args:
             noise: σ², of which the inverses are multiples.
+            free: whether a dollar was worth nothing of late: then the whole doubt about levels is
+                drawn from, as trying costs no more than what it tells.
         """
         d = len(self.center)
         self.drawn += 1
@@ -104,14 +105,14 @@ class PosteriorSample:
         offsets: Matrix = (roots @ rng.standard_normal((len(regressions), d, 1)))[..., 0] * scale
         level = offsets.dot(self.center)
         deviations = np.matmul(self.center, roots) * scale
+        share = 1.0 if free else LEVEL
         squares = np.add.reduce(deviations * deviations, axis=1)
-        self.levels = ((LEVEL**2 - FEATURES**2) * squares).tolist()
+        self.levels = ((share**2 - FEATURES**2) * squares).tolist()
         # The last feature is 1 for every prompt: what is added to its coefficient moves the level,
         # and nothing between prompts.
         offsets *= FEATURES
-        offsets[:, -1] += (LEVEL - FEATURES) * level
+        offsets[:, -1] += (share - FEATURES) * level
         self.offsets = offsets
-        self.costs = rng.standard_normal(len(regressions)).tolist()
         self._journal.jumped = True
 
     def of(self, x: Vector) -> list[float]:
@@ -121,20 +122,20 @@ class PosteriorSample:
         return added
 
     def pack(self) -> bytes:
-        """Return offsets, levels, costs, center and counts."""
-        return packed(self.offsets, self.levels, self.costs, self.center, [self.drawn, self.left])
+        """Return offsets, levels, center and counts."""
+        return packed(self.offsets, self.levels, self.center, [self.drawn, self.left])
 
     def unpack(self, data: bytes, K: int) -> None:
         """Invert `pack`. Raises CorruptSnapshot."""
         d = len(self.center)
-        size = K * d + 2 * K + d + 2
-        offsets, levels, costs, center, counts = np.split(
-            floats(data, least=size, most=size), np.cumsum([K * d, K, K, d])
+        size = K * d + K + d + 2
+        offsets, levels, center, counts = np.split(
+            floats(data, least=size, most=size), np.cumsum([K * d, K, d])
         )
         if not np.isfinite(offsets).all():
             raise CorruptSnapshot("a draw is not finite")
         self.offsets, self.center = offsets.reshape(K, d).copy(), center.copy()
-        self.levels, self.costs = levels.tolist(), costs.tolist()
+        self.levels = levels.tolist()
         self.drawn, self.left = (int(count) for count in counts)
 
 

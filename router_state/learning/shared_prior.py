@@ -66,7 +66,7 @@ class Guess:
 
 REWARDS = Guess(mean=0.6, deviation=0.5, noise=0.09, features=12.0, bias=3.0)
 """Rewards between 0 and 1: a third of them is noise, models differ by half of that."""
-COSTS = Guess(mean=0.0, deviation=1.5, noise=0.3, features=4.0, bias=0.3, absolute=True)
+COSTS = Guess(mean=-0.65, deviation=1.5, noise=0.3, features=4.0, bias=0.3, absolute=True)
 """Logarithms of bills: a factor of 4 is not known beforehand, prompts differ by as much, and models
 by a factor of e: some think before they answer. What two terse models cost says little of a
 third."""

@@ -28,7 +28,7 @@ MOST_PER_DOLLAR = 1e300
 """Largest reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 SURE_FROM = 1.05
 """Multiple of the budget that the cheapest model must surely exceed for the alert."""
-ALERT_AT = 0.001
+ALERT_AT = 1e-4
 """Probability that some model costs less than that after all, below which the alert is raised."""
 
 
@@ -106,9 +106,13 @@ class DollarDual:
     def _review(self, arms: Arms, costs: Matrix, cheapest_usd: float, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K)."""
-        limit, chance = SURE_FROM * self.budget_usd, 0.0
-        for model, mean in zip(arms.costs, costs.mean(0).tolist(), strict=True):
-            chance += model.predictive(mean).chance_below(limit)
+        limit, chance, n = SURE_FROM * self.budget_usd, 0.0, len(costs)
+        # The window is a sample of prompts, too.
+        means, variances = costs.mean(0).tolist(), (costs.var(0) / n).tolist()
+        for model, mean, variance in zip(arms.costs, means, variances, strict=True):
+            known = model.predictive(mean)
+            doubt = known.calibration + variance / (mean * mean) if mean > 0.0 else 0.0
+            chance += known._replace(calibration=doubt).chance_below(limit)
         if chance >= ALERT_AT:
             return
         self.unreachable = True

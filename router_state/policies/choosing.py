@@ -23,6 +23,9 @@ AT_MOST = 0.25
 """Largest probability of a probe."""
 PULL_AT_MOST = 0.5
 """Largest probability of an onboarding pull."""
+LOOK_SHARE = 0.5
+"""Share of what the cheapest arm costs beyond the budget that looking for a cheaper one may
+cost."""
 RETURNING = 10.0
 """Multiple of the loss for a suspect that looks as before: some more probes tell."""
 
@@ -88,12 +91,21 @@ def pulls_and_probes(
     return found
 
 
-def cheaper(candidates: Candidates, eligible: list[int], k: int, budget_usd: float) -> list[Option]:
-    """Return the arms that may have become cheaper than arm k unseen, where no price of a dollar
-    meets the budget.
+def cheaper(
+    arms: Arms, candidates: Candidates, eligible: list[int], k: int, budget_usd: float
+) -> list[Option]:
+    """Return the arms that may cost less than arm k, where no price of a dollar meets the budget.
 
-    What is thought dear is then never called, and never known better. The gap is dollars.
+    What is thought dear is then never called, and never known better. The gap is dollars. Any arm
+    may have become cheaper unseen; beyond that, half of what arm k costs above the budget goes to
+    arms by the probability that they cost less.
     """
     costs = candidates.expected_cost_usd
     others = [j for j in eligible if j != k]
-    return [Option(j, costs[j] - costs[k], LOSS * budget_usd / len(others)) for j in others]
+    chances = [arms.costs[j].predictive(costs[j]).chance_below(costs[k]) for j in others]
+    share = LOOK_SHARE * max(costs[k] - budget_usd, 0.0) / max(sum(chances), 1.0)
+    each = LOSS * budget_usd / len(others)
+    return [
+        Option(j, costs[j] - costs[k], each + share * chance)
+        for j, chance in zip(others, chances, strict=True)
+    ]

@@ -55,43 +55,58 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     """Rule out arms that may cost too much: by what one call is expected to cost, and by what calls
     in flight may cost beyond their expectations.
 
-    The risks of models are independent, so their squares add up. Where no arm is left, the one that
-    risks least is called: a request must be answered.
+    The risks of models are independent, so their squares add up. An arm that risks too much is
+    called all the same where all others surely cost more than it may: a request must be answered.
 
     Args:
         costs: expected dollars of the request at each arm.
     """
-    credit, limit = CREDIT * budget_usd, AT_RISK * budget_usd
-    noise, total = arms.bills.noise, 0.0
+    credit, noise, total = CREDIT * budget_usd, arms.bills.noise, 0.0
     risks: list[float] = []
-    per_call: list[float] = []
+    beyond: list[float] = []
     for model, cost in zip(arms.costs, costs, strict=True):
         regression = model.regression
         level = 0.0 if model.free else noise * regression.inverse.item(-1) / regression.decay
-        beyond = cost * math.expm1(Z90 * math.sqrt(level if level < 2.0 else 2.0))
-        risk = model.awaited * beyond
-        total += risk * risk
-        risks.append(risk)
-        per_call.append(beyond)
+        more = cost * math.expm1(Z90 * math.sqrt(level if level < 2.0 else 2.0))
+        beyond.append(more)
+        risks.append(model.awaited * more)
+        total += risks[-1] ** 2
     if total <= 0.0 and max(costs) <= credit:
         return excluded
     # Where each of K arms risks at most this share of the limit, all together stay within it.
-    share = 1.0 / math.sqrt(len(costs))
-    found: Excluded = []
-    least = (math.inf, -1)
-    for k, (why, cost) in enumerate(zip(excluded, costs, strict=True)):
-        if why is None:
-            with_it = risks[k] + per_call[k]
-            at_risk = math.sqrt(max(total - risks[k] * risks[k], 0.0) + with_it * with_it)
-            most = limit if arms.costs[k].awaited else FIRST_CALL * limit
-            if cost > credit:
-                why = "out_of_reach"
-            elif at_risk > most and with_it > most * share:
-                why = "cost_unknown"
-            least = min(least, (max(with_it, cost), k))
-        found.append(why)
-    if None not in found:
-        found[least[1]] = None
+    share, found = 1.0 / math.sqrt(len(costs)), list(excluded)
+    for k, why in enumerate(excluded):
+        if why is not None:
+            continue
+        most = AT_RISK * budget_usd * (1.0 if arms.costs[k].awaited else FIRST_CALL)
+        with_it = risks[k] + beyond[k]
+        if costs[k] > credit:
+            found[k] = "out_of_reach"
+        elif (
+            with_it > most * share
+            and math.hypot(math.sqrt(max(total - risks[k] ** 2, 0.0)), with_it) > most
+        ):
+            found[k] = "cost_unknown"
+    return found if found == excluded else _answered(excluded, found, costs, beyond)
+
+
+def _answered(
+    excluded: Excluded, found: Excluded, costs: list[float], beyond: list[float]
+) -> Excluded:
+    """Let arms back in that may be cheaper than all that are left.
+
+    Args:
+        excluded: before risks were looked at; found: with them.
+        beyond: dollars by which each arm may cost more than is expected.
+    """
+    waiting = [k for k, why in enumerate(found) if why is not None and excluded[k] is None]
+    surely = min(
+        [cost for cost, why in zip(costs, found, strict=True) if why is None] or [math.inf]
+    )
+    likely = min([costs[k] + beyond[k] for k in waiting])
+    for k in waiting:
+        if costs[k] <= likely and costs[k] + beyond[k] <= surely:
+            found[k] = None
     return found
 
 

@@ -6,12 +6,9 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.arms import Arms
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.learning.estimating import Part, conclude_shifted, estimate, estimated
@@ -56,7 +53,13 @@ class Live:
         moved = self.catch_up(state)
         moved |= self._take_tokens(state, tokens)
         if not arms.sample.serve(x):
-            arms.sample.renew(arms.stack, arms.regressions, noise=arms.rewards.noise, rng=state.rng)
+            arms.sample.renew(
+                arms.stack,
+                arms.regressions,
+                noise=arms.rewards.noise,
+                rng=state.rng,
+                free=state.lambda_t <= 0.0,
+            )
         return moved
 
     def catch_up(self, state: RouterState) -> bool:
@@ -125,8 +128,7 @@ class Live:
     ) -> tuple[Candidates, Choice]:
         """See Policy.
 
-        The score is θᵀx + what the posterior sample adds − λ_t·ê/B. Where no price of a dollar
-        meets the budget, a posterior sample of the costs decides.
+        The score is θᵀx + what the posterior sample adds − λ_t·ê/B.
         """
         arms, rng, epsilon = state.arms, state.rng, state.config.knobs.epsilon
         terms: list[float] = []
@@ -136,7 +138,7 @@ class Live:
         candidates = Candidates(arms.names, terms, penalties, excluded)
         eligible = [k for k, why in enumerate(excluded) if why is None]
         short = weights[0] >= UNREACHABLE
-        k = _cheapest(arms, eligible, costs) if short else _best(candidates, rng)
+        k = _best(candidates, rng)
         tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
         reason = tried.reason
         if tried.k >= 0:
@@ -146,8 +148,8 @@ class Live:
         elif epsilon <= 0.0 and arms[k].pulls_left > 0:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
-        chance = propensity.cheapest if short else propensity.best
-        by_score = tried.passed * (1.0 - epsilon) * chance(arms, seen, candidates, k)
+        best = propensity.best(arms, seen, candidates, k)
+        by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
         return candidates, Choice(k, reason, min(aside + by_score, 1.0))
 
@@ -238,14 +240,6 @@ def _best(candidates: Candidates, rng: np.random.Generator) -> int:
     return tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
 
 
-def _cheapest(arms: Arms, eligible: list[int], costs: list[float]) -> int:
-    """Return the arm that costs least by the posterior sample of the costs' levels."""
-    sample = arms.sample.costs
-    return min(
-        eligible, key=lambda k: costs[k] * math.exp(sample[k] * math.sqrt(arms.costs[k].level))
-    )
-
-
 def _options(
     state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
 ) -> list[choosing.Option]:
@@ -256,5 +250,5 @@ def _options(
     if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
         return choosing.pulls_and_probes(arms, candidates, eligible, k, pacer.allowance)
     if short:
-        return choosing.cheaper(candidates, eligible, k, pacer.budget_usd or 0.0)
+        return choosing.cheaper(arms, candidates, eligible, k, pacer.budget_usd or 0.0)
     return []

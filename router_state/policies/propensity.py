@@ -16,8 +16,6 @@ from router_state.record import Candidates
 
 PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
 """Variance of a request's own price of a dollar, in squares of λ_t."""
-LEAST_COST = 1e-300
-"""Dollars that stand for a free call: nothing has no logarithm."""
 LARGE = 1e100
 """Penalties from here on are divided by the largest one: their squares may be no floating-point
 number (a budget of 1e-260 dollars)."""
@@ -81,22 +79,6 @@ def best(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
             own = score
         else:
             scores.append(score)
-    return _wins(own, scores)
-
-
-def cheapest(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
-    """Return the probability that the k-th arm is the cheapest, over posterior samples of the
-    costs' levels."""
-    scores: list[tuple[float, float]] = []
-    own = (0.0, 0.0)
-    rows = zip(candidates.excluded, candidates.expected_cost_usd, arms.costs, strict=True)
-    for j, (why, cost, model) in enumerate(rows):
-        if why is None or j == k:
-            score = -math.log(max(cost, LEAST_COST)), model.level
-            if j == k:
-                own = score
-            else:
-                scores.append(score)
     return _wins(own, scores)
 
 

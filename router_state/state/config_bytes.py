@@ -47,6 +47,12 @@ def pack_config(config: RouterConfig) -> bytes:
     )
 
 
+def says_projection(data: bytes) -> bool:
+    """Tell whether a packed configuration says which projection the router has: an older program
+    that does not know of projections leaves it out."""
+    return "projection" in loads(data)
+
+
 def _knobs_to_keep(config: RouterConfig) -> dict[str, object]:
     """Return a router's knobs without those that its profile does not use."""
     unused = UNUSED[config.profile]

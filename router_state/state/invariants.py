@@ -49,7 +49,7 @@ def faults(state: RouterState) -> Iterator[str]:
             yield f"{fault} of {arm.name}"
     sample = arms.sample
     if not (
-        _finite(*sample.levels, *sample.costs)
+        _finite(*sample.levels)
         and np.isfinite(sample.offsets).all()
         and np.isfinite(sample.center).all()
     ):

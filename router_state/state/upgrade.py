@@ -1,7 +1,7 @@
 """Pieces of format 4 as those of format 5: what was learned goes on.
 
 Format 4 was that of the releases before this one. Its numbers stood in other pieces; the debt's
-scatter and the posterior sample of costs start anew.
+scatter starts anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG, HEAD
 from router_state.learning.linalg import packed
-from router_state.learning.sample import PIECE as SAMPLE
 from router_state.state.framing import Json, body_of, frame, loads
 
 FROM = 4
@@ -65,9 +64,6 @@ def upgraded(piece: Callable[[str], bytes]) -> Callable[[str], bytes]:
     for prior in ("\x1frewards", "\x1fbills"):
         values = np.frombuffer(body_of(piece(prior)), "<f8")
         found[prior] = frame(packed(values[-_SCALES:], values[:-_SCALES]))
-    sample = np.frombuffer(body_of(piece(SAMPLE)), "<f8")
-    drawn = len(names) * (d + 1)
-    found[SAMPLE] = frame(packed(sample[:drawn], np.zeros(len(names)), sample[drawn:]))
     return lambda name: found.get(name) or piece(name)
 
 

@@ -166,7 +166,7 @@ def _statistics(
         yield "presence", np.ones(1), np.zeros(1)
         return
     mine, theirs = found.arms[name], again.arms[name]
-    yield "A", mine.belief.A(), theirs.belief.A()
-    yield "b", mine.belief.b(), theirs.belief.b()
-    yield "w", mine.costs.w, theirs.costs.w
-    yield "θ", mine.belief.theta, theirs.belief.theta
+    yield "A", mine.rewards.A(), theirs.rewards.A()
+    yield "b", mine.rewards.b(), theirs.rewards.b()
+    yield "w", mine.costs.regression.theta, theirs.costs.regression.theta
+    yield "θ", mine.rewards.theta, theirs.rewards.theta

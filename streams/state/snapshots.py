@@ -82,7 +82,7 @@ def _model(arm: Arm) -> Document:
     return {
         "input_price_per_m": arm.price.input_price_per_m,
         "output_price_per_m": arm.price.output_price_per_m,
-        "evidence": float(arm.belief.A()[-1, -1]),
+        "evidence": float(arm.rewards.A()[-1, -1]),
         "cost_ratio": arm.costs.ratio,
         "expected_cost_usd": arm.costs.mean_usd,
         "state": state,
@@ -92,7 +92,7 @@ def _model(arm: Arm) -> Document:
 def _moved(
     before: Exported, after: Exported, name: str, old: Document, new: Document
 ) -> Document | None:
-    theta = [exported.state.arms[name].belief.theta for exported in (before, after)]
+    theta = [exported.state.arms[name].rewards.theta for exported in (before, after)]
     if theta[0].shape == theta[1].shape and (theta[0] == theta[1]).all() and old == new:
         return None
     comparable = theta[0].shape == theta[1].shape

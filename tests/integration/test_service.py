@@ -71,7 +71,7 @@ async def test_request_is_decided_paid_and_learned_from(service: RunningService,
     assert (shown["spend_usd"], shown["committed_usd"], shown["in_flight"]) == (0.004, 0.0, 0)
     arm = after.state.arms.row[route["model"]]
     assert not np.array_equal(
-        before.state.arms[arm].belief.theta, after.state.arms[arm].belief.theta
+        before.state.arms[arm].rewards.theta, after.state.arms[arm].rewards.theta
     )
     assert shown["lambda_t"] == after.state.lambda_t
 

@@ -138,14 +138,14 @@ class Pair:
         bandit, arms, state = self.library.bandit, self.engine.state.arms, self.engine.state
         assert bandit.t == state.t
         for k, name in enumerate(arms.names):
-            assert np.abs(arms[k].belief.theta - bandit.theta[name]).max() <= TOLERANCE
-            assert np.abs(arms[k].belief.A_inv() - bandit.A_inv[name]).max() <= TOLERANCE
+            assert np.abs(arms[k].rewards.theta - bandit.theta[name]).max() <= TOLERANCE
+            assert np.abs(arms[k].rewards.A_inv() - bandit.A_inv[name]).max() <= TOLERANCE
             assert (
-                np.abs(arms[k].belief.A() - bandit.A[name]).max()
+                np.abs(arms[k].rewards.A() - bandit.A[name]).max()
                 <= TOLERANCE * np.abs(bandit.A[name]).max()
             )
             assert (
-                np.abs(arms[k].belief.b() - bandit.b[name]).max()
+                np.abs(arms[k].rewards.b() - bandit.b[name]).max()
                 <= TOLERANCE * np.abs(bandit.b[name]).max()
             )
         if self.library.budget_pacer is not None:

@@ -77,6 +77,6 @@ async def test_the_service_decides_as_the_library_does(
         for name in MODELS:
             k = learned.arms.row[name]
             assert (
-                np.abs(learned.arms[k].belief.theta - both.library.bandit.theta[name]).max()
+                np.abs(learned.arms[k].rewards.theta - both.library.bandit.theta[name]).max()
                 <= TOLERANCE
             )

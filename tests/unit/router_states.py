@@ -14,7 +14,7 @@ import numpy as np
 
 from router_state.config import Cap, Price
 from router_state.engine import Engine
-from router_state.pacing.dollar_dual import DualPacer
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.state import portable
 from streams.state.snapshots import summary
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
@@ -78,7 +78,7 @@ def _retired() -> Engine:
 def _limited() -> Engine:
     engine = _played()
     play(engine, 9, only="middle")
-    assert isinstance(engine.state.pacer, DualPacer) and engine.state.pacer.window.limited
+    assert isinstance(engine.state.pacer, DollarDual) and engine.state.pacer.window.limited
     return engine
 
 

@@ -143,10 +143,10 @@ def test_a_removed_model_takes_no_traffic_and_still_settles_and_learns() -> None
     engine.settle("a", cost_usd=0.01)
     engine.learn("a", reward=1.0)
     k = engine.state.arms.row["dear"]
-    assert engine.state.arms[k].belief.theta @ context(1, 2, 3) > 0.9
-    knew = engine.state.arms[k].belief.theta.copy()
+    assert engine.state.arms[k].rewards.theta @ context(1, 2, 3) > 0.9
+    knew = engine.state.arms[k].rewards.theta.copy()
     engine.configure(declaration(), now=3.0)
-    assert (engine.state.arms["dear"].belief.theta == knew).all()
+    assert (engine.state.arms["dear"].rewards.theta == knew).all()
     assert engine.decide("back", context(1, 2, 3), now=4.0, allowed_models=["dear"]).model == "dear"
     invariants.check(engine.state, engine.records)
 

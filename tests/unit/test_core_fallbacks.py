@@ -84,7 +84,7 @@ def test_a_reward_is_learned_of_the_model_that_was_called(named: str) -> None:
         is Outcome.APPLIED
     )
     assert router.learn("r", reward=0.2, rank=9, source="human", model="large") is Outcome.REVISED
-    seen = {arm.name: arms.rewards.evidence([arm.belief])[0][0, -1, -1] for arm in arms}
+    seen = {arm.name: arms.rewards.evidence([arm.rewards])[0][0, -1, -1] for arm in arms}
     assert seen == pytest.approx({"large": 0.0, "small": 1.0}, abs=1e-9)
 
 

@@ -171,9 +171,9 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
         w.engine.decide("last", np.ones(D), now=1e4, allowed_models=["middle"])
         w.engine.learn("last", reward=0.2)
         w.engine.records.pop("last")
-    before = arms[k].belief.b()
+    before = arms[k].rewards.b()
     w.engine.learn(first, reward=0.0, revision=5)
-    x, moved = w.engine.records[first].x, arms[k].belief.b() - before
+    x, moved = w.engine.records[first].x, arms[k].rewards.b() - before
     assert x is not None
     weight = float(moved @ x / (x @ x)) / -label.reward
     assert 0.0 < weight < 0.1
@@ -196,7 +196,7 @@ def test_a_score_that_is_not_finite_refuses_and_changes_nothing(profile: str) ->
     engine = Engine.start(paper_declaration(profile=profile))
     for i in range(20):
         engine.decide(str(i), context(0.1, 0.2, 0.3), now=float(i))
-    engine.state.arms[1].belief.theta[0] = math.nan
+    engine.state.arms[1].rewards.theta[0] = math.nan
     before = freeze(engine)
     with pytest.raises(errors.NonFiniteInput):
         engine.decide("next", context(0.1, 0.2, 0.3), now=21.0)
@@ -224,8 +224,8 @@ def test_without_forgetting_the_inverse_stays_the_inverse(constant: bool) -> Non
         engine.records.pop("r")
         A, b = A + np.outer(x, x), b + x * ((i % 10) / 10)
     arms = engine.state.arms
-    assert np.abs(arms[0].belief.A_inv() @ A - np.eye(4)).max() < 1e-9
-    np.testing.assert_allclose(arms[0].belief.theta, np.linalg.solve(A, b), atol=1e-9)
+    assert np.abs(arms[0].rewards.A_inv() @ A - np.eye(4)).max() < 1e-9
+    np.testing.assert_allclose(arms[0].rewards.theta, np.linalg.solve(A, b), atol=1e-9)
 
 
 def test_steps_are_bounded_by_a_constant() -> None:

@@ -45,13 +45,13 @@ def test_one_by_one_equals_from_scratch(
     state = engine.state
     for k, name in enumerate(state.arms.names):
         A, b = dense[name].statistics(gamma=gamma, ridge=ridge, d=4)
-        np.testing.assert_allclose(state.arms[k].belief.A(), A, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].rewards.A(), A, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(
-            state.arms[k].belief.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-8
+            state.arms[k].rewards.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-8
         )
-        np.testing.assert_allclose(state.arms[k].belief.b(), b, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(state.arms[k].rewards.b(), b, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(
-            state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-8
+            state.arms[k].rewards.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-8
         )
     invariants.check(state, engine.records)
 
@@ -62,8 +62,8 @@ def test_without_restored_ridge_an_observation_weighs_gamma_to_its_age(
 ) -> None:
     engine, dense = rewarded([(x, r, "cheap", idle) for x, r, _, idle in steps], gamma=0.9995)
     A, b = weighted_sums(dense["cheap"].observations, gamma=0.9995, ridge=1.0, d=4)
-    np.testing.assert_allclose(engine.state.arms[0].belief.A(), A, rtol=1e-9)
-    np.testing.assert_allclose(engine.state.arms[0].belief.b(), b, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(engine.state.arms[0].rewards.A(), A, rtol=1e-9)
+    np.testing.assert_allclose(engine.state.arms[0].rewards.b(), b, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [26, 70, 385])
@@ -81,10 +81,10 @@ def test_many_dimensions_equal_the_sum_too(d: int) -> None:
         if n % 9 == 4:
             A, b = weighted_sums(observations, gamma=0.997, ridge=1.0, d=d)
             np.testing.assert_allclose(
-                engine.state.arms[0].belief.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-10
+                engine.state.arms[0].rewards.theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-10
             )
             np.testing.assert_allclose(
-                engine.state.arms[0].belief.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-10
+                engine.state.arms[0].rewards.A_inv(), np.linalg.inv(A), rtol=1e-8, atol=1e-10
             )
             candidates = engine.decide(f"look {n}", x, now=float(n)).candidates
             assert candidates is not None
@@ -105,7 +105,7 @@ def test_after_a_thousand_idle_steps_nothing_more_is_forgotten() -> None:
         for n in range(idle):
             engine.decide(str(n), context(0, 0, 0), now=1.0)
         engine.learn(str(idle - 1), reward=0.5)
-        found.append(engine.state.arms[0].belief.b())
+        found.append(engine.state.arms[0].rewards.b())
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -123,17 +123,17 @@ def test_a_revised_reward_counts_as_if_it_had_been_the_first(
     )
     for k in range(3):
         np.testing.assert_allclose(
-            engine.state.arms[k].belief.b(), wanted.state.arms[k].belief.b(), rtol=1e-8, atol=1e-8
+            engine.state.arms[k].rewards.b(), wanted.state.arms[k].rewards.b(), rtol=1e-8, atol=1e-8
         )
         np.testing.assert_allclose(
-            engine.state.arms[k].belief.A_inv(),
-            wanted.state.arms[k].belief.A_inv(),
+            engine.state.arms[k].rewards.A_inv(),
+            wanted.state.arms[k].rewards.A_inv(),
             rtol=1e-12,
             atol=1e-15,
         )
         np.testing.assert_allclose(
-            engine.state.arms[k].belief.theta,
-            wanted.state.arms[k].belief.theta,
+            engine.state.arms[k].rewards.theta,
+            wanted.state.arms[k].rewards.theta,
             rtol=1e-8,
             atol=1e-8,
         )
@@ -165,10 +165,13 @@ def test_rewards_in_any_order_add_up_to_the_same(
         found.append(engine.state)
     for k in range(3):
         np.testing.assert_allclose(
-            found[0].arms[k].belief.A_inv(), found[1].arms[k].belief.A_inv(), rtol=1e-9, atol=1e-12
+            found[0].arms[k].rewards.A_inv(),
+            found[1].arms[k].rewards.A_inv(),
+            rtol=1e-9,
+            atol=1e-12,
         )
         np.testing.assert_allclose(
-            found[0].arms[k].belief.theta, found[1].arms[k].belief.theta, rtol=1e-9, atol=1e-9
+            found[0].arms[k].rewards.theta, found[1].arms[k].rewards.theta, rtol=1e-9, atol=1e-9
         )
     assert found[0].rewards_applied == found[1].rewards_applied == len(pairs)
 
@@ -185,5 +188,5 @@ def test_higher_rank_wins_and_lower_rank_changes_nothing() -> None:
     assert learn("a", reward=0.7, source="human", rank=2, revision=1) is Outcome.REVISED
     assert learn("a", reward=0.0, source="human", rank=2, revision=1) is Outcome.DUPLICATE
     k = engine.state.arms.row[engine.records["a"].model]
-    np.testing.assert_allclose(engine.state.arms[k].belief.b(), 0.7 * context(1, 1, 1), rtol=1e-9)
+    np.testing.assert_allclose(engine.state.arms[k].rewards.b(), 0.7 * context(1, 1, 1), rtol=1e-9)
     assert engine.state.rewards_applied == 1

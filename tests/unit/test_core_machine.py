@@ -429,9 +429,9 @@ class Paper(Books):
         state = self.engine.state
         for k, name in enumerate(state.arms.names):
             A, b = self.arms[name].statistics(gamma=0.95, ridge=1.0, d=4)
-            np.testing.assert_allclose(state.arms[k].belief.A(), A, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(state.arms[k].rewards.A(), A, rtol=1e-7, atol=1e-9)
             np.testing.assert_allclose(
-                state.arms[k].belief.theta, np.linalg.solve(A, b), rtol=1e-7, atol=1e-9
+                state.arms[k].rewards.theta, np.linalg.solve(A, b), rtol=1e-7, atol=1e-9
             )
 
 

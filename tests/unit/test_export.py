@@ -18,16 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.arm import Arm
-from router_state.change.detector import Side, Suspicion, Watch
-from router_state.change.novelty import Familiar
+from router_state.change.novelty import Novelty
+from router_state.change.suspicion import Detector, Suspicion
 from router_state.config import Cap, Knobs, ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.costs.cost_model import CostModel
-from router_state.costs.input_tokens import PromptTokens
+from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.learning.regression import Belief
-from router_state.pacing.dollar_dual import DualPacer
-from router_state.pacing.pacer import EmaPacer
+from router_state.pacing.dollar_dual import DollarDual
+from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import Window
 from router_state.state import export_arms, export_config, invariants, portable, snapshot
 from router_state.state import export_pieces as pieces
@@ -148,9 +148,9 @@ def test_the_declaration_decides_who_is_in_the_portfolio_and_at_which_price() ->
     state = Engine.start(replace(declared, models=models, snapshot=data)).state
     assert state.arms.names == ("dear", "new")
     assert [arm.price for arm in state.arms] == [CHEAP, DEAR]
-    known = engine.state.arms["dear"].belief.theta
+    known = engine.state.arms["dear"].rewards.theta
     # What it shares moves as another joins.
-    assert state.arms[0].belief.theta == pytest.approx(known, abs=0.05)
+    assert state.arms[0].rewards.theta == pytest.approx(known, abs=0.05)
     with pytest.raises(InvalidConfig):
         Engine.start(replace(configuration("live", 5), snapshot=data))
 
@@ -261,11 +261,11 @@ KEPT_APART = {
         "input_usd",
         "paid",
     },
-    PromptTokens: {"in_use", "latest"},
+    InputTokens: {"in_use", "latest"},
     Window: {"contexts", "limited", "size", "next"},
-    DualPacer: {"window", "budget_usd", "unreachable"},
+    DollarDual: {"window", "budget_usd", "unreachable"},
     EmaPacer: {"budget_usd"},
-    Watch: {"sigma", "mean", "up", "down"},
+    Detector: {"sigma", "mean", "up", "down"},
     Bucket: {"cap"},
 }
 
@@ -280,12 +280,12 @@ KEPT_APART = {
         ((Bucket,), {*pieces.BUCKET} - {"reached"} | {"exhausted"}),
         ((Suspicion,), export_arms.SUSPICION),
         ((Side,), export_arms.SIDE),
-        ((Familiar,), export_arms.FAMILIAR),
-        ((DualPacer,), {*pieces.DUAL, "idle"}),
+        ((Novelty,), export_arms.FAMILIAR),
+        ((DollarDual,), {*pieces.DUAL, "idle"}),
         ((EmaPacer,), pieces.EMA),
-        ((Watch,), ()),
+        ((Detector,), ()),
         ((Window,), ()),
-        ((PromptTokens,), ("mean", "count", "slots")),
+        ((InputTokens,), ("mean", "count", "slots")),
         ((Price,), export_config.PRICE),
         ((ProjectionRef,), export_config.REF),
     ],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.change.novelty import Familiar
+from router_state.change.novelty import Novelty
 
 
-def used_to(distances: list[float]) -> Familiar:
-    familiar = Familiar()
+def used_to(distances: list[float]) -> Novelty:
+    familiar = Novelty()
     for distance in distances:
         familiar.observe(distance)
     return familiar
@@ -17,7 +17,7 @@ def used_to(distances: list[float]) -> Familiar:
 def test_prompts_as_ever_are_hardly_ever_new_whatever_their_distribution() -> None:
     rng = np.random.default_rng(0)
     for draw in (rng.chisquare(1, 4000), rng.chisquare(25, 4000), rng.standard_t(4, 4000) ** 2):
-        familiar, new = Familiar(), 0
+        familiar, new = Novelty(), 0
         for n, distance in enumerate(draw.tolist()):
             familiar.observe(distance)
             new += n > 100 and familiar.novel
@@ -40,4 +40,4 @@ def test_prompts_that_are_all_alike_are_not_new() -> None:
 
 def test_what_is_packed_comes_back() -> None:
     familiar = used_to([1.0, 4.0, 2.0])
-    assert Familiar.unpack(familiar.pack()) == familiar
+    assert Novelty.unpack(familiar.pack()) == familiar

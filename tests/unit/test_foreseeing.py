@@ -91,7 +91,7 @@ def test_a_router_that_cannot_be_estimated_fails_alone() -> None:
         teach(engines, number)
     broken, other = engines[:2]
     for arm in broken.state.arms:
-        arm.belief.inverse[:] = 0.0
+        arm.rewards.inverse[:] = 0.0
     with foreseen(engine.state for engine in (broken, other)):
         with pytest.raises(np.linalg.LinAlgError):
             ask([broken], 3)

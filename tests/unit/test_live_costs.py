@@ -11,15 +11,15 @@ import pytest
 
 from router_state.arms import Arms
 from router_state.change.bills import surprise
-from router_state.change.detector import Watch
+from router_state.change.detector import Detector
 from router_state.config import Cap, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.costs.cost_model import GAMMA, CostModel
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.journal import Journal
-from router_state.learning.shared_prior import COSTS, Pool
+from router_state.learning.shared_prior import COSTS, SharedPrior
 from router_state.learning.stack import TAILS, WIDE
-from router_state.pacing.dollar_dual import DualPacer
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies.scoring import project
 from router_state.state import invariants
 from tests.unit.live_world import D, declaration, world
@@ -60,7 +60,9 @@ def billed(bills: dict[str, int], ratio: float = 0.2) -> Arms:
 
 def test_what_two_terse_models_cost_says_little_of_a_third() -> None:
     arms = billed({"a": 15, "b": 15})
-    a, _, c = (arms[name].costs.predict(float(arms[name].costs.w[-1])) for name in "abc")
+    a, _, c = (
+        arms[name].costs.predict(float(arms[name].costs.regression.theta[-1])) for name in "abc"
+    )
     assert a == pytest.approx(0.2, rel=0.25)
     assert c > 1.5 * a
 
@@ -82,11 +84,11 @@ def test_one_dear_bill_does_not_rule_a_model_out() -> None:
     for ratio in (0.2, 6.0):
         arms.learn_bill(arms["c"], ratio, x, budgets=1, now=0, watched=True)
     # The dear one counts in the level; that such bills come again is not taken from one alone.
-    assert costs.smear > 2.0
-    assert costs.factor < 0.75 * costs.smear
+    assert costs.calibration > 2.0
+    assert costs.factor < 0.75 * costs.calibration
     for _ in range(20):
         arms.learn_bill(arms["c"], 0.2, x, budgets=1, now=0, watched=True)
-    assert costs.factor == costs.smear
+    assert costs.factor == costs.calibration
 
 
 def test_a_declared_cost_is_expected_as_declared() -> None:
@@ -103,7 +105,7 @@ def test_the_dual_and_the_choice_expect_the_same_costs() -> None:
         w.play(requests)
         state, x = w.engine.state, np.array([0.3, -0.2, 0.0, 0.1, 1.0])
         pacer = state.pacer
-        assert isinstance(pacer, DualPacer)
+        assert isinstance(pacer, DollarDual)
         pacer.window.push(x)
         _, costs = pacer.window.candidates(state.arms)
         scored = project(state.arms, x)[2]
@@ -129,7 +131,7 @@ def test_a_bill_a_thousand_times_too_high_is_charged_in_full_and_teaches_little(
 
 def test_the_dearer_the_bills_the_less_evidence_is_wanted_and_one_bill_is_never_enough() -> None:
     def bills_until_alarm(budgets: float, ratio: float) -> int:
-        watch = Watch(sigma=0.9)
+        watch = Detector(sigma=0.9)
         shifts = (
             surprise(watch, math.log(ratio), budgets=budgets, bills=50.0, now=0.0, least=0.0)
             for _ in range(20)
@@ -211,7 +213,7 @@ def test_a_bill_without_its_context_still_moves_the_mean() -> None:
     before = engine.state.arms[k].costs.ratio
     engine.settle("a", cost_usd=record.expected_cost_usd / 3.0)
     assert engine.state.arms[k].costs.ratio < before
-    assert not engine.state.arms[k].costs.w.any()
+    assert not engine.state.arms[k].costs.regression.theta.any()
 
 
 def capped(usd: float, *, hard: bool) -> Engine:
@@ -297,7 +299,7 @@ def test_bills_in_many_dimensions_are_learned_as_in_few_and_kept_whole_at_any_ti
     rng = np.random.default_rng(2)
     X = rng.standard_normal((21, WIDE))
     X[:, -1] = 1.0
-    pool = Pool("bills", WIDE, COSTS, Journal())
+    pool = SharedPrior("bills", WIDE, COSTS, Journal())
     arms = Arms(WIDE, Journal())
     arms.bills = pool
     costs = arms.add("m", price=PRICE, A=np.eye(WIDE), b=np.zeros(WIDE), now_t=0, pulls=0).costs
@@ -315,7 +317,7 @@ def test_bills_in_many_dimensions_are_learned_as_in_few_and_kept_whole_at_any_ti
 
 
 def test_a_cost_model_with_more_pending_rows_than_there_can_be_is_refused() -> None:
-    costs = CostModel("m", Pool("bills", WIDE, COSTS, Journal()), PRICE, Journal())
+    costs = CostModel("m", SharedPrior("bills", WIDE, COSTS, Journal()), PRICE, Journal())
     for numbers in (1, TAILS * WIDE):
         with pytest.raises(CorruptSnapshot):
             costs.unpack(costs.pack() + bytes(8 * numbers))

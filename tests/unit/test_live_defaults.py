@@ -101,8 +101,8 @@ def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() 
     config.models["middle"] = ModelConfig(PRICES["middle"], Prior(like="dear", n_eff=50.0))  # type: ignore[index]
     w.engine.configure(config, now=400.0)
     arms = w.engine.state.arms
-    assert arms["middle"].belief.theta == pytest.approx(arms["dear"].belief.theta, abs=0.05)
-    A, _ = arms.rewards.evidence([arms["middle"].belief])
+    assert arms["middle"].rewards.theta == pytest.approx(arms["dear"].rewards.theta, abs=0.05)
+    A, _ = arms.rewards.evidence([arms["middle"].rewards])
     assert A[0, -1, -1] == pytest.approx(50.0)
     assert [arm.pulls_left for arm in arms] == [0, 0, 0]
     w.play(400)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.arms import Arms
-from router_state.change.detector import Suspicion, Watch
+from router_state.change.suspicion import Detector, Suspicion
 from router_state.changes import Outcome
 from router_state.engine import Engine
 from router_state.state import invariants, snapshot
@@ -25,7 +25,7 @@ def fallen(w: World, level: float) -> World:
 def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(
     sigma: float, sign: float, seed: int
 ) -> None:
-    rng, watch = np.random.default_rng(seed), Watch(sigma=sigma)
+    rng, watch = np.random.default_rng(seed), Detector(sigma=sigma)
     for residual in sigma * rng.normal(size=200):
         watch.observe(residual, limit=16.0, now=0.0)
     for i in range(60):
@@ -37,7 +37,7 @@ def test_a_shift_of_two_deviations_is_found_within_twenty_residuals(
 
 
 def test_noise_alone_raises_less_than_one_alarm_in_five_thousand() -> None:
-    rng, watch = np.random.default_rng(0), Watch()
+    rng, watch = np.random.default_rng(0), Detector()
     found = [
         watch.observe(0.1 * residual, limit=16.0, now=0.0, centred=False)
         for residual in rng.standard_t(3, size=50_000)
@@ -48,7 +48,7 @@ def test_noise_alone_raises_less_than_one_alarm_in_five_thousand() -> None:
 def test_two_bills_in_a_row_that_are_far_out_are_a_new_price_and_one_is_an_outlier() -> None:
     quiet = np.tile([0.3, -0.3], 50)
     for bills, found in (([2.3, 2.3], True), ([2.3, 0.0, 2.3, 0.0, 2.3], False)):
-        watch = Watch(sigma=0.5)
+        watch = Detector(sigma=0.5)
         shifts = [watch.observe(r, limit=10.0, now=0.0, adaptive=True) for r in [*quiet, *bills]]
         assert (shifts[-1] is not None) == found
         assert not any(shifts[:-1])
@@ -121,7 +121,7 @@ def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() ->
 
 def evidence(arms: Arms, k: int) -> Array:
     """Return Σ xxᵀ of an arm, as it was taken in."""
-    A, _ = arms.rewards.evidence([arms[k].belief])
+    A, _ = arms.rewards.evidence([arms[k].rewards])
     return A[0]
 
 
@@ -152,9 +152,9 @@ def test_a_reward_that_was_held_against_a_suspicion_moves_nothing_when_it_is_rev
         for i in range(690, 600, -1)
         if (label := w.engine.records[str(i)].label) and label.forgotten == -1e9
     )
-    theta = arms[k].belief.theta.copy()
+    theta = arms[k].rewards.theta.copy()
     assert w.engine.learn(str(i), reward=1.0, revision=1) is Outcome.REVISED
-    assert (arms[k].belief.theta == theta).all()
+    assert (arms[k].rewards.theta == theta).all()
 
 
 def test_what_lasts_becomes_the_new_normal() -> None:
@@ -163,7 +163,7 @@ def test_what_lasts_becomes_the_new_normal() -> None:
     w.play(3000)
     arms = w.engine.state.arms
     x = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-    assert arms["middle"].belief.theta @ x == pytest.approx(0.93, abs=0.03)
+    assert arms["middle"].rewards.theta @ x == pytest.approx(0.93, abs=0.03)
     assert w.chosen[-500:].count("middle") > 400
 
 

@@ -12,15 +12,15 @@ from msgspec import structs
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.pacing.dollar_dual import EVERY, IDLE, SAVED, UNREACHABLE, DualPacer
+from router_state.pacing.dollar_dual import EVERY, IDLE, SAVED, UNREACHABLE, DollarDual
 from router_state.pacing.dual import FAR, _by_loops, _by_products, solve_dual
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
 
 
-def dual(w: World) -> DualPacer:
+def dual(w: World) -> DollarDual:
     pacer = w.engine.state.pacer
-    assert isinstance(pacer, DualPacer)
+    assert isinstance(pacer, DollarDual)
     return pacer
 
 
@@ -140,18 +140,18 @@ def test_credit_is_kept_while_some_draws_see_nothing_worth_its_price() -> None:
     w = world()
     w.play(200)
     pacer = dual(w)
-    pacer.debt_usd, pacer.idle = -0.5 * SAVED * pacer.budget_usd, 0
+    pacer.debt.usd, pacer.idle = -0.5 * SAVED * pacer.budget_usd, 0
     arms = w.engine.state.arms
     for idle in range(1, IDLE):
         pacer.stale = EVERY
-        before = pacer.debt_usd
-        arms.doubt.offsets[:] = 0.0
-        arms.doubt.offsets[int(np.argmin(arms.mean_costs())), -1] = 10.0  # it wins everywhere
+        before = pacer.debt.usd
+        arms.sample.offsets[:] = 0.0
+        arms.sample.offsets[int(np.argmin(arms.mean_costs())), -1] = 10.0  # it wins everywhere
         pacer.weigh(arms, np.append(np.zeros(D - 1), 1.0), lambda_c=0.0, limited_to=None, now=0.0)
-        assert (pacer.lambda_t, pacer.idle, pacer.debt_usd) == (0.0, idle, before)
+        assert (pacer.lambda_t, pacer.idle, pacer.debt.usd) == (0.0, idle, before)
     pacer.stale = EVERY
     pacer.weigh(arms, np.append(np.zeros(D - 1), 1.0), lambda_c=0.0, limited_to=None, now=0.0)
-    assert (pacer.idle, pacer.debt_usd) == (IDLE, 0.0)
+    assert (pacer.idle, pacer.debt.usd) == (IDLE, 0.0)
 
 
 def test_credit_is_limited_where_the_budget_binds() -> None:
@@ -213,7 +213,7 @@ def test_a_debt_that_the_cheapest_models_could_hardly_pay_back_leaves_half_of_th
     arms, pacer = w.engine.state.arms, dual(w)
     for k, budgets in enumerate((cheapest, 2.0, 3.0)):
         arms[k].costs.expect(budgets * pacer.budget_usd)
-    pacer.debt_usd, pacer.stale = owed * pacer.budget_usd, EVERY
+    pacer.debt.usd, pacer.stale = owed * pacer.budget_usd, EVERY
     x = np.append(np.zeros(D - 1), 1.0)
     for _ in range(100):
         pacer.window.push(x)
@@ -230,7 +230,7 @@ def test_what_chance_has_taken_or_given_is_left_to_chance(owed: float, target: f
     arms, pacer = w.engine.state.arms, dual(w)
     for k, budgets in enumerate((0.2, 2.0, 3.0)):
         arms[k].costs.expect(budgets * pacer.budget_usd)
-    pacer.debt_usd, pacer.stale = owed * pacer.budget_usd, EVERY
+    pacer.debt.usd, pacer.stale = owed * pacer.budget_usd, EVERY
     x = np.append(np.zeros(D - 1), 1.0)
     pacer.weigh(arms, x, lambda_c=0.0, limited_to=None, now=0.0)
     assert pacer.target_usd == pytest.approx(target * pacer.budget_usd)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from router_state.pacing.dollar_dual import DualPacer
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.pacer import UNLIMITED
 from tests.unit.live_world import D, declaration, world
 
@@ -39,13 +39,13 @@ def test_a_newcomer_that_costs_a_hundred_budgets_is_not_pulled() -> None:
 
 def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing_binds() -> None:
     state = world(6e-4).engine.state
-    assert isinstance(state.pacer, DualPacer)
+    assert isinstance(state.pacer, DollarDual)
     for lambda_t, debt, expected in (
         (0.01, 20.0, (80.0, 30.0)),
         (0.0, 20.0, (80.0, 80.0)),
         (0.01, 120.0, (-20.0, -70.0)),
     ):
-        state.pacer.lambda_t, state.pacer.debt_usd = lambda_t, debt * 6e-4
+        state.pacer.lambda_t, state.pacer.debt.usd = lambda_t, debt * 6e-4
         assert state.pacer.allowance() == pytest.approx([budgets * 6e-4 for budgets in expected])
     assert world(None).engine.state.pacer.allowance() == UNLIMITED
 
@@ -53,15 +53,15 @@ def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing
 def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
     w = world()
     w.play(300)
-    met = np.mean([arm.belief.theta for arm in w.engine.state.arms], axis=0)
+    met = np.mean([arm.rewards.theta for arm in w.engine.state.arms], axis=0)
     w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
     w.engine.configure(declaration(models=("cheap", "middle")), now=300.0)
     other = world(models=("cheap", "dear"))
     other.engine.configure(declaration(cold=("middle",)), now=0.0)
     arms = other.engine.state.arms
-    assert arms[2].belief.theta == pytest.approx(arms.rewards.mean)
-    low, high = np.sort([arms[0].belief.theta, arms[1].belief.theta], axis=0)
-    assert low[-1] - 0.1 < arms[2].belief.theta[-1] < high[-1]
+    assert arms[2].rewards.theta == pytest.approx(arms.rewards.mean)
+    low, high = np.sort([arms[0].rewards.theta, arms[1].rewards.theta], axis=0)
+    assert low[-1] - 0.1 < arms[2].rewards.theta[-1] < high[-1]
     assert met.shape == (D,)
 
 

@@ -135,11 +135,11 @@ def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
             for r in engine.records.values()
             if r.model == arm.name and r.label and r.x is not None
         ]
-        weights = [np.exp(r.label.forgotten - arm.belief.forgotten) for r in mine if r.label]
+        weights = [np.exp(r.label.forgotten - arm.rewards.forgotten) for r in mine if r.label]
         A = sum(
             (w * np.outer(r.x, r.x) for w, r in zip(weights, mine, strict=True)), np.zeros((6, 6))
         )
-        found, _ = arms.rewards.evidence([arms.beliefs[k]])
+        found, _ = arms.rewards.evidence([arms.regressions[k]])
         assert found[0] == pytest.approx(A, abs=1e-6 * max(1.0, len(mine)))
     assert gamma < 1.0
 

@@ -125,7 +125,7 @@ def test_models_without_a_bill_are_not_moved_by_what_others_bills_are_split_into
     asked(engine, BEGINS, first=60)
     for arm in engine.state.arms:
         if arm.costs.bills <= 1.0:
-            assert abs(arm.costs.w[-1] - engine.state.arms.bills.mean[-1]) < 1e-6
+            assert abs(arm.costs.regression.theta[-1] - engine.state.arms.bills.mean[-1]) < 1e-6
 
 
 @pytest.mark.parametrize("prior", ["mean", "bills"])
