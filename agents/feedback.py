@@ -163,7 +163,10 @@ def _apply(
 ) -> None:
     """Apply one event of a request that is decided; `source` is its message, or the event as it
     waited."""
-    changes = shard.apply(event.router_id, _moved(event, service, x), now=service.ports.clock())
+    # What had waited follows its decision at once: its place among others is known.
+    offset = -1 if isinstance(source, Parked) else source.offset
+    moved = _moved(event, service, x, offset=offset)
+    changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
         service.refuse_later(parked, changes.refusal, answers)
@@ -175,7 +178,7 @@ def _apply(
         service.note_unbooked(source, event.router_id, "duplicate")
 
 
-def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
+def _moved(event: Bill | Reward, service: Service, x: Vector | None, *, offset: int) -> Event:
     """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
@@ -187,6 +190,7 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
             model=event.model,
             revision=event.revision,
             x=x,
+            offset=offset,
         )
     return Charged(
         event.request_id,
@@ -195,6 +199,7 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
         model=event.model,
         revision=event.revision,
         x=x,
+        offset=offset,
     )
 
 

@@ -38,7 +38,9 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
         "propensity": record.propensity,
     }
     if record.applied is not None:
-        value["applied"] = structs.asdict(record.applied)
+        value["applied"] = applied = structs.asdict(record.applied) | {"request": record.offset}
+        if record.since is not None:
+            applied["since"] = record.since
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates, record.unsure)
     value |= {
