@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -86,11 +86,11 @@ class FeedbackCheck:
         self._booked = Booked()
         self._orphans: set[Ref] = set()
 
-    def run(self, read: Progress, *, gone: dict[str, list[int]], complete: bool) -> Booked:
+    def run(self, read: Progress, *, gone: Collection[str], complete: bool) -> Booked:
         """Read bills and rewards and compare them with the state.
 
         Args:
-            gone: offsets at which routers were declared gone.
+            gone: routers that were gone, and were declared anew.
             complete: the logs of bills and rewards begin at their beginning.
         """
         for record in self._evidence.contained("costs", read):

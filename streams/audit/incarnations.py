@@ -17,6 +17,28 @@ Ref = tuple[str, str]
 
 
 @dataclass(slots=True)
+class Ends:
+    """Where routers were declared gone, as far as `pb.routers` holds it: compaction takes such
+    records too.
+
+    Attributes:
+        gone: {router_id: offsets} of records that say so.
+        holes: stretches of offsets that are missing, the second one not included.
+    """
+
+    gone: dict[str, list[int]] = field(default_factory=dict)
+    holes: list[tuple[int, int]] = field(default_factory=list)
+
+    def between(self, router_id: str, after: int, before: int) -> bool:
+        """Tell whether a router was declared gone between two declarations."""
+        return any(after < offset < before for offset in self.gone.get(router_id, ()))
+
+    def perhaps_between(self, after: int, before: int) -> bool:
+        """Tell whether a record is missing between two declarations, which may have said so."""
+        return any(first < before and after + 1 < end for first, end in self.holes)
+
+
+@dataclass(slots=True)
 class Incarnation:
     """The decisions of a router from its declaration until it is gone.
 
