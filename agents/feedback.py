@@ -163,9 +163,7 @@ def _apply(
 ) -> None:
     """Apply one event of a request that is decided; `source` is its message, or the event as it
     waited."""
-    # What had waited follows its decision at once: its place among others is known.
-    offset = -1 if isinstance(source, Parked) else source.offset
-    moved = _moved(event, service, x, offset=offset)
+    moved = _moved(event, service, x, source)
     changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
@@ -178,7 +176,7 @@ def _apply(
         service.note_unbooked(source, event.router_id, "duplicate")
 
 
-def _moved(event: Bill | Reward, service: Service, x: Vector | None, *, offset: int) -> Event:
+def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Message) -> Event:
     """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
@@ -190,7 +188,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, *, offset: 
             model=event.model,
             revision=event.revision,
             x=x,
-            offset=offset,
+            offset=source.offset,
+            waited=isinstance(source, Parked),
         )
     return Charged(
         event.request_id,
@@ -199,7 +198,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, *, offset: 
         model=event.model,
         revision=event.revision,
         x=x,
-        offset=offset,
+        offset=source.offset,
+        waited=isinstance(source, Parked),
     )
 
 

@@ -331,7 +331,7 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
         x=event.x,
     )
     if changes.outcome is not Outcome.DUPLICATE:
-        engine.state.since.billed(event.offset)
+        engine.state.since.billed(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 
@@ -346,7 +346,7 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
         x=event.x,
     )
     if changes.outcome is not Outcome.DUPLICATE:
-        engine.state.since.rewarded(event.offset)
+        engine.state.since.rewarded(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 

@@ -40,7 +40,7 @@ class Charged:
 
     `model` is which one was called, where that is known: another one than was decided if the caller
     could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
-    where in `pb.costs` it was read; −1 if it had waited for its decision, and follows that.
+    where in `pb.costs` it was read, `waited` whether that was before its decision.
     """
 
     request_id: str
@@ -50,12 +50,13 @@ class Charged:
     revision: int = 0
     x: Vector | None = None
     offset: int = -1
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x` and `offset`
-    as of a bill."""
+    """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
+    and `waited` as of a bill."""
 
     request_id: str
     reward: float
@@ -65,6 +66,7 @@ class Judged:
     revision: int = 0
     x: Vector | None = None
     offset: int = -1
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

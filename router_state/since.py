@@ -6,6 +6,7 @@ they met. A decision publishes what led to it, as a text of steps between blanks
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`
+    C9, R4      the bill at 9, the reward at 4: they had waited for the decision before
     d3@1.5      the declaration at offset 3 of `pb.routers`, 1.5 s after the epoch; the first: d3
     x2          two commitments expired, the oldest ones
     f40         the requests decided up to seq 40 were forgotten
@@ -66,15 +67,20 @@ class Since:
         taken, self.steps = " ".join(self.steps), []
         return taken
 
-    def billed(self, offset: int) -> None:
-        """Note a bill; one without an offset (−1) followed its decision, and needs no note."""
-        if offset >= 0:
-            self._reach("c", str(offset))
+    def billed(self, offset: int, *, waited: bool = False) -> None:
+        """Note a bill; `waited`: it had overtaken its decision. One without an offset (−1) is of no
+        topic."""
+        self._note("C" if waited else "c", offset)
 
-    def rewarded(self, offset: int) -> None:
+    def rewarded(self, offset: int, *, waited: bool = False) -> None:
         """Note a reward, as a bill."""
-        if offset >= 0:
-            self._reach("r", str(offset))
+        self._note("R" if waited else "r", offset)
+
+    def _note(self, kind: str, offset: int) -> None:
+        if offset < 0:
+            return
+        # What waited is told one by one: of several bills only one is booked.
+        (self._append if kind.isupper() else self._reach)(f"{kind}{offset}")
 
     def declared(self, offset: int, *, now: float | None = None) -> None:
         """Note a declaration that was put in force; `now` None: the router began with it."""
@@ -85,16 +91,16 @@ class Since:
         """Note commitments that expired, the oldest ones."""
         if count:
             before = self._last("x")
-            self._reach("x", str(count + (int(before) if before else 0)))
+            self._reach(f"x{count + (int(before) if before else 0)}")
 
     def forgotten_until(self, seq: int) -> None:
         """Note that all requests up to a decision were forgotten."""
-        self._reach("f", str(seq))
+        self._reach(f"f{seq}")
 
     def forgotten(self, seqs: Iterable[int]) -> None:
         """Note that some requests were forgotten, by the numbers of their decisions."""
         if numbers := sorted([*_numbers(self._last("g") or ""), *seqs]):
-            self._reach("g", _ranges(numbers))
+            self._reach(f"g{_ranges(numbers)}")
 
     def dropped(self, before: float) -> None:
         """Note that models which had retired before a time were dropped."""
@@ -104,10 +110,10 @@ class Since:
         """Return what stands in the last step, if it is of this kind."""
         return self.steps[-1][1:] if self.steps and self.steps[-1][0] == kind else None
 
-    def _reach(self, kind: str, value: str) -> None:
-        if self.steps and self.steps[-1][0] == kind:
+    def _reach(self, step: str) -> None:
+        if self.steps and self.steps[-1][0] == step[0]:
             self.steps.pop()
-        self._append(kind + value)
+        self._append(step)
 
     def _append(self, step: str) -> None:
         steps = self.steps
@@ -127,7 +133,7 @@ def steps_of(text: str) -> list[Step] | None:
 def _step(part: str) -> Step:
     kind, value = part[0], part[1:]
     match kind:
-        case "c" | "r" | "x" | "f":
+        case "c" | "r" | "C" | "R" | "x" | "f":
             return Step(kind, int(value))
         case "d":
             offset, _, time = value.partition("@")

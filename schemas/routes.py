@@ -27,7 +27,7 @@ Offset = Annotated[
 ]
 
 
-STEPS: Final = r"^(\?|[a-z][0-9@.,e+-]+( [a-z][0-9@.,e+-]+)*)?$"
+STEPS: Final = r"^(\?|[A-Za-z][0-9@.,e+-]+( [A-Za-z][0-9@.,e+-]+)*)?$"
 MOST_LETTERS: Final = 8_000
 """Of `Applied.since`: its form, and far more letters than a worker writes."""
 
@@ -78,9 +78,10 @@ class Applied(Content):
     request: Offset | None = optional("Offset of the request that it answers; newer workers say it")
     since: Annotated[str, Field(pattern=STEPS, max_length=MOST_LETTERS)] | None = optional(
         "What was applied since the decision before, in its order, as steps between blanks: c12 "
-        "bills up to offset 12, r7 rewards up to 7, d3@T the declaration at 3 at second T, x2 "
-        "commitments expired, f40 requests up to seq 40 forgotten, g41-43,45 those forgotten, tT "
-        "models retired before T dropped; ?: more than fits, the order was not kept"
+        "bills up to offset 12, r7 rewards up to 7, C9 and R4 a bill and a reward that had waited "
+        "for the decision before, d3@T the declaration at 3 at second T, x2 commitments expired, "
+        "f40 requests up to seq 40 forgotten, g41-43,45 those forgotten, tT models retired before "
+        "T dropped; ?: more than fits, the order was not kept"
     )
 
 

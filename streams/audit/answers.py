@@ -133,6 +133,7 @@ class AnswerCheck:
             # Under a new declaration seq begins at 1, and a request_id may be asked again.
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
+                self.answers.earlier.add(ref)
         if engine is not None and self._is_beyond(route, engine):
             self._later[route.router_id, route.request_id] = where
             # decided after the state was read, unless its request was decided before, or never sent
@@ -143,11 +144,16 @@ class AnswerCheck:
             self._findings.checked["decisions"] += 1
             incarnation.decisions[route.seq] = (route.request_id, checksum)
             incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
-            if ref in self.answers.decided:
+            if route.applied is not None and route.applied.since is not None:
+                incarnation.note(route.applied.since)
+            before = self.answers.decided.get(ref)
+            if before is not None and incarnation.has_forgotten(before):
+                self.answers.asked_again.add(route.router_id)
+            elif before is not None:
                 self._findings.violation(
                     Kind.ANSWERED_TWICE,
                     where,
-                    f"{route.request_id}: seq {self.answers.decided[ref]} and seq {route.seq}",
+                    f"{route.request_id}: seq {before} and seq {route.seq}",
                 )
             self.answers.decided[ref] = route.seq
             self._answered[ref] += 1

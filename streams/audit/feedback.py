@@ -105,7 +105,14 @@ class FeedbackCheck:
         for router_id, engine in self._evidence.engines.items():
             # Sums over a router's whole life: with a part of its bills deleted, or a life before,
             # they can't be told apart from a fault.
-            if complete and router_id not in gone:
+            if router_id in self._answers.asked_again:
+                self._findings.unprovable(
+                    "books",
+                    f"router {router_id}",
+                    "a request that was forgotten was asked again: its bills and rewards can't be "
+                    "told from those before",
+                )
+            elif complete and router_id not in gone:
                 self._check_records(router_id, engine)
                 self._check_sums(router_id, engine)
             else:
@@ -194,7 +201,12 @@ class FeedbackCheck:
         )
         for kind, refs, left_out in places:
             for ref in refs:
-                known = ref in self._answers.decided or ref in left_out or self._remembered(ref)
+                known = (
+                    ref in self._answers.decided
+                    or ref in self._answers.earlier
+                    or ref in left_out
+                    or self._remembered(ref)
+                )
                 if not known and ref[0] in self._evidence.engines:
                     self._findings.violation(
                         kind, name_of(ref), "it has no decision, no dead letter, and does not wait"

@@ -165,14 +165,17 @@ class Merge:
         if len(queue.seen) > MAX_WAITING:
             queue.seen.popitem(last=False)
         self._out.append(Decided(decision.router_id, record.offset, request, decision, at))
-        # As `apply_waiting` does in the worker: right after the decision that they had overtaken.
         if queue.orphans:
-            self._out += queue.overtook(request_id)
+            queue.hold(request_id)
 
     def _lead_to(self, queue: Queue, decision: Decision) -> None:
         """Take what was applied between the decision before and this one."""
         applied = decision.applied
-        if applied is not None and applied.since is not None:
+        if applied is None or applied.since is None:
+            # As `apply_waiting` does in the worker: right after the decision that they had
+            # overtaken.
+            self._out += queue.take_held()
+        else:
             self._follow(queue, decision.router_id, applied.since, decision)
         # The order of older workers, and what is left of the newer ones': what changed nothing, or
         # waits.
@@ -200,9 +203,11 @@ class Merge:
                     "was not kept",
                 )
             )
+            self._out += queue.take_held()
             return
         for step in steps:
             self._take(queue, router_id, step, decision)
+        queue.held.clear()
 
     def _take(self, queue: Queue, router_id: str, step: Step, decision: Decision | None) -> None:
         match step.kind:
@@ -210,6 +215,10 @@ class Merge:
                 self._feed(queue, step.number, -1)
             case "r":
                 self._feed(queue, -1, step.number)
+            case "C":
+                self._out += queue.take_named(Billed, step.number)
+            case "R":
+                self._out += queue.take_named(Rewarded, step.number)
             case "d":
                 self._declare_at(queue, router_id, step, decision)
             case _:
@@ -228,11 +237,11 @@ class Merge:
         if decision is not None and applied is not None and offset == decision.config_offset:
             # What was contained and is no step has changed nothing, or was of the router before.
             positions = applied.declared_costs, applied.declared_rewards
-            self._feed(queue, *positions)
         self._read_declarations(offset)
         declarations = queue.declarations
         while declarations and declarations[0].offset < offset:
             self._put_in_force(queue, declarations.popleft())
+        self._feed(queue, *positions)
         if declarations and declarations[0].offset == offset:
             declared = declarations.popleft()
             at = declared.at if step.time is None else step.time
@@ -316,6 +325,7 @@ class Merge:
                 cursor.advance()
                 self._enqueue(topic, record)
         for queue in self._queues.values():
+            self._out += queue.take_held()
             for declared in queue.declarations:
                 self._put_in_force(queue, declared)
             queue.declarations.clear()

@@ -20,6 +20,7 @@ class Queue:
         anew: the router was gone and was declared anew, and no record has said so yet.
         early: decisions whose turn has not come, by seq.
         orphans: feedback that waits for its decision, by request_id.
+        held: what had waited for the last decision; the next one says what of it was applied.
         seen: {request_id: seq} of the latest decisions, in their order.
     """
 
@@ -31,26 +32,30 @@ class Queue:
     anew: bool = False
     early: dict[int, tuple[Record, Decision]] = field(default_factory=dict)
     orphans: OrderedDict[str, list[Feedback]] = field(default_factory=OrderedDict)
+    held: list[Feedback] = field(default_factory=list)
     seen: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def wait(self, request_id: str, event: Feedback) -> None:
-        """Let feedback wait for its decision: of several bills the one of highest revision, as in
-        the worker."""
-        waiting = self.orphans.setdefault(request_id, [])
-        if type(event) is Billed:
-            for other in waiting:
-                if type(other) is Billed:
-                    if other.bill.revision >= event.bill.revision:
-                        return
-                    waiting.remove(other)
-                    break
-        waiting.append(event)
+        """Let feedback wait for its decision."""
+        self.orphans.setdefault(request_id, []).append(event)
 
-    def overtook(self, request_id: str) -> list[Feedback]:
-        """Return what had waited for a decision, in the order in which the worker applies it."""
-        waiting = self.orphans.pop(request_id, [])
-        waiting.sort(key=lambda event: (type(event) is Rewarded, event.offset))
-        return waiting
+    def hold(self, request_id: str) -> None:
+        """Take up what had waited for a decision that was just made."""
+        self.held = self.orphans.pop(request_id, [])
+
+    def take_held(self) -> list[Feedback]:
+        """Return what had waited for the last decision, as a worker applies it: of several bills
+        the one of highest revision, then rewards in their order."""
+        held, self.held = self.held, []
+        bills = [event for event in held if type(event) is Billed]
+        # The first of them, as `max` returns it.
+        bill = [max(bills, key=lambda event: event.bill.revision)] if bills else []
+        rewards = [event for event in held if type(event) is Rewarded]
+        return [*bill, *rewards]
+
+    def take_named(self, kind: type[Feedback], offset: int) -> list[Feedback]:
+        """Return one event of those that had waited for the last decision."""
+        return [e for e in self.held if type(e) is kind and e.offset == offset]
 
     def forget_until(self, seq: int) -> None:
         """Forget the requests up to a decision: what comes for them waits."""
