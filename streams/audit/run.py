@@ -98,7 +98,7 @@ def _audit_partition(
     complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
     FeedbackCheck(
         evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank
-    ).run(read, gone=gone, complete=complete)
+    ).run(read, gone=gone, ends=ends, complete=complete)
     refusals.run(evidence)
     strays.sent += answers.strays
     strays.arrived += answers.forwarded

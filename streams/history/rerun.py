@@ -112,11 +112,13 @@ class Rerun:
             self.engines.pop(event.router_id, None)
             return
         config = configuration(event.router, offset=event.offset, read_prior=self._read_prior)
-        if engine is None:
-            self.engines[event.router_id] = Engine.start(config, Remembered())
-            return
         try:
-            engine.configure(config, now=event.at)
+            if engine is None:
+                # Where the first one is compacted away, this one may speak of models that it does
+                # not declare.
+                self.engines[event.router_id] = Engine.start(config, Remembered())
+            else:
+                engine.configure(config, now=event.at)
         except RouterStateError as error:
             self._account.skip(
                 f"refused by the engine ({error.reason})", f"routers offset {event.offset}"

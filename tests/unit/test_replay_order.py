@@ -8,12 +8,15 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import orjson
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as drawn
+from msgspec.structs import replace
 
 from router_state.framing import loads
 from router_state.journal import CONFIG, HEAD
+from router_state.since import MOST_STEPS, UNKNOWN
 from router_state.snapshot import COUNTERS, pack_pieces
 from router_state.state import RouterState
 from schemas.event import decode
@@ -26,6 +29,7 @@ from streams.history.rerun import Rerun
 from streams.history.verify import Verdict, verify
 from streams.settings import Settings
 from tests.audit_world import DIMENSIONS, MODELS, World, router
+from tests.memory_topics import MemoryTopics
 from tests.memory_worker import MemoryWorker
 
 SETTINGS = Settings(
@@ -226,8 +230,13 @@ def check(life: Life) -> None:
     assert "learned" not in found.notes and "history" not in found.notes, found.examples
 
 
+ANY_ORDER = drawn(
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
 @pytest.mark.parametrize("profile", ["live", "paper"])
-@drawn(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@ANY_ORDER
 @given(ops=histories)
 @example(
     ops=[
@@ -243,3 +252,96 @@ def test_whatever_meets_in_whichever_order_comes_out_again_to_the_bit(
     life = Life(profile)
     asyncio.run(life.run(ops))
     check(life)
+
+
+def compacted(life: Life, *, tombstones: bool) -> MemoryTopics:
+    """Return the topics as compaction leaves them: of each key the last record, or none of it where
+    that is a tombstone which has gone as well."""
+    topics = dict(life.world.records)
+    for name in ("routers", "lambda", "changelog"):
+        last = {record.key: record.offset for record in topics.get((name, 0), ())}
+        topics[name, 0] = [
+            record
+            for record in topics.get((name, 0), ())
+            if last[record.key] == record.offset and (tombstones or record.value is not None)
+        ]
+    return MemoryTopics(topics)
+
+
+@pytest.mark.parametrize("tombstones", [True, False])
+@ANY_ORDER
+@given(ops=histories)
+@example(
+    ops=[
+        ("requests", "odd", "q1"),
+        ("gone", "odd"),
+        ("routers", "odd", MODELS, None, None),
+        ("requests", "odd", "q1"),
+    ]
+)
+@example(
+    ops=[
+        ("routers", "odd", PORTFOLIOS[3], 5e-3, None),
+        ("routers", "odd", MODELS, 5e-3, None),
+        ("requests", "odd", "q1"),
+    ]
+)
+def test_of_compacted_topics_nothing_is_called_broken(tombstones: bool, ops: list[Op]) -> None:
+    life = Life("live")
+    asyncio.run(life.run(ops))
+    found = audit(compacted(life, tombstones=tombstones), SETTINGS)
+    assert found.violations == {}, found.examples
+
+
+async def test_a_model_that_came_and_went_makes_decisions_unprovable_once_compacted() -> None:
+    life = Life("live")
+    await life.run(
+        [
+            ("routers", "odd", PORTFOLIOS[3], 6.62e-4, None),
+            ("routers", "odd", MODELS, 6.62e-4, None),
+            ("requests", "odd", "q1"),
+            ("requests", "even", "q1"),
+        ]
+    )
+    whole = audit(life.world.topics(), SETTINGS)
+    assert whole.clean and whole.notes == {}
+    found = audit(compacted(life, tombstones=True), SETTINGS)
+    assert found.clean and found.notes == {"learned": 1}
+    (example,) = found.examples
+    assert example.where == "router odd"
+    assert "the declaration at offset 1 of pb.routers is gone" in example.what
+
+
+async def test_a_decision_that_was_falsified_is_still_found_where_its_declarations_are_there() -> (
+    None
+):
+    life = Life("live")
+    await life.run([("requests", "odd", "q1"), ("requests", "even", "q1")])
+    topics = life.world.records
+    place = next(k for k, r in enumerate(topics["routes", 0]) if b'"odd"' in (r.value or b""))
+    record = topics["routes", 0][place]
+    body = orjson.loads(record.value or b"")
+    body["candidates"][0]["mean"] += 0.25
+    topics["routes", 0][place] = replace(record, value=orjson.dumps(body))
+    found = audit(compacted(life, tombstones=True), SETTINGS)
+    assert "decision_not_reproduced" in found.violations
+
+
+async def test_an_order_that_does_not_fit_is_said_not_to_be_kept() -> None:
+    life = Life("live")
+    await life.run([("requests", "odd", "q1"), ("requests", "odd", "q2")])
+    for number in range(MOST_STEPS):
+        await life.do(("costs", "odd", "q1", None, number, 1e-5 * (number + 1)))
+        await life.do(("rewards", "odd", "q2", None, number, "judge", number / MOST_STEPS))
+    await life.do(("crashed",))
+    await life.do(("requests", "odd", "q3"))
+    (row,) = (r for r in life.world.records["routes", 0] if b'"q3"' in (r.value or b""))
+    told = decode(RouteDecided, row.value).applied
+    assert told is not None and told.since == UNKNOWN
+    verdict, _ = life.replayed()
+    assert "was not kept" in verdict.doubts["odd"] and verdict.holds
+    await life.do(("costs", "odd", "q3", None, 0, 1e-5))
+    await life.do(("requests", "odd", "q4"))
+    row = life.world.records["routes", 0][-1]
+    told = decode(RouteDecided, row.value).applied
+    assert told is not None and told.since is not None and told.since.startswith("c")
