@@ -162,9 +162,7 @@ class Engine:
             input_tokens=input_tokens,
             contained=contained,
         )
-        since = self.state.since.take()
-        if contained is not None:
-            record.since = since
+        self.state.since.decided(record.seq)
         self.records[request_id] = record
         return record
 

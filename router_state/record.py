@@ -79,8 +79,6 @@ class RequestRecord(Struct, gc=False):
     `expired` says that the bill did not come in time, so the commitment stands at its expectation.
     `answered_by` is the model that was called where that was another one than the decided one;
     `price` is that model's then. `input_tokens` is how many its prompt has, where that was said.
-    `since` is what was applied between the decision before and this one, see `Since`; None: by a
-    program that did not keep it.
     `unsure` is the doubt at the decision, see `Arms.unsure`, for who publishes it. The packed
     record is without it, as older programs could not read one with it; so a repeat may lack it.
     """
@@ -104,7 +102,6 @@ class RequestRecord(Struct, gc=False):
     applied: Basis | None = None
     answered_by: str | None = None
     input_tokens: int | None = None
-    since: str | None = None
     unsure: list[float] | None = None
 
     @property

@@ -51,8 +51,6 @@ def pack_record(record: RequestRecord) -> bytes:
 
 def _optional(record: RequestRecord) -> list[str | int | None]:
     """Return what a record has only where it is used; older programs read the first of them."""
-    if record.since is not None:
-        return [record.answered_by, record.input_tokens, record.since]
     if record.input_tokens is not None:
         return [record.answered_by, record.input_tokens]
     return [] if record.answered_by is None else [record.answered_by]
@@ -87,7 +85,7 @@ def unpack_record(data: bytes) -> RequestRecord:
     with reading("request"):
         fields = loads(data)
         price, candidates, bill, label, expired, applied, *optional = fields[len(RECORD_SCALARS) :]
-        answered_by, input_tokens, since = [*optional, None, None, None][:3]
+        answered_by, input_tokens = [*optional, None, None][:2]
         # By position, in the order of `RequestRecord`: every bill and every reward reads a record.
         known: list[Json] = [
             *fields[: len(RECORD_SCALARS)],
@@ -100,6 +98,5 @@ def unpack_record(data: bytes) -> RequestRecord:
             None if applied is None else Basis(*applied),
             answered_by,
             input_tokens,
-            since,
         ]
         return RequestRecord(*known)

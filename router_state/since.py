@@ -22,11 +22,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from router_state.framing import Json
+
 MOST_STEPS = 64
 """Steps between two decisions: as often as bills and rewards may take turns while nothing is
 asked."""
 MOST_LETTERS = 4_000
 """Of all steps together: several hundred requests that were forgotten here and there."""
+MOST_TOLD = 16
+"""Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
+steps, as nearly all of one batch, need no place."""
 SHORT = 32
 """Letters of a step that names no single requests; `MOST_STEPS` of them need not be counted."""
 UNKNOWN = "?"
@@ -44,28 +49,54 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Since:
-    """The steps since the last decision.
+    """The steps since the last decision, and those that led to the last ones.
 
-    Steps of one kind in a row are one step. `steps` holds at most `MOST_STEPS`, or `UNKNOWN` alone.
+    Steps of one kind in a row are one step.
+
+    Attributes:
+        steps: at most `MOST_STEPS`, or `UNKNOWN` alone.
+        told: {seq: steps} of the last decisions that had any.
+        since_seq: the first decision whose steps are known.
     """
 
     steps: list[str] = field(default_factory=list)
+    told: dict[int, str] = field(default_factory=dict)
+    since_seq: int = 1
+
+    def pack(self) -> list[Json]:
+        """Return it as JSON has it."""
+        return [self.text(), self.since_seq, *self.told.items()]
 
     @classmethod
-    def of(cls, text: str) -> Since:
-        """Invert `text`."""
-        return cls(text.split())
+    def unpack(cls, packed: Json) -> Since:
+        """Invert `pack`."""
+        text, since_seq, *told = packed
+        return cls(text.split(), dict(told), since_seq)
+
+    @classmethod
+    def unknown(cls, *, seq: int) -> Since:
+        """Return what is known where a program that keeps no steps has moved the state."""
+        return cls([UNKNOWN], since_seq=seq + 1)
 
     def text(self) -> str:
         """Return the steps as they are kept and published."""
         return " ".join(self.steps)
 
-    def take(self) -> str:
-        """Return the steps, and begin anew: a decision was made."""
+    def decided(self, seq: int) -> None:
+        """Keep the steps as those that led to a decision, and begin anew."""
         if not self.steps:
-            return ""
-        taken, self.steps = " ".join(self.steps), []
-        return taken
+            return
+        told = self.told
+        told[seq], self.steps = " ".join(self.steps), []
+        while len(told) > MOST_TOLD or (
+            len(told) > 1 and sum(map(len, told.values())) > MOST_LETTERS
+        ):
+            self.since_seq = next(iter(told)) + 1
+            del told[self.since_seq - 1]
+
+    def led_to(self, seq: int) -> str | None:
+        """Return the steps that led to a decision; None where they are not kept any more."""
+        return self.told.get(seq, "") if seq >= self.since_seq else None
 
     def billed(self, offset: int, *, waited: bool = False) -> None:
         """Note a bill; `waited`: it had overtaken its decision. One without an offset (−1) is of no

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
-from router_state.since import MOST_LETTERS, MOST_STEPS, UNKNOWN, Since, Step, steps_of
+from router_state.since import MOST_LETTERS, MOST_STEPS, MOST_TOLD, UNKNOWN, Since, Step, steps_of
 
 
 def test_steps_of_one_kind_in_a_row_are_one_step() -> None:
@@ -16,7 +17,9 @@ def test_steps_of_one_kind_in_a_row_are_one_step() -> None:
     since.rewarded(9)
     since.billed(1_004)
     assert since.text() == "d0 c999 r9 c1004"
-    assert since.take() == "d0 c999 r9 c1004" and since.take() == ""
+    since.decided(1)
+    since.decided(2)
+    assert since.text() == "" and since.led_to(1) == "d0 c999 r9 c1004" and since.led_to(2) == ""
 
 
 def test_what_waited_is_told_one_by_one() -> None:
@@ -68,7 +71,9 @@ def test_what_was_kept_goes_on_as_if_never_stopped() -> None:
             (since.billed if number // 5 % 2 else since.rewarded)(number)
             since.expired(number % 3 == 0)
             since.forgotten([number] if number % 4 == 0 else [])
-        other = Since.of(other.text())
+            if number % 7 == 0:
+                since.decided(number // 7 + 1)
+        other = Since.unpack(orjson.loads(orjson.dumps(other.pack())))
         assert one == other
 
 
@@ -84,9 +89,35 @@ def test_it_never_grows_beyond_its_bound(what: str) -> None:
         assert len(since.text()) <= MOST_LETTERS + 32 and len(since.steps) <= MOST_STEPS
     assert since.text() == UNKNOWN and steps_of(UNKNOWN) is None
     since.declared(3)
-    assert since.take() == UNKNOWN
+    since.decided(1)
+    assert since.led_to(1) == UNKNOWN
     since.billed(1)
     assert since.text() == "c1"
+
+
+def test_the_steps_to_the_last_decisions_are_kept_and_no_more() -> None:
+    since = Since()
+    for seq in range(1, 101):
+        if seq % 2:
+            since.billed(seq)
+        since.decided(seq)
+    assert len(since.told) == MOST_TOLD
+    first = 100 - 2 * MOST_TOLD
+    assert [since.led_to(seq) for seq in (first - 1, first + 1, first + 2, 99, 100)] == [
+        None,
+        f"c{first + 1}",
+        "",
+        "c99",
+        "",
+    ]
+
+
+def test_of_a_state_that_an_older_program_moved_nothing_is_known() -> None:
+    since = Since.unknown(seq=7)
+    assert since.led_to(7) is None
+    since.billed(3)
+    since.decided(8)
+    assert since.led_to(8) == UNKNOWN and since.led_to(9) == ""
 
 
 @pytest.mark.parametrize("text", ["z3", "c", "cx", "d1@x", "c1  r2 y"])
