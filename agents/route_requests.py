@@ -33,6 +33,7 @@ from router_state.errors import RouterStateError
 from router_state.events import Asked
 from router_state.foreseeing import foreseen
 from router_state.record import RequestRecord
+from router_state.since import UNKNOWN
 from router_state.state import RouterState
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
@@ -238,6 +239,9 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
 
 def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
     since = None if engine is None else engine.state.since.led_to(record.seq)
+    # An answer is given again after a crash: readers must not take it for one without steps.
+    if since is None and not repeat:
+        since = UNKNOWN
     return route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)
 
 

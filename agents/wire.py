@@ -45,9 +45,9 @@ def route_value(
         "propensity": record.propensity,
     }
     if record.applied is not None:
-        value["applied"] = applied = structs.asdict(record.applied) | {"request": record.offset}
+        value["applied"] = applied = structs.asdict(record.applied)
         if since is not None:
-            applied["since"] = since
+            applied |= {"request": record.offset, "since": since}
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates, record.unsure)
     value |= {

@@ -171,9 +171,6 @@ class Merge:
     def _lead_to(self, queue: Queue, decision: Decision) -> None:
         """Take what was applied between the decision before and this one."""
         applied = decision.applied
-        if applied is not None and applied.request is not None and applied.since is None:
-            # Given again so late that the worker did not know it any more.
-            self._out.append(_not_kept(decision.router_id, f"before decision {decision.seq}"))
         if applied is None or applied.since is None:
             # As `apply_waiting` does in the worker: right after the decision that they had
             # overtaken.
@@ -200,7 +197,8 @@ class Merge:
             where = "after the last decision"
             if decision is not None:
                 where = f"before decision {decision.seq}"
-            self._out.append(_not_kept(router_id, where))
+            order = f"in which order bills, rewards and declarations were applied {where}"
+            self._out.append(Untold(router_id, f"{order} was not kept"))
             self._out += queue.take_held()
             return
         for step in steps:
@@ -366,8 +364,3 @@ class Merge:
 
 def _compacted(what: str) -> str:
     return f"{what} of pb.routers is gone: the topic is compacted, and keeps the last of a router"
-
-
-def _not_kept(router_id: str, where: str) -> Untold:
-    order = f"in which order bills, rewards and declarations were applied {where} was not kept"
-    return Untold(router_id, order)
