@@ -95,4 +95,6 @@ def drop_retired(state: RouterState, *, before: float) -> bool:
     ]
     for name in gone:
         state.arms.remove(name)
+    if gone:
+        state.since.dropped(before)
     return bool(gone)
