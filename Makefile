@@ -18,9 +18,9 @@ help:
 	@echo 'make compiled                      the tests of the learning core, with the core compiled by mypyc (gcc; some minutes)'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
-	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
+	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
-	@echo 'make soak                          half an hour at half load: docs/soak.md (ARGS="--minutes 10")'
+	@echo 'make soak                          half an hour at half load: docs/lab/soak.md (ARGS="--minutes 10")'
 
 demo:
 	@tools/setup demo

@@ -131,7 +131,7 @@ def page() -> str:
         "",
         "Made of the schemas by `python -m schemas.export`, like [asyncapi.json](asyncapi.json) "
         f"(AsyncAPI {made['asyncapi']}) and the JSON Schemas beside it. What they mean together: "
-        "[the wire contract](../wire.md).",
+        "[the wire contract](../reference/wire.md).",
     ]
     for name, topic in TOPICS.items():
         lines += ["", f"## `{PREFIX}{name}`", "", topic.said]

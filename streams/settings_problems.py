@@ -55,7 +55,9 @@ def misspelt(names: Iterable[str]) -> list[str]:
             if not other.endswith("_FILE")
         ][:2]
         hint = (
-            f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "docs/how-to/operate.md lists all of them"
         )
         lines.append(f"{name}: no such setting; {hint}")
     return lines

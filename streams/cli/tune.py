@@ -78,7 +78,7 @@ def tune(
     where they are wrong.
 
     Where the requests' metadata has no outcomes, those of models that were not called are modelled;
-    see docs/replay.md.
+    see docs/explanation/replay.md.
 
     \b
       pbstream tune --router acme.chat

@@ -20,7 +20,7 @@ from streams.encoder.zipf import draw_texts, token_frequencies
 from streams.files.array_folder import Array
 
 # 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing
-# (docs/encoder.md).
+# (docs/explanation/encoder.md).
 WIDTH = 128
 COMPONENTS = 25
 """Directions that a context keeps at most; with the constant entry it has 26 dimensions."""

@@ -14,8 +14,8 @@ SECURITY: Document = {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
 PROBLEM: Document = {
     "type": "object",
     "description": (
-        "RFC 9457; `reason` is a code of docs/wire.md or of this gateway. A batch of decisions "
-        "may hold some."
+        "RFC 9457; `reason` is a code of docs/reference/wire.md or of this gateway. A batch of "
+        "decisions may hold some."
     ),
     "required": ["type", "title", "status", "reason"],
     "properties": {

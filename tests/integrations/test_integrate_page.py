@@ -1,4 +1,4 @@
-"""Every line of docs/integrate.md is run."""
+"""Every line of docs/how-to/connect.md is run."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PRICES = {"small": (0.1, 0.4), "large": (1.25, 10.0)}
 
 
-def blocks(language: str, page: str = "docs/integrate.md") -> list[str]:
+def blocks(language: str, page: str = "docs/how-to/connect.md") -> list[str]:
     """Return a page's blocks of a language."""
     return re.findall(
         rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
@@ -77,7 +77,7 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     return said.decode()
 
 
-@pytest.mark.parametrize("page", ["docs/integrate.md", "client/README.md"])
+@pytest.mark.parametrize("page", ["docs/how-to/connect.md", "client/README.md"])
 async def test_the_client(service: RunningService, tmp_path: Path, page: str) -> None:
     (code,) = blocks("python", page)
     assert "call " in await ran(service, tmp_path, sys.executable, "-c", code)
