@@ -57,7 +57,7 @@ def misspelt(names: Iterable[str]) -> list[str]:
         hint = (
             f"did you mean {' or '.join(near)}?"
             if near
-            else "docs/how-to/operate.md lists all of them"
+            else "docs/reference/settings.md lists all of them"
         )
         lines.append(f"{name}: no such setting; {hint}")
     return lines

@@ -46,6 +46,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             inside = TAKEN_IN[meant]
         elif meant.startswith("docs/") and (ROOT / meant).is_file():
             inside = meant.removeprefix("docs/")
+        elif not (ROOT / meant).exists():
+            return found[0]  # mkdocs warns of it
         else:
             return f"{text} (`{meant}` in the checkout)" if meant not in text else text
         return f"[{text}]({os.path.relpath(inside, here)}{anchor})"

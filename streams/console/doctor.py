@@ -157,7 +157,7 @@ async def _rights(settings: Settings) -> Finding:
             "rights",
             "look",
             "no login: whoever reaches the broker may do everything",
-            "docs/how-to/operate.md, Rights",
+            "docs/reference/rights.md",
         )
     missing = await missing_rights(settings, "operator")
     if missing:

@@ -26,7 +26,7 @@ DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 SELECTOR = re.compile(r"\b((?:pb|process|python|job:pb)_[a-z0-9_:]+)(\{[^}]*\})?")
 BY_PROMETHEUS = {"job", "instance", "le"}
 ROUTERS = "10"
-RUNBOOKS = "docs/how-to/operate.md"
+RUNBOOKS = "docs/reference/alerts.md"
 
 Labels = dict[str, set[str]]
 

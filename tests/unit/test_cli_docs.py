@@ -31,7 +31,7 @@ def shown(default: Any) -> str:
 
 
 def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
-    text = (ROOT / "docs/how-to/operate.md").read_text()
+    text = (ROOT / "docs/reference/settings.md").read_text()
     listed = dict(re.findall(r"^\| `(PB_\w+)` \| (.*?) \| .+ \|$", text, re.MULTILINE))
     assert listed == {
         f"PB_{name.upper()}": shown(field.default) for name, field in Settings.model_fields.items()
@@ -39,9 +39,8 @@ def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
 
 
 def test_the_table_of_metrics_is_complete() -> None:
-    text = (
-        (ROOT / "docs/how-to/operate.md").read_text().partition("## Metrics")[2].partition("##")[0]
-    )
+    text = (ROOT / "docs/reference/metrics.md").read_text().partition("## Metrics")[2]
+    text = text.partition("##")[0]
     there = {
         f"{family.name}_total" if family.type == "counter" else family.name
         for family in Metrics().registry.collect()
@@ -121,7 +120,7 @@ def test_pages_with_words_of_the_glossary_lead_to_it() -> None:
     terms = {term for row in glossary() for term in row[0].split(", ")}
     assert len(terms) > 35
     for page in (
-        "README.md",
+        "docs/index.md",
         "docs/tutorial/quickstart.md",
         "docs/how-to/dashboard.md",
         "docs/reference/wire.md",
@@ -147,7 +146,7 @@ def test_every_command_and_option_that_is_named_exists(page: str) -> None:
 
 
 def test_the_table_of_rights_is_the_list_in_the_code() -> None:
-    text = (ROOT / "docs/how-to/operate.md").read_text()
+    text = (ROOT / "docs/reference/rights.md").read_text()
     everything = {spec.name for spec in topic_specs(Settings())}
     listed: dict[tuple[str, str, str], str] = {}
     for role, operations, where in re.findall(
@@ -168,7 +167,7 @@ def test_the_table_of_rights_is_the_list_in_the_code() -> None:
 def test_the_rule_for_redis_is_the_one_in_the_code() -> None:
     assert (
         f"ACL SETUSER {acl(Settings(), 'pb-worker')}"
-        in (ROOT / "docs/how-to/operate.md").read_text()
+        in (ROOT / "docs/reference/rights.md").read_text()
     )
 
 
