@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LEAST_REWARDS = 50
-"""Below that many rewards chance alone decides which setting looks best."""
+"""Fewest rewards of a comparison: below, chance alone decides which setting looks best."""
 
 
 @click.command()

@@ -24,7 +24,7 @@ from streams.log.topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
 NEARLY_FULL = 0.9
-"""Share of Redis' `maxmemory` from which on it will soon refuse contexts; a choice."""
+"""Share of Redis' `maxmemory` above which it will soon refuse contexts; a choice."""
 WITHIN = 3.0
 """Seconds that Redis and a worker have for one answer."""
 

@@ -10,7 +10,7 @@ from schemas.json_values import Document
 from streams.gateway.problems import MEDIA_TYPE
 
 SECURITY: Document = {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
-"""How a key is presented, in OpenAPI's terms."""
+"""Way to present a key, in OpenAPI's terms."""
 PROBLEM: Document = {
     "type": "object",
     "description": (
