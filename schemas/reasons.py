@@ -6,7 +6,7 @@ from enum import StrEnum
 class Reason(StrEnum):
     """Name why an event was refused; codes are only ever added, never renamed or reused.
 
-    Each member carries `meaning`: one sentence for operators, the table of docs/wire.md.
+    Each member carries `meaning`: one sentence for operators, the table of docs/reference/wire.md.
     """
 
     meaning: str

@@ -21,7 +21,7 @@ COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_fligh
 AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")
 """Fields of `pb.lambda` that must equal the state's up to `TOLERANCE`."""
 TOLERANCE = 1e-9
-"""As in `explained`."""
+"""Largest difference of two numbers that are equal, as in `explained`."""
 
 
 def check_declarations(

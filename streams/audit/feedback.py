@@ -22,7 +22,7 @@ from streams.audit.topic_reading import Progress
 from streams.history.records import Record
 
 TOLERANCE = 1e-9
-"""Dollars, relative or absolute: sums of bills differ by the order they were added in."""
+"""Largest difference in dollars, relative or absolute: sums of bills depend on their order."""
 E = TypeVar("E", CostReported, RewardObserved)
 
 

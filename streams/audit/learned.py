@@ -29,9 +29,10 @@ from streams.history.rerun import Rerun, expire_oldest
 from streams.history.verify import Verdict, verify
 
 TOLERANCE = 1e-9
-"""Of learned numbers: recomputed by the same steps, they differ by rounding alone."""
+"""Largest difference of learned numbers, which are recomputed by the same steps and differ by
+rounding alone."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
-"""What a merge leaves out and other checks have looked at."""
+"""Omissions of a merge that other checks have looked at."""
 
 
 class ContextGone(RouterStateError):

@@ -31,9 +31,9 @@ from streams.history.records import History, Record
 from streams.history.source_events import MAX_WAITING, Cursor, Decoder, Requests
 
 REORDER = 1_000
-"""Decisions that one which is missing may hold up: then it is told as missing."""
+"""Most decisions that wait for a missing one before it is reported as missing."""
 EVENTS_AT_ONCE = 100
-"""Events of one partition before another partition's turn."""
+"""Most events of one partition before another partition's turn."""
 END = 2**63
 """An offset after every offset."""
 

@@ -20,7 +20,7 @@ from streams.history.encoded import Contexts
 from streams.history.happened import Billed, Decided, Declared, Feedback, Happened, Swept, Untold
 
 REMEMBERED = 100_000
-"""Requests of a router that a rerun remembers, the latest."""
+"""Latest requests of a router that a rerun remembers."""
 
 ReadPrior = Callable[[ReferencedPrior], Prior]
 

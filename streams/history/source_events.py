@@ -15,7 +15,7 @@ from streams.history.reading import READERS, UNREADABLE, Request, reason_of
 from streams.history.records import Record
 
 MAX_WAITING = 100_000
-"""Events that are kept until their decision is read."""
+"""Most events that are kept until their decision is read."""
 
 
 class Cursor:

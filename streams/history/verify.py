@@ -15,9 +15,9 @@ from streams.history.reading import Decision
 from streams.history.rerun import NoEngine, Rerun
 
 TOLERANCE = 1e-9
-"""Relative or absolute: the sums of another BLAS differ in the last digits."""
+"""Largest difference, relative or absolute: the sums of another BLAS differ in the last digits."""
 NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
-"""Of a candidate; its score follows from them."""
+"""Numbers of a candidate; its score follows from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Part:
 
 
 EVERYTHING = Part()
-"""The part that leaves nothing out, asked for by identity."""
+"""Part that leaves nothing out, compared by identity."""
 
 
 def verify(
