@@ -7,7 +7,7 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test pytest lint compiled fuzz worlds chaos chaos-quick soak
+.PHONY: help demo setup test pytest lint compiled fuzz worlds chaos chaos-quick soak site
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
@@ -15,12 +15,13 @@ help:
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
+	@echo 'make site                          build the pages of docs/ as a site, into build/site'
 	@echo 'make compiled                      the tests of the learning core, with the core compiled by mypyc (gcc; some minutes)'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
-	@echo 'make chaos                         kill and cut for hours; docs/chaos.md has the report (ARGS="--scale 0.1")'
+	@echo 'make chaos                         kill and cut for hours; docs/lab/chaos.md has the report (ARGS="--scale 0.1")'
 	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
-	@echo 'make soak                          half an hour at half load: docs/soak.md (ARGS="--minutes 10")'
+	@echo 'make soak                          half an hour at half load: docs/lab/soak.md (ARGS="--minutes 10")'
 
 demo:
 	@tools/setup demo
@@ -41,6 +42,9 @@ test: setup
 
 pytest:
 	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+site:
+	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build
 
 # With the agents that call it: C refuses a type that Python takes. Not where tests replace functions or look at `__slots__`.
 compiled: setup

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.pictured [--play NAME …] [--seeds N]`: the pictures of `docs/algorithm.md`.
+"""Draw the pictures of `docs/explanation/algorithm.md` from the rows in `docs/lab/pictured.json`.
 
-Draws them from the rows in `docs/pictured.json`; with --play those of a benchmark are made anew
+`python -m benchmarks.pictured [--play NAME …] [--seeds N]`: --play makes a benchmark's rows anew
 before, of what its picture shows and nothing more.
 """
 

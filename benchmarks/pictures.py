@@ -1,4 +1,4 @@
-"""`python -m benchmarks.pictures`: the README's pictures of the product, into `docs/`.
+"""`python -m benchmarks.pictures`: the README's pictures of the product, into `docs/images/`.
 
 Plays the demo through a real worker on a real broker, opens its dashboard and its report in
 Chromium, and takes both in light and in dark.
@@ -22,7 +22,7 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.support.ui import WebDriverWait
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs/images"
 WIDTH = 1024
 """CSS pixels: the least at which charts stand side by side. GitHub shows some 840 of them, in which
 the axes' letters of 12 are 10 high."""
@@ -36,7 +36,7 @@ PAGES = (("dashboard", "price-rise", ".scroll"), ("demo", "none", ".charts"))
 def main() -> None:
     """Take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=DOCS, help="default: docs/")
+    parser.add_argument("--folder", type=Path, default=DOCS, help="default: docs/images/")
     into = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as name, chromium(Path(name) / "chromium") as browser:
         for page, shock, last in PAGES:

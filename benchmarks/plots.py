@@ -1,4 +1,4 @@
-"""Plots of the live profile's benchmarks, into `docs/`."""
+"""Plots of the live profile's benchmarks, into `docs/lab/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.inks import INK, LINES, QUIET, RULE
 from benchmarks.protocol import MODERATE, TIGHT
 from benchmarks.rows import Row
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs/lab"
 DRIFT = {
     "P2": "reward while Mistral is worse (P2)",
     "P3": "reward once it is as before (P3)",
@@ -41,7 +41,7 @@ def canvas(panels: int, *, height: float = 2.4) -> tuple[Figure, Grid]:
 
 
 def save(made: Figure, name: str) -> None:
-    """Write a figure into `docs/`."""
+    """Write a figure into `docs/lab/`."""
     save_png(made, DOCS / f"{name}.png")
 
 

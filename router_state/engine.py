@@ -71,6 +71,7 @@ class Engine:
             now, config = state.latest, replace(config, snapshot=None)
         engine = cls(state, {} if records is None else records)
         engine.configure(config, now=now)
+        state.since.declared(config.offset)
         # What nothing has changed yet is written, too: a reader misses no piece.
         state.journal.pieces.update(piece_names(state))
         return engine
@@ -143,6 +144,7 @@ class Engine:
         record = self.records.get(request.request_id)
         if record is None:
             record = deciding.decide(self.state, self.policy, request, now=now)
+            self.state.since.decided(record.seq)
             self.records[request.request_id] = record
         return record
 
@@ -262,11 +264,15 @@ def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
     changes.outcome = engine._settle(event)
+    if changes.outcome is not Outcome.DUPLICATE:
+        engine.state.since.billed(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
     changes.outcome = engine._learn(event)
+    if changes.outcome is not Outcome.DUPLICATE:
+        engine.state.since.rewarded(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 
@@ -282,6 +288,7 @@ def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> 
 
 def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes) -> None:
     engine.configure(event.config, now=now)
+    engine.state.since.declared(event.config.offset, now=now)
 
 
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:

@@ -13,16 +13,16 @@ from schemas.json_values import Document, Json
 from schemas.topic_roles import TOPICS
 
 VERSION: Final = "1.0.0"
-"""Of the contract; another one where a change is not compatible."""
+"""Version of the contract; it changes with every change that is not compatible."""
 PREFIX: Final = "pb."
-"""Of topics, as they are called where none is set."""
+"""Prefix of topics where none is set."""
 _TEXT: Final = {"type": "string"}
-"""A header's value."""
+"""Schema of a header's value."""
 _ROUTER: Final = {
     "type": "string",
     "description": "router_id, raw UTF-8; partitioned by murmur2 as Java clients do",
 }
-"""A record's key."""
+"""Schema of a record's key."""
 
 
 def document() -> Document:
@@ -131,7 +131,7 @@ def page() -> str:
         "",
         "Made of the schemas by `python -m schemas.export`, like [asyncapi.json](asyncapi.json) "
         f"(AsyncAPI {made['asyncapi']}) and the JSON Schemas beside it. What they mean together: "
-        "[the wire contract](../wire.md).",
+        "[the wire contract](../reference/wire.md).",
     ]
     for name, topic in TOPICS.items():
         lines += ["", f"## `{PREFIX}{name}`", "", topic.said]

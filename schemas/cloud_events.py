@@ -9,9 +9,9 @@ import hashlib
 from typing import Final
 
 SPEC_VERSION: Final = "1.0"
-"""Of CloudEvents (cloudevents.io)."""
+"""Version of CloudEvents (cloudevents.io)."""
 TYPE_PREFIX: Final = "paretobandit."
-"""What the type of an event begins with, before its topic."""
+"""Prefix of an event's type; its topic follows."""
 
 
 def schema_id(topic: str) -> str:

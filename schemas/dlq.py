@@ -12,28 +12,29 @@ from schemas.event import MalformedEvent
 from schemas.reasons import Reason
 
 TOPIC: Final = "dlq"
-"""Behind the prefix; a record keeps its source's key."""
+"""The topic's name without the prefix; a record keeps its source's key."""
 INGEST: Final = "ingest"
-"""The stage of payloads of others that cannot be mapped; their topic is not the service's."""
+"""Stage of payloads of other systems that cannot be mapped; their topic is not the service's."""
 MAX_MESSAGE_CHARACTERS: Final = 500
-"""Of an exception's text; what is longer is cut."""
+"""Longest text of an exception; the rest is cut."""
 VALUE_OMITTED: Final = "pb.value_omitted"
-"""Header of a letter whose value was too large even for this topic: how many bytes it had."""
+"""Header of a letter whose value was too large even for this topic: the value's number of bytes."""
 
 _PREFIX = "__connect.errors."
 """Headers as Kafka Connect names them (KIP-298), for tools that read its dead letters."""
 SOURCE_TOPIC: Final = _PREFIX + "topic"
 """Full name of the topic that the event was read from."""
 SOURCE_PARTITION: Final = _PREFIX + "partition"
-"""Decimal digits."""
+"""Partition that the event was read from, in decimal digits."""
 SOURCE_OFFSET: Final = _PREFIX + "offset"
-"""Decimal digits; with topic and partition it names the event for good."""
+"""Offset that the event was read from, in decimal digits; with topic and partition it identifies
+the event."""
 STAGE: Final = _PREFIX + "stage"
-"""What was being done."""
+"""Step that failed."""
 EXCEPTION_CLASS: Final = _PREFIX + "exception.class.name"
-"""Of the error, by its Python name."""
+"""Name of the error's Python class."""
 EXCEPTION_MESSAGE: Final = _PREFIX + "exception.message"
-"""Of the error; it quotes nothing of the event."""
+"""Text of the error; it quotes nothing of the event."""
 REASON: Final = "pb.reason"
 """A code of `schemas.reasons`."""
 HEADERS: Final = (
@@ -45,7 +46,7 @@ HEADERS: Final = (
     EXCEPTION_MESSAGE,
     REASON,
 )
-"""Those that every letter has."""
+"""Headers that every letter has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

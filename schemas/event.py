@@ -15,7 +15,7 @@ from schemas.sentences import BOUNDS, what_is_wrong
 E = TypeVar("E", bound="Event")
 
 CONTENT = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
-"""How everything on the wire is read: exact types, finite numbers, unknown fields ignored."""
+"""Rules for reading everything on the wire: exact types, finite numbers, unknown fields ignored."""
 
 
 class Content(BaseModel):
@@ -118,23 +118,23 @@ def _refuse_constants(raw: bytes) -> None:
 
 
 _OWN_KINDS = {reason.value: reason for reason in Reason}
-"""Errors that this contract's validators raise name their reason themselves."""
+"""Reasons that this contract's own validators raise, by name."""
 _REASON_OF_TYPE = {
     "json_invalid": Reason.MALFORMED_JSON,
     "missing": Reason.MISSING_FIELD,
     "finite_number": Reason.NON_FINITE,
     **_OWN_KINDS,
 }
-"""By the type of pydantic's error; any other is an invalid field."""
+"""Reason for each type of pydantic's errors; any other is an invalid field."""
 _REASON_OF_RANGE = {
     "cost_usd": Reason.COST_OUT_OF_RANGE,
     "input_tokens": Reason.COST_OUT_OF_RANGE,
     "output_tokens": Reason.COST_OUT_OF_RANGE,
     "reward": Reason.REWARD_OUT_OF_RANGE,
 }
-"""By the field that is out of its bounds."""
+"""Reason for each field that is out of its bounds."""
 _REASON_OF_FIELD = {"context": Reason.WRONG_CONTEXT, "prior": Reason.WRONG_PRIOR}
-"""By the field, whatever is wrong with it."""
+"""Reason for each field, whatever is wrong with it."""
 
 
 def _explain(model: type[Event], error: ValidationError) -> MalformedEvent:

@@ -13,7 +13,7 @@ from schemas.cloud_events import schema_id
 from schemas.event import Event
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
-"""Where the schemas are published."""
+"""Folder of the published schemas."""
 
 
 def schema_files() -> dict[str, str]:

@@ -12,14 +12,14 @@ from pydantic_core import PydanticCustomError
 from schemas.reasons import Reason
 
 MAX_METADATA_BYTES = 65_536
-"""As JSON: metadata is carried along with a request, and is no store."""
+"""Largest metadata, in bytes of JSON: it travels with a request and is no store."""
 LARGEST_INT = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly."""
 
 _RFC_3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
-"""A time with its zone, up to nanoseconds."""
+"""Pattern of a time with its zone, up to nanoseconds."""
 
 
 def refuse(reason: Reason, message: str) -> PydanticCustomError:
@@ -112,7 +112,7 @@ PricePerM = Annotated[
 ]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 MAX_TOKENS: Final = 1_000_000_000
-"""Of one call, far beyond any model's context."""
+"""Most tokens of one call, far beyond any model's context."""
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Revision = Annotated[
     int, Field(ge=0, le=LARGEST_INT, description="A higher one replaces a lower one")

@@ -11,25 +11,20 @@ from schemas.fields import LARGEST_INT
 from schemas.reasons import Reason
 
 FORWARDED: Final = "pb.forwarded"
-"""Present on an event that a worker sent on to its router's partition; it is never sent on
-twice.
-"""
+"""Header of an event that a worker sent on to its router's partition; it is never sent on twice."""
 
 BASED_ON: Final = "pb.based_on"
-"""On a declaration: the offset of the one that its writer has read, in decimal digits; -1 if there
-was none.
-"""
+"""Header of a declaration: offset of the declaration that its writer has read, in decimal digits;
+-1 if there was none."""
 
 REPEATED: Final = "pb.repeated"
-"""On a declaration that is in force, and that a worker writes again because it refused the one
-behind it.
-"""
+"""Header of a declaration in force that a worker writes again, because it refused the one behind
+it."""
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
-"""Of an event: the trace it belongs to (w3.org/TR/trace-context); both go from an event to
-everything that is said about it.
-"""
+"""Header with the rest of an event's trace (w3.org/TR/trace-context). `traceparent` and
+`tracestate` pass from an event to everything that is published about it."""
 
 _TRACEPARENT = re.compile(
     rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"

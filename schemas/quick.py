@@ -31,9 +31,10 @@ Revision = Annotated[int, Meta(ge=0, le=LARGEST_INT)]
 Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 Number = Annotated[int, Meta(ge=-LARGEST_INT, le=LARGEST_INT)]
 Plain = str | bool | Number | float | None
-"""What may stand in metadata without the schema having to look at it."""
+"""Values of metadata that need no check by the schema."""
 NOT_QUICK = (MsgspecError, UnicodeDecodeError, RecursionError, ValueError, TypeError)
-"""What reading a struct raises of what it does not take; TypeError of a value that is null."""
+"""Errors of reading a struct from bytes that it does not take; TypeError for a value that is
+null."""
 
 
 class Quick(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
@@ -137,7 +138,7 @@ class Reward(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 _DECODE: dict[type[Quick], Callable[[Any], Any]] = {
     kind: Decoder(kind).decode for kind in (Request, Bill, Reward)
 }
-"""Made once: a decoder compiles its type."""
+"""Decoders, made once because a decoder compiles its type."""
 
 
 def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:

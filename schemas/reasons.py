@@ -6,7 +6,7 @@ from enum import StrEnum
 class Reason(StrEnum):
     """Name why an event was refused; codes are only ever added, never renamed or reused.
 
-    Each member carries `meaning`: one sentence for operators, the table of docs/wire.md.
+    Each member carries `meaning`: one sentence for operators, the table of docs/reference/wire.md.
     """
 
     meaning: str
@@ -112,7 +112,10 @@ class Reason(StrEnum):
     )
     WRONG_PRIOR = (
         "wrong_prior",
-        "A prior has the wrong shape, is not positive definite, or what it refers to is not there.",
+        (
+            "A prior has the wrong shape, is not positive definite, says what no rewards or bills "
+            "can, or what it refers to is not there."
+        ),
     )
     WRONG_PROJECTION = (
         "wrong_projection",

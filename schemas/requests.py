@@ -16,9 +16,9 @@ TOPIC: Final = "requests"
 KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_PROMPT_BYTES: Final = 1_048_576
-"""As UTF-8; a worker may take less (PB_PROMPT_BYTES)."""
+"""Largest prompt, in bytes of UTF-8; a worker may take less (PB_PROMPT_BYTES)."""
 MAX_DIMENSIONS: Final = 1024
-"""Numbers of a context, the bias included."""
+"""Most numbers of a context, the bias included."""
 
 Context = Annotated[
     tuple[float, ...],
@@ -37,7 +37,7 @@ AllowedModels = Annotated[
 ]
 
 _CONTEXT = [0.25] * 25 + [1.0]
-"""Of examples: 25 features, and the bias 1.0."""
+"""Context of the examples: 25 features, and the bias 1.0."""
 
 
 class RequestNamed(Event):

@@ -15,7 +15,7 @@ TOPIC: Final = "rewards"
 KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_AHEAD: Final = timedelta(minutes=5)
-"""How far `observed_at` may be ahead of the worker's clock."""
+"""Longest time that `observed_at` may be ahead of the worker's clock."""
 
 
 class RewardObserved(Event):

@@ -18,7 +18,7 @@ TOPIC: Final = "routers"
 KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_MODELS: Final = 1000
-"""Of one declaration; a worker may take fewer (PB_MODELS_PER_ROUTER)."""
+"""Most models of one declaration; a worker may take fewer (PB_MODELS_PER_ROUTER)."""
 
 _ROUTER_ID: TypeAdapter[str] = TypeAdapter(RouterId)
 """Checks the key of a tombstone, which has no value to check."""

@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((list, tuple), "an array"),
     (dict, "an object"),
 )
-"""What JSON calls a value; bool before int, which it is to Python."""
+"""JSON's name for each type of value; bool comes before int, because it is one to Python."""
 _TYPES = {
     "model_type": "an object",
     "model_attributes_type": "an object",
@@ -36,7 +36,7 @@ _TYPES = {
     "tuple_type": "an array",
     "datetime_type": "an RFC 3339 time",
 }
-"""What a value must be, by the code of an error about its type."""
+"""Type that a value must have, by the code of an error about its type."""
 _LENGTHS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "string_too_short": lambda ctx: f"must have at least {_count(ctx['min_length'], 'character')}",
     "string_too_long": lambda ctx: f"must have at most {_count(ctx['max_length'], 'character')}",
@@ -46,13 +46,13 @@ _LENGTHS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "literal_error": lambda ctx: f"must be {ctx['expected']}",
     "enum": lambda ctx: f"must be {ctx['expected']}",
 }
-"""What a text or an array must be, from the context of an error."""
+"""Length that a text or an array must have, from the context of an error."""
 _SAID = {
     "missing": "is missing",
     "json_invalid": "is not JSON in strict UTF-8",
     "finite_number": "is not finite; it must be a finite number",
 }
-"""What is wrong where nothing else has to be known."""
+"""Phrases for errors that need no context."""
 BOUNDS = {
     "greater_than_equal": "minimum",
     "less_than_equal": "maximum",
@@ -61,7 +61,7 @@ BOUNDS = {
 }
 """Codes of errors about a number's bounds, and the bounds' names in JSON Schema."""
 _CONTEXT = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}
-"""Where an error has the bound that was broken."""
+"""Key of an error's context that holds the bound, by the bound's name."""
 
 
 def what_is_wrong(error: Mapping[str, Any], schemas: Sequence[Document] = ()) -> str:

@@ -47,4 +47,4 @@ TOPICS: Final = {
 }
 """All topics of the service, by their names behind the prefix."""
 SOURCES: Final = tuple(name for name, topic in TOPICS.items() if topic.to_service)
-"""What the service reads: a state says of each of these how much of it it contains."""
+"""Topics that the service reads; a state says how much of each it contains."""

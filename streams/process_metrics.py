@@ -36,7 +36,7 @@ def new_registry() -> CollectorRegistry:
 
 
 def core() -> str:
-    """Return `compiled` where mypyc has compiled the learning core (docs/performance.md), else
+    """Return `compiled` where mypyc has compiled the learning core (docs/lab/performance.md), else
     `interpreted`."""
     # Found, not imported: a gateway needs no engine.
     found = find_spec("router_state.engine")

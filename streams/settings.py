@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from faust.types.auth import CredentialsT
 
 DAY = 86_400.0
-"""Seconds."""
+"""Seconds of a day."""
 USUAL_PREFIX = "pb."
-"""Of topics, where none is set."""
+"""Prefix of topics where none is set."""
 
 
 class BadSettings(Exception):

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 PREFIX = "PB_"
-"""Of every variable of this service."""
+"""Prefix of every variable of this service."""
 OTHERS = ("PB_ROUTER", "PB_BROKER")
-"""Read by others than a worker: the command line's router, the broker that tests take."""
+"""Variables that others read: the command line's router, the broker that tests take."""
 #: What Kubernetes puts into every container for a service whose name begins with `pb-`.
 LINK = re.compile(
     r"PB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
 LINKED = re.compile(r"(tcp|udp|sctp)://")
-"""How the values begin that Docker and Kubernetes put into a container's environment for other
-services, such as `PB_REDIS_PORT=tcp://…`: no settings."""
+"""Beginning of values that Docker and Kubernetes put into a container's environment for other
+services, such as `PB_REDIS_PORT=tcp://…`; they are no settings."""
 
 
 def sentence(problem: ErrorDetails, fields: Mapping[str, FieldInfo]) -> str:
@@ -55,7 +55,9 @@ def misspelt(names: Iterable[str]) -> list[str]:
             if not other.endswith("_FILE")
         ][:2]
         hint = (
-            f"did you mean {' or '.join(near)}?" if near else "docs/operating.md lists all of them"
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "docs/reference/settings.md lists all of them"
         )
         lines.append(f"{name}: no such setting; {hint}")
     return lines

@@ -110,7 +110,7 @@ def jobs_of(
     "--plots/--no-plots",
     "plotted",
     default=None,
-    help="Draw docs/elsewhere.png; default: after a whole run.",
+    help="Draw docs/lab/elsewhere.png; default: after a whole run.",
 )
 def main(
     quick: bool,

@@ -1,4 +1,4 @@
-"""Pictures of the worlds, into `docs/`."""
+"""Pictures of the worlds, into `docs/lab/`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from benchmarks.report import print_figures
 from streams.encoder.sentences import Backend
 
 QUICK_SEEDS = 2
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs/lab"
 
 
 @click.command()
@@ -39,7 +39,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     help="Fail where the library, run here, reaches the paper and the paper profile does not.",
 )
 @click.option(
-    "--docs", is_flag=True, help="Write docs/paper.md and its figures; of all experiments."
+    "--docs", is_flag=True, help="Write docs/lab/paper.md and its figures; of all experiments."
 )
 def main(
     names: tuple[str, ...],

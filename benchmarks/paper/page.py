@@ -1,4 +1,4 @@
-"""The page `docs/paper.md`, made of what was run."""
+"""The page `docs/lab/paper.md`, made of what was run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An application behind LiteLLM whose models are chosen by paretobandit-streams.
 
 It needs a worker, and a router of its own with five models. In a checkout, with the client's extra
-`litellm` installed (docs/integrate.md):
+`litellm` installed (docs/how-to/connect.md):
 
     pbstream routers apply examples/litellm/router.yaml
     python examples/litellm/app.py --calls 240

@@ -36,11 +36,11 @@ class Live:
         return DollarDual(budget_usd, state.arms.d, state.journal)
 
     def statistics(
-        self, state: RouterState, knobs: Knobs, prior: Prior | None
+        self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
         """See Policy; the shared prior is the ridge."""
         shared = state.arms.rewards
-        A, b = priors.statistics(prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
+        A, b = priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
         return A + np.diag(shared.ridges), b + shared.ridges * shared.mean
 
     def joined(self, state: RouterState, names: list[str]) -> None:

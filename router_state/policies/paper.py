@@ -42,10 +42,10 @@ class Paper:
         return pacer
 
     def statistics(
-        self, state: RouterState, knobs: Knobs, prior: Prior | None
+        self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
         """See Policy."""
-        return priors.statistics(prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
+        return priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; something must be expected before the first bill."""

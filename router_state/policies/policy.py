@@ -21,7 +21,7 @@ class Policy(Protocol):
         ...
 
     def statistics(
-        self, state: RouterState, knobs: Knobs, prior: Prior | None
+        self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
         """Return A (d, d) and b (d,) with which a joining arm starts. Raises InvalidConfig."""
         ...

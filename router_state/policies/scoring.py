@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.config import Vector
+from router_state.config import MAX_NORM, Vector
 from router_state.costs.cost_model import expectations
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.learning.stack import WIDE
 from router_state.record import Candidates
 
-MAX_NORM = 1e4
-"""Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
-precision loses what tells prompts apart."""
 TIE = 1e-12
 """Difference below which scores are equal."""
 

@@ -13,6 +13,7 @@ from router_state.journal import CONFIG, Journal
 from router_state.learning.estimating import Conclusion
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies.newcomers import Newcomers
+from router_state.since import Since
 from router_state.state.books import Books
 from router_state.state.caps import Bucket
 
@@ -34,6 +35,7 @@ class RouterState(Books):
         latest: when something last happened, in seconds since the epoch.
         pacer: spends the budget.
         buckets: what is left of each cap.
+        since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
         foreseen: what was estimated ahead, and the clock and counts at which it holds; not kept.
     """
@@ -46,6 +48,7 @@ class RouterState(Books):
     latest: float = 0.0
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
+    since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
     foreseen: tuple[tuple[int, int, int], Sequence[Conclusion]] = NOTHING_FORESEEN
 

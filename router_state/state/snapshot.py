@@ -31,6 +31,7 @@ from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import PIECES
 from router_state.policies.profiles import POLICIES
+from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket
 from router_state.state.config_bytes import pack_config, unpack_config
@@ -65,6 +66,7 @@ def _head(state: RouterState) -> bytes:
             "names": arms.names,
             "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
+            "since": state.since.pack(),
         }
     )
 
@@ -141,6 +143,7 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
 def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> None:
     arms = state.arms
     layout.COUNTERS.put(state, head["counters"])
+    state.since = Since.unpack(head["since"])
     _restore_rng(state, head["rng"])
     state.buckets = [
         Bucket(cap, *left) for cap, left in zip(state.config.caps, head["buckets"], strict=True)

@@ -17,6 +17,7 @@ from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG, HEAD
 from router_state.learning.linalg import packed
+from router_state.since import Since
 from router_state.state.framing import Json, body_of, frame, loads
 
 FROM = 4
@@ -97,6 +98,8 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
         "ema": pacer.get("ema"),
         "dual": dual,
         "jumped": False,
+        # Nobody knows in which order an older program has applied what it kept no steps of.
+        "since": head.get("since") or Since.unknown(seq=counters[SEQ]).pack(),
         **{name: head[name] for name in ("buckets", "rng", "names", "prices")},
         "arms": [
             [arm["pulls_left"], arm["last_played"], costs[2], arm["retired_at"]]

@@ -37,7 +37,7 @@ class Letter:
 
 
 Letters = dict[tuple[str, int], dict[int, Letter]]
-"""By short topic and partition of the source, then by its offset."""
+"""Dead letters, by short topic and partition of the source, then by offset."""
 
 
 def checksum(value: bytes | None) -> int:

@@ -8,7 +8,7 @@ from schemas.routes import RouteDecided, RouteReason
 from streams.audit.findings import Findings, Kind
 
 TOLERANCE = 1e-9
-"""Relative or absolute: another order of sums moves the last digits, and nothing else may."""
+"""Largest difference, relative or absolute: another order of sums moves the last digits only."""
 
 
 def explain(route: RouteDecided, where: str, findings: Findings) -> None:

@@ -14,7 +14,7 @@ from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress, Topics
 
 Reasons = dict[tuple[str, int], dict[int, str]]
-"""By short topic and partition of the refused event, then by its offset."""
+"""Reasons, by short topic and partition of the refused event, then by offset."""
 
 
 class RefusalCheck:

@@ -24,10 +24,11 @@ NAMES = (
     "costs",
     "rewards",
 )
-"""In this order their ends are taken: nothing that is read speaks of anything that is not."""
+"""Topics in the order in which their ends are taken, so that no record refers to one beyond an
+end."""
 SETTLE_SECONDS = 2.0
-"""Between the end of the changelog and the others': the service has published by then what its
-state contains."""
+"""Seconds between taking the end of the changelog and the ends of the others. By then the service
+has published what its state contains."""
 
 
 class Topics(Protocol):

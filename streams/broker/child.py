@@ -19,8 +19,8 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit("the parent is gone")
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Asks Linux for SIGKILL (9) when the parent ends (PR_SET_PDEATHSIG, 1), looks whether it has not
-ended already, and becomes the command."""
+"""Program that asks Linux for SIGKILL (9) when its parent ends (PR_SET_PDEATHSIG, 1), checks that
+the parent is still there, and becomes the command."""
 
 
 def spawn(

@@ -25,7 +25,7 @@ THREE_WAYS = (
     "  3. install Java 17 and Maven: apt-get install openjdk-17-jre-headless maven\n"
     "Tried:\n"
 )
-"""What stands before what was tried, where none gave a broker."""
+"""First sentence of the error that no broker was found; what was tried follows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from streams.broker.jars import KAFKA_VERSION, KafkaUnavailable, Say, say_on_std
 from streams.broker.wire import HOST, answers, free_ports, new_cluster_id
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
-"""The Apache project's own image, of the version that is started without Docker too."""
+"""The Apache project's own image, of the same version as without Docker."""
 START_SECONDS = 90.0
 """Seconds that a container has until its broker answers."""
 

@@ -23,7 +23,7 @@ from streams.files.cache_folder import cache_folder
 KAFKA_VERSION = "4.1.2"
 """The release that is fetched and started."""
 MIN_JAVA = 17
-"""What Kafka 4 asks of a broker (KIP-1013)."""
+"""Oldest Java that runs a broker of Kafka 4 (KIP-1013)."""
 Say = Callable[[str], None]
 
 

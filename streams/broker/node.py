@@ -22,7 +22,7 @@ and cluster, but for the time.
 """
 
 LAST_LINES = 20
-"""Of a node's log, in an error."""
+"""Lines of a node's log that an error quotes."""
 
 
 @dataclass(slots=True)

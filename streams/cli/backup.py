@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streams.console.bus import Bus
 
 SUFFIX = ".pbs"
-"""Of a portable snapshot."""
+"""File name's end of a portable snapshot."""
 #: Declarations that are on their way at once; some hundred KB each.
 ROUTERS_AT_ONCE = 32
 

@@ -10,11 +10,10 @@ SHELLS: dict[str, type[ShellComplete]] = {
     "zsh": ZshComplete,
     "fish": FishComplete,
 }
-"""What click writes for each shell."""
+"""Completion of click for each shell."""
 ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }"
-"""`compdef` registers a completion, and is there once `compinit` has run: a new ~/.zshrc does not
-run it.
-"""
+"""Line of zsh that runs `compinit` where it has not run yet: without it there is no `compdef` to
+register with."""
 
 
 @click.command()

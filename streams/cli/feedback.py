@@ -33,7 +33,7 @@ SENTENCES = {
         "{request}{router}` shows."
     ),
 }
-"""What to say of an event, by its outcome; the other outcomes are failures."""
+"""Sentence about an event, by its outcome; the other outcomes are failures."""
 
 
 @click.command()

@@ -42,11 +42,9 @@ COMMANDS = {
     "encoder": ("encoder", "Make what a worker's encoder runs on."),
     "completion": ("completion", "Print what lets a shell complete these commands."),
 }
-"""By name: the module under `streams.cli`, and what the command does. In the order of a
-first use.
-"""
+"""Module under `streams.cli` and help of each command, in the order of a first use."""
 STAYING = {"worker", "gateway", "dashboard", "broker", "ingest"}
-"""Commands that run until they are ended: their log is what they say."""
+"""Commands that run until they are ended; their output is their log."""
 
 
 class Loading(dict[str, click.Command]):

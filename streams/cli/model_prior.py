@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 SHA256 = 64
-"""Digits of a checksum."""
+"""Hexadecimal digits of a checksum."""
 
 
 def prior_from(folder: Path, model: str) -> Document:

@@ -53,7 +53,7 @@ def _prefix(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-"""A scenario."""
+"""Path of a file that exists, such as a scenario."""
 
 
 @click.command()

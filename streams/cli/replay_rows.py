@@ -15,7 +15,7 @@ from streams.console.output import usd
 from streams.console.session import Session
 
 MOST_MODELS = 8
-"""Models of which each is a policy where none was named."""
+"""Most models that are each played as a policy where no policy is named."""
 
 
 def show_rows(

@@ -28,7 +28,7 @@ from streams.console.session import (
 )
 
 TOPICS = ("requests", "routes", "dlq")
-"""Where a request goes, and where its answer or its refusal comes from."""
+"""Topics of a request, of its answer and of its refusal."""
 
 
 @click.command()

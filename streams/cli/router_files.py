@@ -32,7 +32,7 @@ from streams.console.session import (
 )
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-"""A router as YAML or JSON."""
+"""Path of a router as YAML or JSON."""
 
 
 @click.command()

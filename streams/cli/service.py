@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
-"""Of the standard library's logging."""
+"""Levels of the standard library's logging."""
 
 
 @click.command()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LEAST_REWARDS = 50
-"""Below that many rewards chance alone decides which setting looks best."""
+"""Fewest rewards of a comparison: below, chance alone decides which setting looks best."""
 
 
 @click.command()
@@ -78,7 +78,7 @@ def tune(
     where they are wrong.
 
     Where the requests' metadata has no outcomes, those of models that were not called are modelled;
-    see docs/replay.md.
+    see docs/explanation/replay.md.
 
     \b
       pbstream tune --router acme.chat

@@ -19,9 +19,9 @@ from streams.console.output import console, print_json
 from streams.console.session import Session, json_option, pass_session, router_option, run
 
 TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
-"""What a view is folded from; in this order it takes in what is there when it begins."""
+"""Topics that a view is folded from, in the order in which it reads their past."""
 RECENT = 1000
-"""Records of a topic's end that a view begins with."""
+"""Last records of a topic that a view begins with."""
 LINE_EVERY = 2.0
 """Seconds between two lines where the output is no terminal."""
 

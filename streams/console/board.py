@@ -17,7 +17,7 @@ from schemas import (
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
 RECENT = 500
-"""Decisions that the shares and the curve of λ_t are of."""
+"""Last decisions that the shares and the curve of λ_t show."""
 ALERTS_KEPT = 4
 """Alerts that fit beneath the numbers."""
 

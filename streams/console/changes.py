@@ -10,7 +10,7 @@ from schemas import RouterDeclared
 from streams.console.output import usd
 
 Prices = tuple[float, float]
-"""Of a million input tokens, and of a million output tokens, in dollars."""
+"""Dollars per million input tokens, and per million output tokens."""
 
 
 class Portfolio(NamedTuple):

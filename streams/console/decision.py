@@ -20,7 +20,7 @@ BECAUSE = {
     "ceiling_relaxed": "no model was under the price ceiling, so the ceiling was lifted",
     "capped": "a cap in dollars is used up, and it is the cheapest model",
 }
-"""What made the choice, by the reason of a decision."""
+"""Explanation of a choice, by the reason of the decision."""
 EXCLUDED = {
     "retired": "retired from the portfolio",
     "not_allowed": "not among the allowed models",
@@ -29,7 +29,7 @@ EXCLUDED = {
     "out_of_reach": "this one call would cost more than a hundred requests may",
     "cost_unknown": "few bills say what it costs, and calls that await theirs may cost too much",
 }
-"""Why a candidate could not be chosen, by `excluded`."""
+"""Explanation of why a candidate was ruled out, by `excluded`."""
 
 TERMS = (
     "model",

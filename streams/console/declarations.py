@@ -29,14 +29,15 @@ from streams.console.document import faults
 from streams.console.failures import NoAnswer, NoRouter, NotReadable, Refused
 
 TOPICS = ("routers", "lambda", "dlq")
-"""What tells whether a declaration came into force: itself, the offset in force, its refusal."""
+"""Topics that tell whether a declaration came into force: itself, the offset in force, its
+refusal."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds, at most, before a change that came too late is tried again: who waits at random does not
-meet the same others again."""
+"""First and longest pause, in seconds, before a change that came too late is tried again; pauses
+are random, so that two writers do not meet again."""
 PATIENCE = 2.0
 """Seconds in which a worker that has just started may write again what is in force."""
 LETTERS = 1000
-"""How many dead letters of a partition are looked through for one that was written just now."""
+"""Last dead letters of a partition that are searched for one that was written just now."""
 
 Edit = Callable[[Document], Document]
 

@@ -24,7 +24,7 @@ from streams.log.topics import TopicsNotReady, check_topics
 from streams.settings import Settings, group_of
 
 NEARLY_FULL = 0.9
-"""Share of Redis' `maxmemory` from which on it will soon refuse contexts; a choice."""
+"""Share of Redis' `maxmemory` above which it will soon refuse contexts; a choice."""
 WITHIN = 3.0
 """Seconds that Redis and a worker have for one answer."""
 
@@ -157,7 +157,7 @@ async def _rights(settings: Settings) -> Finding:
             "rights",
             "look",
             "no login: whoever reaches the broker may do everything",
-            "docs/operating.md, Rights",
+            "docs/reference/rights.md",
         )
     missing = await missing_rights(settings, "operator")
     if missing:

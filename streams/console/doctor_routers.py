@@ -15,7 +15,7 @@ from streams.console.finding import SHOWN, Finding
 from streams.settings import Settings
 
 AHEAD = timedelta(seconds=5)
-"""How far a worker's clock may be ahead before it is told."""
+"""Longest time that a worker's clock may be ahead without a finding."""
 
 
 async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:

@@ -127,7 +127,7 @@ REMEDIES = {
     "wrong_projection": "put the folder that `pbstream fit` wrote where the workers' "
     "PB_PRIORS_PATH leads, all workers alike; `pbstream doctor` looks whether it is there",
 }
-"""What to do about a refusal, by its reason."""
+"""Advice about a refusal, by its reason."""
 
 
 class Refused(Failure):
@@ -158,8 +158,8 @@ KNOWN = {
     "UnusableArrays",
     "UnusableJudgements",
 }
-"""Errors whose text says all that a user needs; by name, so that none of their modules is imported
-for it."""
+"""Errors whose text tells a user everything; by name, so that their modules need not be
+imported."""
 
 
 def in_a_sentence(error: Exception) -> click.ClickException | None:

@@ -21,10 +21,10 @@ from schemas.headers import TRACEPARENT, trace_of
 from streams.console.bus import Bus
 
 TOPICS = ("requests", "routes", "costs", "rewards", "dlq")
-"""What may speak of a request."""
+"""Topics whose records may be about a request."""
 ESCAPED = frozenset("\"\\/<>&'+`")
 """ASCII characters that JSON writers escape: the first two by RFC 8259, `/` as PHP does, the others
-as Go and .NET do. An id with one of them may be named by bytes that do not hold it."""
+as Go and .NET do. A record about an id with one of them may not hold the id's bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from streams.console.bus import Bus
 from streams.console.failures import Failure
 
 RETRIED = "pb.retried"
-"""On an event that was sent again: which dead letter it was, as partition:offset."""
+"""Header of an event that was sent again: its dead letter's place, as partition:offset."""
 HOPELESS = frozenset(
     {
         Reason.MALFORMED_JSON,
@@ -33,7 +33,7 @@ HOPELESS = frozenset(
         Reason.REWARD_OUT_OF_RANGE,
     }
 )
-"""What is wrong with the event itself: it would be refused again."""
+"""Reasons that lie in the event itself: it would be refused again."""
 
 
 @dataclass(frozen=True, slots=True)

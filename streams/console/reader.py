@@ -22,17 +22,18 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 WHOLE = ("routers", "lambda")
-"""Compacted: read from the beginning."""
+"""Compacted topics, which are read from the beginning."""
 PAST = 20_000
-"""Records that are read of the past of every other partition: at most some seconds of work."""
+"""Last records of every other partition that are read at the start: some seconds of work at
+most."""
 AGAIN_AFTER = 1.0
 """Seconds before Kafka is asked again after a failure."""
 LOOK_EVERY = 2.0
 """Seconds between two looks at whether Kafka still answers."""
 ANSWER_WITHIN = 10.0
-"""Seconds without an answer after which it is told that Kafka is away."""
+"""Seconds without an answer after which Kafka is reported to be away."""
 FETCHED_AT_ONCE = 500
-"""Records between two looks at what else there is to do: who asks waits for so long."""
+"""Records between two looks at other work; a visitor's question waits for so long."""
 
 
 class Take(Protocol):

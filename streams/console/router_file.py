@@ -17,7 +17,7 @@ from streams.console.failures import Failure
 from streams.files.yaml_text import BadYaml, load_yaml, read_yaml
 
 ABSENT = "–"
-"""What stands for a value that one side does not have."""
+"""Sign for a value that one side does not have."""
 LONGEST = 60
 """Characters of a value in a line of differences."""
 

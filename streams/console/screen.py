@@ -17,7 +17,7 @@ from streams.console.session import named
 from streams.drawing.numbers import dual, dual_in_words
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
-"""Of the models' bars, in turn."""
+"""Colours of the models' bars, in turn."""
 SPARKS = "▁▂▃▄▅▆▇█"
 """Heights of a curve's points, low to high."""
 

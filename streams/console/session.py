@@ -21,7 +21,7 @@ T = TypeVar("T")
 DEFAULT_ROUTER = "default"
 """The router of commands that name none."""
 OUTPUT = "pbstream.output"
-"""Where click's context keeps the form of the output."""
+"""Key of click's context that holds the form of the output."""
 
 
 @dataclass(slots=False)

@@ -32,7 +32,7 @@ from streams.process_metrics import new_registry
 from streams.settings import Settings
 
 BODY = Bounds(body_bytes=65_536, events=1, seconds=10.0)
-"""Of what a page sends: a change, a key, a scenario."""
+"""Limits of what a page sends: a change, a key, a scenario."""
 SSE = "text/event-stream"
 """Media type of server-sent events (WHATWG HTML, 9.2)."""
 Sort = Literal[SORTS]  # type: ignore[valid-type]

@@ -12,7 +12,7 @@ from streams.drawing.page import ASSETS
 from streams.gateway.problems import Problem
 
 FOLDERS = ASSETS, Path(__file__).parent / "assets"
-"""What reports draw with, too, and the page's own."""
+"""Folders of files that are served: what reports draw with, and the page's own."""
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",

@@ -14,15 +14,15 @@ BINS = 120
 FIRST_SECONDS = 0.125
 """Width of a young router's bins; it doubles when they are full."""
 LONGEST_SECONDS = 4096.0
-"""120 of these bins are 5.7 days; what is older is forgotten."""
+"""Widest bin; 120 of them are 5.7 days, and what is older is forgotten."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
 """Columns that add up: decisions, dollars, bills, Σ reward, labels."""
 LASTS = ("lambda_t", "budget_usd")
 """Columns of which the last value counts: dimensionless, and dollars per request."""
 COLUMN = {name: at for at, name in enumerate((*SUMS, *LASTS))}
-"""Where each stands in a row."""
+"""Position of each column in a row."""
 FIXED = len(COLUMN)
-"""Columns before those of the series."""
+"""Number of columns before those of the series."""
 FEW = 8
 """Rows that a router begins with; they double up to `BINS`."""
 

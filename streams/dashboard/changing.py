@@ -20,9 +20,9 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 SECONDS = 15.0
-"""Seconds that a worker has to take a change up before the page is told that none did."""
+"""Seconds that a worker has to put a change in force before the page reports that none did."""
 PRICES = ("input_price_per_m", "output_price_per_m")
-"""What of a model may be changed from the page: dollars per million tokens."""
+"""Fields of a model that may be changed from the page: dollars per million tokens."""
 
 
 class Changing:

@@ -17,7 +17,7 @@ from streams.gateway.problems import Problem
 from streams.settings import Settings
 
 SEARCHES = 2
-"""Searches at a time: each reads as much as it needs, the others wait."""
+"""Most searches at a time: each reads as much as it needs, the others wait."""
 LAST = 25
 """Decisions that the page of a router lists."""
 TERMS = {
@@ -25,7 +25,7 @@ TERMS = {
     "bonus": "less exploration",
     "penalty": "the penalty for its cost",
 }
-"""Terms of a score, as the page says what they cost a candidate."""
+"""Phrases for the terms of a score that made a candidate lose."""
 
 
 class Decisions:

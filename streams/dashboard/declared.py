@@ -8,7 +8,7 @@ from schemas import RouterDeclared
 from streams.console.changes import News, Portfolio, differences
 
 WAITING = 8
-"""Declarations that no worker has taken up yet; one at a time is usual."""
+"""Most declarations that no worker has taken up yet; one at a time is usual."""
 
 
 @dataclass(slots=True)

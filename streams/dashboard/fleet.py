@@ -18,11 +18,12 @@ from streams.dashboard.joined import Joined
 from streams.dashboard.router import RouterView
 
 Take = Callable[[RouterView, Any, float, float], None]
-"""Take an event of one topic in: its router, it, when it happened, and now."""
+"""Function that takes in an event of one topic: its router, the event, when it happened, and
+now."""
 TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals")
-"""What is followed. Prompts stand in none of them."""
+"""Topics that are followed; none of them holds prompts."""
 LATER = ("rewards", "costs")
-"""What is said of decisions: read once the past decisions have been."""
+"""Topics about decisions, read once the past decisions have been read."""
 MOST_ROUTERS = 100_000
 """Routers that are kept: ten times what one worker serves (PB_ROUTERS_PER_WORKER)."""
 

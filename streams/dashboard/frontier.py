@@ -12,7 +12,7 @@ from streams.simulate.scenario import Budget, Policy, Scenario
 from streams.simulate.study import Study, Survey, run
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets that are tried, in budgets in force."""
+"""Budgets that are tried, as multiples of the budget in force."""
 MOST_MODELS = 11
 """Models that are also played alone."""
 

@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 WRITE_SECONDS = 30.0
-"""Seconds that a client has to take what it is sent: a slow one is cut off."""
+"""Seconds that a client has to take what it is sent; a slower one is cut off."""
 GUARDS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -23,7 +23,8 @@ GUARDS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Of every answer: scripts come from this server alone, and nobody frames or guesses anything."""
+"""Headers of every answer: scripts come from this server alone, no other page may frame this one,
+and content types are not guessed."""
 
 
 class Guard:

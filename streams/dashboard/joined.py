@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 W = TypeVar("W")
 
 MOST = 100_000
-"""Requests that are remembered, over all routers; at 1,000 events a second of some minutes."""
+"""Most requests that are remembered, over all routers; some minutes at 1,000 events a second."""
 MOST_EARLY = 10_000
-"""Bills and labels that were read before their decision: of another topic, they may overtake it."""
+"""Most bills and labels that were read before their decision, which may be overtaken because it
+stands on another topic."""
 
 
 @dataclass(slots=True)

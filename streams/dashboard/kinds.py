@@ -17,19 +17,21 @@ from streams.history.happened import Decided, Happened
 from streams.simulate.cases import Case
 
 MOST_KINDS = 8
-"""Kinds of prompts that a table can name apart."""
+"""Most kinds of prompts, as many as a table can tell apart."""
 LEAST_OF_A_KIND = 25
-"""Prompts below which a kind would be chance."""
+"""Fewest prompts of a kind; a smaller one would be chance."""
 ROUNDS = 50
-"""Of Lloyd's algorithm, at most."""
+"""Most rounds of Lloyd's algorithm."""
 WORDS = 5
-"""Words by which a kind is called."""
+"""Words that name a kind."""
 LEAST_PROMPTS = 3
-"""A word names a kind only if so many of its prompts hold it: a single prompt is shown nowhere."""
+"""Fewest prompts of a kind that must hold a word before it names the kind; so no single prompt is
+shown."""
 LAST = 5000
-"""Prompts that kinds are found in: the last ones."""
+"""Last prompts that are grouped."""
 _WORD = re.compile(r"[^\W\d_]{3,20}")
-"""Letters alone: numbers and shorter words name no kind, longer ones are no words."""
+"""Pattern of a word: letters alone. Numbers and shorter words name no kind, longer ones are no
+words."""
 
 
 class Words:

@@ -9,9 +9,9 @@ from schemas import Candidate
 from streams.console.changes import Prices
 
 RECENT = 1.0 / 200.0
-"""Weight of the newest decision in what is expected now: a memory of some 200 decisions."""
+"""Weight of the newest decision in an expectation: a memory of some 200 decisions."""
 SURE = 1.96
-"""Standard errors of a normal distribution's middle 95 %."""
+"""Half the width of a normal distribution's middle 95 %, in standard deviations."""
 
 
 @dataclass(slots=True)

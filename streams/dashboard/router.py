@@ -31,7 +31,7 @@ NEWS_KEPT = 40
 RATE_SECONDS = 5.0
 """Seconds that a rate is taken over, twice that at most."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
-"""Over at least so many events a point of a chart is a mean, that chance alone may not draw it."""
+"""Fewest events that a point of a chart is the mean of, so that it does not show chance alone."""
 
 
 class Money(NamedTuple):

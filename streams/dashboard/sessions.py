@@ -17,11 +17,11 @@ from streams.gateway.problems import Problem
 COOKIE = "pb_dashboard"
 """Name of the cookie that holds a session's token."""
 LASTS_SECONDS = 12 * 3600.0
-"""Twelve hours; then one signs in again."""
+"""Length of a session, twelve hours; then one signs in again."""
 MOST = 1000
-"""Visitors at a time: the one who was here longest goes first."""
+"""Most visitors at a time; the one who has been idle for longest goes first."""
 HEADER = "x-pbstream"
-"""Asked for on everything that changes something: no form of another site can send it."""
+"""Header that every change must carry; a form of another site cannot send it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from streams.dashboard.router import RouterView
 EVERY = 0.25
 """Seconds between two updates of a page."""
 SORTED_EVERY = 1.0
-"""How often the table is sorted: one that is sorted all the time cannot be read."""
+"""Seconds between two sorts of the table, so that it can be read."""
 HEARTBEAT = 10.0
-"""Seconds of silence after which a proxy might take a stream for dead."""
+"""Seconds of silence after which a heartbeat is sent, before a proxy takes the stream for dead."""
 MOST_STREAMS = 200
-"""Pages at a time, over all visitors."""
+"""Most open pages, over all visitors."""
 JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-"""Bins are arrays, and some keys are numbers."""
+"""Options of orjson: bins are arrays, and some keys are numbers."""
 
 
 class Table:

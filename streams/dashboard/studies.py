@@ -23,13 +23,13 @@ from streams.simulate.scenario import Scenario
 
 log = logging.getLogger(__name__)
 KEPT = 24
-"""Studies that are kept, the oldest goes first."""
+"""Most studies that are kept; the oldest goes first."""
 LONGEST_SECONDS = 1800.0
-"""Then a study is ended: its page says so."""
+"""Seconds after which a study is ended; its page says so."""
 LINE_BYTES = 16 * 2**20
-"""Of a result in one line of JSON."""
+"""Largest result of a study, as one line of JSON."""
 KINDS = ("what_if", "frontier", "kinds")
-"""What a page may ask for, see `study_child`."""
+"""Studies that a page may ask for, see `study_child`."""
 
 
 @dataclass(slots=True)

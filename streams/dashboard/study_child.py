@@ -18,9 +18,9 @@ from schemas.json_values import Document
 
 T = TypeVar("T")
 NICE = 10
-"""Workers and the dashboard come before a study."""
+"""Niceness of a study: workers and the dashboard come first."""
 EVERY = 0.2
-"""Seconds between two words about how far it is."""
+"""Seconds between two reports of progress."""
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ _FILES: dict[Split, str] = {
     "test": "data/examples/test_holdout.jsonl",
     "val": "data/examples/val.jsonl",
 }
-"""Of the wheel, by split."""
+"""Files of the wheel, by split."""
 
 
 class MissingData(Exception):

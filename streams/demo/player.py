@@ -38,13 +38,13 @@ READS: dict[str, type[Event]] = {
     "lambda": LambdaUpdated,
     "alerts": AlertRaised,
 }
-"""What the service writes, by topic."""
+"""Topics that the service writes, with their events."""
 WRITES: dict[type[Event], str] = {
     RequestSubmitted: "requests",
     CostReported: "costs",
     RewardObserved: "rewards",
 }
-"""What clients write, and where to."""
+"""Events that clients write, with their topics."""
 
 Look = Callable[[Board], None]
 

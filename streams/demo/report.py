@@ -21,9 +21,9 @@ from streams.drawing.page import Report as Page
 from streams.drawing.page import Table, page
 
 YARDSTICKS = "Means on the same requests; the mix is the best one in hindsight"
-"""Caption of the table of others."""
+"""Caption of the table of other policies."""
 COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
-"""Its heads."""
+"""Heads of that table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from streams.drawing.page import Chart
 WINDOW = 100
 """Requests that a point of a curve is the mean of."""
 POINTS = 90
-"""Of a drawn line at most: more of them than pixels between two are a band."""
+"""Most points of a drawn line; more of them look like a band."""
 SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
 """Names of the two lines of spend."""
 

@@ -72,7 +72,7 @@ SHOCKS: Mapping[str, Callable[[Scenario], Scenario]] = {
     "model-failure": model_failure,
     "new-model": new_model,
 }
-"""By the name that `pbstream demo --shock` takes."""
+"""Changes of the world, by the name that `pbstream demo --shock` takes."""
 
 
 def _middle(scenario: Scenario) -> tuple[int, int]:

@@ -28,9 +28,9 @@ T = TypeVar("T")
 READY_SECONDS = 60.0
 """Seconds that the worker has until it is ready."""
 STOP_SECONDS = 10.0
-"""Then the worker is killed."""
+"""Seconds that the worker has to stop; then it is killed."""
 LAST_LINES = 12
-"""Of the worker's log, where it did not start."""
+"""Lines of the worker's log that are shown where it did not start."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from streams.demo.scenario import Matrix, Scenario
 
 ALWAYS, BEST_MIX = "always ", "best fixed mix within the budget"
-"""What a fixed choice's name begins with, and the name of the best mix of them."""
+"""Beginning of a fixed choice's name, and the name of the best mix of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 NO_PRICE = "no price meets the budget"
-"""λ_t where it has no finite value."""
+"""Text for a λ_t that has no finite value."""
 UNTIL = (
     "The cheapest model is called until bills say that a model costs less than the budget, or "
     "the debt is paid."
 )
-"""What follows from it, and how it ends."""
+"""Sentence about what follows from such a λ_t, and how it ends."""
 
 
 def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str:

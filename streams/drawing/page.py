@@ -15,9 +15,9 @@ from pathlib import Path
 import orjson
 
 ASSETS = Path(__file__).parent / "assets"
-"""Scripts and styles, the dashboard's among them."""
+"""Folder of scripts and styles; the dashboard uses them too."""
 MODULES = ("dom.js", "format.js", "chart.js", "figures.js", "report.js")
-"""Each after those that it imports."""
+"""Scripts, each after those that it imports."""
 
 
 @dataclass(frozen=True, slots=True)

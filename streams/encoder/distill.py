@@ -20,10 +20,10 @@ from streams.encoder.zipf import draw_texts, token_frequencies
 from streams.files.array_folder import Array
 
 # 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing
-# (docs/encoder.md).
+# (docs/explanation/encoder.md).
 WIDTH = 128
 COMPONENTS = 25
-"""Directions that a context keeps at most; with the constant entry it has 26 dimensions."""
+"""Most directions that a context keeps; with the constant entry it has 26 dimensions."""
 _LARGEST = 127  # int8
 # The last digits of an eigenvector are those of a CPU: without them the same weights give the same
 # files everywhere.
@@ -31,7 +31,7 @@ _DECIMALS = 9
 _VECTORS = "embeddings.word_embeddings.weight"
 """The tensor of BERT's word pieces, shape (vocabulary, width)."""
 _TEXTS = 8_000
-"""That the general projection is fitted on."""
+"""Texts that the general projection is fitted on."""
 
 
 def distill(out_dir: Path, weights: str | None = None) -> Path:

@@ -21,13 +21,13 @@ from streams.encoder.zipf import draw_texts, token_frequencies
 GENERAL = Path(__file__).with_name("minilm_network")
 """The projection that comes with the package."""
 SOURCE_FILE = "source.json"
-"""Whose embeddings it is of, on which texts, and the command that repeats it."""
+"""File that names the weights, the texts and the command of a general projection."""
 COMPONENTS = 25
 """Directions that a context keeps; with the constant entry it has 26 dimensions."""
 TEXTS = 1_600
-"""Fitted on: four for each of the network's 384 directions."""
+"""Texts that it is fitted on: four for each of the network's 384 directions."""
 _PIECE = "##"
-"""What BERT's vocabulary writes before a piece that goes on with a word."""
+"""Prefix of BERT's vocabulary for a piece that continues a word."""
 
 
 def fit_general(

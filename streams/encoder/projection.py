@@ -18,9 +18,9 @@ from streams.files.array_folder import (
 )
 
 _NAME = "projection"
-"""Of the files in its folder."""
+"""Name of the files in its folder."""
 _SMALLEST_VARIANCE = 1e-12
-"""Of a direction, so that one without any is not divided by."""
+"""Smallest variance of a direction, so that nothing is divided by zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

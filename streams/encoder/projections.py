@@ -16,7 +16,7 @@ from streams.files.array_folder import UnusableArrays, folder_named
 from streams.settings import Settings
 
 KEPT = 256
-"""Projections in memory; one of 25 components of MiniLM takes 77 kB."""
+"""Most projections in memory; one of 25 components of MiniLM takes 77 kB."""
 
 
 def read_projection(named: ProjectionRef, *, inside: Path | None) -> Projection:

@@ -14,7 +14,7 @@ from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 from streams.files.array_folder import Array
 
 _BATCH = 64
-"""Prompts of like length that go through the network together."""
+"""Most prompts of like length that go through the network together."""
 
 
 class ReferenceEncoder:

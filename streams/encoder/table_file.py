@@ -15,15 +15,15 @@ from streams.encoder.errors import EncoderError
 from streams.files.array_folder import Array
 
 FORMAT_VERSION = 1
-"""Of the folder's layout; another one is refused."""
+"""Version of the folder's layout; another one is refused."""
 VOCABULARY_FILE = "vocab.txt"
-"""A word piece a line, in the order of the table's rows."""
+"""File with one word piece a line, in the order of the table's rows."""
 _TABLE_FILE = "table.npy"
-"""Rows of the word pieces."""
+"""File with the rows of the word pieces."""
 HEADER_FILE = "table.json"
-"""Version, provenance, scale, and the checksums of the other two."""
+"""File with version, provenance, scale, and the checksums of the other two."""
 _REMEDY = "make it with `pbstream encoder distill`, or unset PB_ENCODER_PATH"
-"""What every complaint about these files ends with."""
+"""Advice at the end of every complaint about these files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

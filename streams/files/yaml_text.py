@@ -17,13 +17,15 @@ except ImportError:  # PyYAML without libyaml reads the same, ten times slower.
     from yaml import SafeLoader  # type: ignore[assignment]
 
 LARGEST_BYTES = 16 * 2**20
-"""Of a file: twice what a record of `pb.routers` may hold."""
+"""Largest file: twice what a record of `pb.routers` may hold."""
 DEEPEST = 32
-"""Levels of a document; a router with an inline prior has six."""
+"""Most levels of a document; a router with an inline prior has six."""
 MOST_VALUES = 500_000
-"""Of a file, names included: 8 MiB of numbers are fewer, and a million take ten seconds."""
+"""Most values of a file, names included: 8 MiB of numbers are fewer, and a million take ten
+seconds."""
 LONGEST_NUMBER = 64
-"""Characters of a number: the longest double in full has 24, and PyYAML's base 60 is quadratic."""
+"""Most characters of a number: the longest double in full has 24, and PyYAML's base 60 is
+quadratic."""
 STRING = "tag:yaml.org,2002:str"
 FLOAT = "tag:yaml.org,2002:float"
 

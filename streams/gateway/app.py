@@ -221,4 +221,4 @@ HANDLERS: dict[type[Exception], Any] = {
     HTTPException: _of_http,
     Exception: _defect,
 }
-"""What answers an error that left a path; the last one is for defects."""
+"""Handlers of errors that leave a path; the last one is for defects."""

@@ -13,7 +13,7 @@ from streams.gateway.limits import Bounds
 from streams.gateway.problems import Problem
 
 CLOSE = {"Connection": "close"}
-"""What is still to come of a body that was refused is not read."""
+"""Header that ends the connection, because the rest of a refused body is not read."""
 JSON_TYPES = re.compile(r"application/(json|jsonl|x-ndjson|[a-z0-9.-]+\+json)")
 """Media types of bodies (RFC 8259; RFC 6839, 3.1). A page of another site cannot send one without
 asking first (Fetch, CORS-safelisted request-header).
@@ -22,7 +22,8 @@ _one, _many = (
     msgspec.json.Decoder(msgspec.Raw).decode,
     msgspec.json.Decoder(list[msgspec.Raw]).decode,
 )
-"""Find where an event begins and ends; what is in it the schemas check, as they do on Kafka."""
+"""Decoders that find where an event begins and ends; the schemas check its content, as they do on
+Kafka."""
 
 
 async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bool]:

@@ -10,12 +10,12 @@ from schemas.json_values import Document
 from streams.gateway.problems import MEDIA_TYPE
 
 SECURITY: Document = {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
-"""How a key is presented, in OpenAPI's terms."""
+"""Way to present a key, in OpenAPI's terms."""
 PROBLEM: Document = {
     "type": "object",
     "description": (
-        "RFC 9457; `reason` is a code of docs/wire.md or of this gateway. A batch of decisions "
-        "may hold some."
+        "RFC 9457; `reason` is a code of docs/reference/wire.md or of this gateway. A batch of "
+        "decisions may hold some."
     ),
     "required": ["type", "title", "status", "reason"],
     "properties": {

@@ -28,9 +28,9 @@ from streams.integrations.found import Unconvertible
 from streams.settings import Settings
 
 RECENT_BYTES = 64 * 2**20
-"""Of decisions that are answered again without a search of the topics."""
+"""Bytes of recent decisions that are answered again without a search of the topics."""
 CLOSING = 10.0
-"""Seconds that what was taken has to reach Kafka at the end."""
+"""Seconds that accepted events have to reach Kafka when the gateway stops."""
 
 
 class Door:

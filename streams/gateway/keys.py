@@ -43,7 +43,7 @@ class Key:
 
 
 ANYONE = Key("anyone", _NOBODY, ("*",))
-"""Who calls where no keys are asked for, on loopback."""
+"""Caller where no keys are asked for, on loopback."""
 
 
 class Keys:

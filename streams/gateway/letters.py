@@ -15,7 +15,7 @@ from streams.gateway.problems import Problem
 from streams.settings import Settings
 
 NOWHERE = -1
-"""Partition and offset of what came over HTTP."""
+"""Partition and offset of a payload that came over HTTP."""
 SECONDS = 10.0
 """Seconds that Kafka has to take a dead letter."""
 

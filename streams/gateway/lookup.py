@@ -15,7 +15,7 @@ from streams.gateway.problems import Problem
 from streams.settings import Settings
 
 SEARCHES_AT_ONCE = 4
-"""Searches of the log at a time: each reads as much as it needs, the others wait."""
+"""Most searches of the log at a time: each reads as much as it needs, the others wait."""
 
 
 class Lookup:

@@ -10,7 +10,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """Upper bounds of a histogram's buckets, seconds."""
 
 STATUSES = (200, 202, 400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504)
-"""What is answered, as far as it is known beforehand."""
+"""Statuses of answers that are known beforehand."""
 
 
 class GatewayMetrics:

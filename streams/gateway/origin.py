@@ -12,9 +12,8 @@ from starlette.requests import Request
 from streams.gateway.problems import Problem
 
 OWN_PAGES = ("same-origin", "none")
-"""What browsers say of a request of a page to its own server, and of an address typed in (Fetch
-Metadata, 2.4).
-"""
+"""Values of `Sec-Fetch-Site` for a page's request to its own server, and for an address typed in
+(Fetch Metadata, 2.4)."""
 
 
 def is_loopback(address: str) -> bool:

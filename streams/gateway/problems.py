@@ -12,7 +12,7 @@ from schemas import MalformedEvent, Reason
 from schemas.json_values import Document, Json
 
 MEDIA_TYPE = "application/problem+json"
-"""RFC 9457."""
+"""Media type of a problem (RFC 9457)."""
 OWN = {
     "unauthorized": (401, "The request carries no valid API key."),
     "forbidden": (403, "The API key does not cover this router."),

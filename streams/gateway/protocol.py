@@ -13,15 +13,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_SECONDS = 10.0
 """Seconds that a client has to send the head of a request."""
 HEAD_BYTES = 65_536
-"""As much as uvicorn's h11 protocol takes."""
+"""Largest head of a request, as in uvicorn's h11 protocol."""
 MAX_CONNECTIONS = 10_000
-"""Beyond this many, the connection that owes its request's head for longest is closed, whoever
-opens the next one; where nobody else owes one, the connection that has been idle for longest.
-"""
+"""Most connections. When another one opens, the connection that has owed its request's head for
+longest is closed, else the one that has been idle for longest."""
 KEEP_ALIVE = 75
-"""Seconds for which an idle connection is kept: longer than clients and load balancers keep theirs,
-usually 15 to 60, because a request on one that is being closed fails.
-"""
+"""Seconds for which an idle connection is kept. Clients and load balancers keep theirs for 15 to
+60; closing later than they do avoids that a request meets a closing connection."""
 
 
 class GuardedProtocol(HttpToolsProtocol):

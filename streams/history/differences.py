@@ -11,7 +11,7 @@ from streams.drawing.numbers import dual
 from streams.history.verify import Difference, Verdict
 
 COLUMNS = ("mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
-"""What of a candidate is shown side by side."""
+"""Fields of a candidate that are shown side by side."""
 
 
 def summary(verdict: Verdict) -> list[str]:

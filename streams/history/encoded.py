@@ -17,7 +17,7 @@ from streams.history.reading import Request
 
 Encode = Callable[[list[str]], np.ndarray]
 KEPT_TOGETHER = 5_000
-"""Contexts of one commit: a second of encoding. Each commit writes all over the file."""
+"""Contexts of one commit, a second of encoding; each commit writes all over the file."""
 
 
 class Contexts:

@@ -21,9 +21,9 @@ from streams.settings import Settings
 T = TypeVar("T")
 Bounds = dict[TopicPartition, tuple[int, int]]
 RECORDS_AT_ONCE = 5000
-"""Records of a partition that wait in memory."""
+"""Most records of a partition that wait in memory."""
 LOOK_AGAIN_MS = 1000
-"""Of one fetch; then it is looked whether the end was compacted away."""
+"""Milliseconds of one fetch; then the reader checks whether the end was compacted away."""
 
 
 def consumer_of(settings: Settings) -> AIOKafkaConsumer:

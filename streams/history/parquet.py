@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 5_000
-"""Of a row group."""
+"""Rows of a row group."""
 MAX_BYTES = 32 * 2**20
-"""Of a row group's values in memory."""
+"""Most bytes of a row group's values in memory."""
 
 
 class MissingPyArrow(Exception):

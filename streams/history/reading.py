@@ -68,6 +68,13 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
     excluded: str | None = None
 
 
+class Contained(Basis, frozen=True, gc=False):
+    """What the state contained, and in which order it came in; older workers do not say that."""
+
+    request: int | None = None
+    since: str | None = None
+
+
 class Decision(Struct, frozen=True, gc=False):
     """A decision."""
 
@@ -83,7 +90,7 @@ class Decision(Struct, frozen=True, gc=False):
     config_offset: int
     decided_at: datetime
     repeat: bool
-    applied: Basis | None = None
+    applied: Contained | None = None
     candidates: list[RecordedCandidate] | None = None
 
     @property
@@ -125,7 +132,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "costs": Decoder(RecordedBill).decode,
     "rewards": Decoder(Reward).decode,
 }
-"""How records are read where there are millions, by topic: types and bounds only."""
+"""Quick decoders of a topic's records, for millions of them: types and bounds only."""
 UNREADABLE = (*NO_JSON, TypeError)  # of a value that is None
 SCHEMAS: dict[str, type[Event]] = {
     "requests": RequestSubmitted,
@@ -133,7 +140,7 @@ SCHEMAS: dict[str, type[Event]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
-"""The whole schema of a topic: it says why a record can't be read."""
+"""Whole schema of each topic, which says why a record cannot be read."""
 
 
 def reason_of(topic: str, record: Record) -> Reason:

@@ -18,9 +18,9 @@ from schemas.dlq import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from streams.log.partitioner import partition_of
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-"""Shared by all records without any, most of them."""
+"""Headers of all records that have none, shared."""
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises of bytes that are not the JSON that was expected."""
+"""Errors of decoding bytes that are not the expected JSON."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "dlq")
 """Topics that make a history."""
 

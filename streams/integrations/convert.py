@@ -16,7 +16,7 @@ SCHEMAS: dict[str, type[CostReported] | type[RewardObserved]] = {
     "costs": CostReported,
     "rewards": RewardObserved,
 }
-"""What a payload becomes, by topic."""
+"""Event that a payload becomes, by topic."""
 Finder = Callable[[Json, Mapping[str, str]], list[Found]]
 
 

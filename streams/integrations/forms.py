@@ -2,4 +2,4 @@
 imports what reads them."""
 
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
-"""Their names in commands and paths."""
+"""Names of the forms, in commands and paths."""

@@ -20,7 +20,7 @@ from streams.settings import Settings
 
 log = logging.getLogger(__name__)
 LARGEST_BYTES = 16 * 2**20
-"""Of a payload; its dead letter may be twice that."""
+"""Largest payload; its dead letter may be twice that."""
 
 
 @dataclass(slots=True)

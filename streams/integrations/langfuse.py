@@ -11,7 +11,7 @@ from schemas.json_values import Document
 from streams.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
 
 SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
-"""Who judged, by Langfuse's `source`; what came over its API is whoever the defaults name."""
+"""Source of a label, by Langfuse's `source`; for what came over its API the defaults name it."""
 
 
 def found_in(document: Document, defaults: Defaults) -> list[Found]:

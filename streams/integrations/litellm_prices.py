@@ -16,17 +16,14 @@ from schemas.json_values import Json
 from streams import extras
 
 PRICE_LIST = "model_prices_and_context_window_backup.json"
-"""In LiteLLM's wheel."""
+"""File of prices in LiteLLM's wheel."""
 TALKING = frozenset({"chat", "completion", "responses"})
-"""LiteLLM's modes of models that answer prompts."""
+"""Modes of LiteLLM's models that answer prompts."""
 JUMP = 10.0
-"""A price that moves by more than this factor is more often a slip in the list than a change of the
-price.
-"""
+"""Largest factor of a price change without a question: more is more often a slip in the list."""
 IMPORTED = "imported"
-"""Field of a model in the declaration, which workers ignore: the prices that were imported last.
-Other ones were set by hand.
-"""
+"""Field of a model in the declaration, ignored by workers: the prices that were imported last.
+Other prices were set by hand."""
 
 
 class NoPriceList(Exception):

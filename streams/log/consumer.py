@@ -14,7 +14,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from streams.settings import Settings
 
 READ_COMMITTED = "read_committed"
-"""What a transaction that was given up has written is not seen."""
+"""Isolation level that skips what an aborted transaction has written."""
 
 
 class UnreadableBatch(Exception):

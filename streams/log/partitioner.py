@@ -9,7 +9,7 @@ from functools import lru_cache
 from aiokafka.partitioner import murmur2
 
 SIGN_BIT_OFF = 0x7FFFFFFF
-"""Java's `Utils.toPositive`: the hash is taken for a signed number there."""
+"""Mask of Java's `Utils.toPositive`, which takes the hash for a signed number."""
 
 
 #: Keys whose partition is remembered: hashing one takes 5 µs.

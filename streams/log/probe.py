@@ -12,9 +12,9 @@ from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 ANSWER_WITHIN = 30.0
-"""Seconds for one record: after them there is none."""
+"""Seconds to wait for one record; after them there is none."""
 READ_THROUGH = 1_000
-"""How many records are rather read than skipped by a seek."""
+"""Most records that are read rather than skipped by a seek."""
 
 
 class LogProbe:

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, SaslAuthenticationFailed, UnsupportedSas
 from streams.settings import Settings
 
 WITHIN_MS = 5000
-"""That the first address has to answer once more."""
+"""Milliseconds that the first address has to answer once more."""
 
 
 async def refusal(settings: Settings) -> str | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Role = Literal["worker", "client", "ingest", "operator", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""Who needs rights in Kafka."""
+"""Roles that need rights in Kafka."""
 INGEST_GROUP = "paretobandit-ingest"
 """The consumer group of `pbstream ingest`, unless told otherwise."""
 

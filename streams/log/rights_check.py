@@ -24,7 +24,7 @@ from streams.log.rights import Operation, Right, Role, command, rights
 from streams.settings import Settings
 
 UNKNOWN = -(2**31)
-"""What Kafka answers where it does not say which rights there are (KIP-430)."""
+"""Kafka's answer where it does not say which rights there are (KIP-430)."""
 COORDINATOR_TRIES = 20
 """Looks for the group's coordinator, which a young cluster is still choosing."""
 

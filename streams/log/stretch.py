@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 STALLED_AFTER = 30.0
-"""Seconds without a step forward after which the brokers are taken to be away; the election of a
-partition's next leader takes some of them."""
+"""Seconds without progress after which the brokers are taken to be away; electing a partition's
+next leader takes some of them."""
 
 
 async def bounds(consumer: AIOKafkaConsumer, tp: TopicPartition) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from streams.simulate.study import Study
 from streams.simulate.track import Track
 
 LEAST_STRETCHES, MOST_STRETCHES = 8, 40
-"""Stretches that a history is cut into for an interval: of fewer their spread says too little, of
-more each is too short to stand for itself."""
+"""Fewest and most stretches that a history is cut into for an interval. The spread of fewer says
+too little; shorter ones do not stand for themselves."""
 OVER = 1.05
 """Spend over budget from which a policy is not called affordable."""
 

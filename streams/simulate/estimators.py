@@ -20,15 +20,15 @@ import numpy.typing as npt
 from router_state.config import Matrix, Vector
 
 RIDGE = 1.0
-"""Of the regression of rewards: one unit of evidence that there is nothing."""
+"""Ridge of the regression of rewards, equal to one observation of zero."""
 Z95 = 1.959964
 """Half the width of a two-sided 95 % interval, in standard deviations."""
 SUPPORTED, ENOUGH = 0.99, 50
-"""Share of cases in which history could have chosen as the policy does, and effective sample size:
-below either the weighted estimates are not shown."""
+"""Least share of cases in which history could have chosen as the policy does, and least effective
+sample size. Below either, weighted estimates are not shown."""
 OUT_OF_BALANCE = 1.5  # half-widths of the weights' mean: once in 300 by chance
 ROUNDING = 1e-9
-"""A half-width where all weights are 1 and have none."""
+"""Half-width below which an interval counts as none, as where all weights are 1."""
 
 
 class Ridge:

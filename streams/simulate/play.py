@@ -25,9 +25,9 @@ from streams.simulate.world import World
 CHUNK = 500
 """Cases that a thread reads ahead."""
 MAX_UNDECIDED = 500
-"""Requests in flight to the workers, at most."""
+"""Most requests in flight to the workers."""
 QUIET = 60.0
-"""Seconds without a decision after which it is given up."""
+"""Seconds without a decision after which playing is given up."""
 
 
 class NoWorker(Exception):

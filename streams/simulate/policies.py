@@ -18,7 +18,7 @@ from streams.simulate.scenario import Policy
 from streams.simulate.world import uniform
 
 REMEMBERED = 2_000
-"""Requests of a policy that are kept: the oldest go."""
+"""Requests that a policy remembers; the oldest go."""
 TIDY_EVERY = 64
 """Decisions between two sweeps."""
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")

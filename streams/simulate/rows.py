@@ -14,9 +14,9 @@ from streams.history.reading import Decision, Metadata, RecordedBill, Request, R
 from streams.warm_start.judgements import JudgedPrompt
 
 TOKENS = 1000
-"""Tokens that a model's mean bill is the list price of: rows tell no prices."""
+"""Tokens of the call whose list price is a model's mean bill; rows hold no prices."""
 SOURCE = "row"
-"""Who judged, as rewards name it."""
+"""Source of a row's reward."""
 
 
 class UnplayableRows(ValueError):

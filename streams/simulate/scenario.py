@@ -14,7 +14,7 @@ from router_state.config import Knobs
 from streams.files.yaml_text import BadYaml, read_yaml
 
 CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-"""A misspelt field is an error, not left out."""
+"""Rules of a scenario: a misspelt field is an error, not left out."""
 
 Model = Annotated[
     str, Field(min_length=1, max_length=200, description="Name of a model of the router")
@@ -224,7 +224,8 @@ SHORT = {
     "recorded": {"name": "recorded", "recorded": True},
     "random": {"name": "random", "random": True},
 }
-"""Policies that a name says all of; any other name is that of a model which is always called."""
+"""Policies that a name describes completely; any other name is that of a model that is always
+called."""
 
 
 class Scenario(BaseModel):

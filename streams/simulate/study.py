@@ -24,7 +24,7 @@ from streams.simulate.track import Track
 from streams.simulate.world import World
 
 MOST_CHANGES = 20
-"""Of the declarations in a history that charts number, the last."""
+"""Last changes of the declaration that charts number."""
 
 
 class NoRequest(Exception):

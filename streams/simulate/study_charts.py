@@ -16,7 +16,7 @@ from streams.simulate.study import Study
 from streams.simulate.track import Bucket
 
 MORE = "λ_t and the models' shares"
-"""Summary behind which charts stand that not every reader wants."""
+"""Summary of the charts that not every reader wants."""
 Value = Callable[[Bucket], float | None]
 
 

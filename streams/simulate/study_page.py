@@ -12,9 +12,9 @@ from streams.simulate.study_charts import charts_of, marks_of, told_apart
 from streams.simulate.track import Bucket
 
 MOST_ALERTS = 100
-"""Alerts of a policy that the table lists; a chart has a tick for each of them."""
+"""Most alerts of a policy that the table lists; a chart has a tick for each of them."""
 OVERSPENT = 1.05
-"""Cost ÷ budget above which a cell says so: the floor that the benchmarks hold is 5 %."""
+"""Cost ÷ budget above which a cell says so; the benchmarks' floor is 5 %."""
 
 
 def render(study: Study) -> str:

@@ -22,7 +22,7 @@ from streams.settings import Settings
 from streams.simulate.ledger import Sent
 
 MAX_ANSWERS = 1000
-"""Records of one look."""
+"""Most records of one look."""
 
 
 class Answer(NamedTuple):

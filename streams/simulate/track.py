@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from router_state.pacing.dollar_dual import UNREACHABLE
 
 BUCKETS = 400
-"""Points of a curve; they are joined in pairs when there are more."""
+"""Most points of a curve; beyond it they are joined in pairs."""
 POINTS, LEAST_REQUESTS = 40, 20
-"""Points of a drawn line at most, and requests in each of them at least."""
+"""Most points of a drawn line, and fewest requests in each of them."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from streams.simulate.study import Survey, run
 from streams.simulate.track import Track
 
 FAILED = 0.5
-"""Mean reward of the most called model in the last half."""
+"""Mean reward of the most called model in the last half below which a setting has failed."""
 SETTINGS_AT_ONCE = 10
 """Engines that share one reading of the history."""
 ALPHAS = (0.01, 0.05, 0.1, 0.25)

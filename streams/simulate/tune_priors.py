@@ -22,7 +22,7 @@ from streams.simulate.scenario import Scenario
 from streams.simulate.study import Survey, run
 
 T_ADAPTS = (50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0)
-"""Requests in which a prior is outweighed, as tried."""
+"""Numbers of requests that outweigh a prior, as tried."""
 EARLY = "20%"
 """The part of the history in which priors matter most."""
 

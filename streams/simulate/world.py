@@ -29,7 +29,7 @@ from streams.simulate.scenario import (
 RAMP_STEPS = 20
 """Steps of a change that comes gradually."""
 _MASK = (1 << 64) - 1
-"""64 bits."""
+"""Mask of 64 bits."""
 
 
 def uniform(seed: int, *numbers: int) -> float:

@@ -16,11 +16,10 @@ from streams.log.consumer import log_consumer
 from streams.settings import Settings
 
 FETCH_BYTES = 256 * 1024
-"""Of one fetch: some hundred records, of which one is wanted."""
+"""Bytes of one fetch: some hundred records, of which one is wanted."""
 EARLIER, LATER = 1.0, 60.0
-"""Seconds around a decision in which its context was written; where the clock has jumped,
-everything is read.
-"""
+"""Seconds before and after a decision in which its context was written. Where the clock has jumped,
+everything is read."""
 
 
 class ChangelogContexts:

@@ -21,17 +21,19 @@ from router_state.config import Vector
 from streams.log.reach import Reach
 
 UNREACHED = (ConnectionError, TimeoutError, OSError)
-"""What redis-py, or the system below it, raises where Redis does not answer."""
+"""Errors of redis-py, or of the system below it, where Redis does not answer."""
 TRANSIENT = (KafkaError, TimeoutError, OSError)
-"""What reading the changelog raises that another try may mend."""
+"""Errors of reading the changelog that another try may mend."""
 ANSWER_WITHIN = 1.0
-"""Seconds; a Redis that answers later is no cache."""
+"""Seconds that Redis has to answer; later it is no cache."""
 REST = 1.0
-"""Seconds for which a Redis that did not answer is not asked again: nobody waits for it twice."""
+"""Seconds for which a Redis that did not answer is not asked again, so that nobody waits for it
+twice."""
 RECENT_BYTES = 4 * 2**20
-"""Of contexts that were just written and may be asked for before Redis was asked."""
+"""Bytes of contexts that were just written, kept in case they are asked for before Redis has
+them."""
 PROBE: Ref = ("\x00", "probe")
-"""The context of no router: no router has such a name."""
+"""Key of a context that no router can have, because no router has such a name."""
 
 
 class ReadBack(Protocol):

@@ -11,7 +11,7 @@ from streams.settings import Settings
 from streams.state.redis_contexts import PROBE, connect, key_of
 
 COMMANDS = ("set", "mget")
-"""What a worker asks of Redis; `acl` grants these and no more."""
+"""Commands of Redis that a worker uses; `acl` grants these and no more."""
 
 
 def acl(settings: Settings, user: str) -> str:

@@ -25,7 +25,7 @@ SYNONYMS = {
 }
 """Names of each column, the usual one first, in any case; spaces and hyphens are underscores."""
 EXAMPLE = "prompt,model,cost,score\nWhy is the sky blue?,small,0.00003,0.7"
-"""What a right file looks like."""
+"""Example of a right file."""
 
 
 class UnknownColumns(ValueError):

@@ -16,7 +16,7 @@ POINTS = 15
 """Budgets of the curve, between the cheapest and the dearest model."""
 LEAST_SHARE = 0.05  # of a model's mean cost that any prompt is expected to cost
 ROUNDING = 1e-9
-"""Of a mean reward: what two equal sums may differ by."""
+"""Largest difference of a mean reward between two equal sums."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from streams.warm_start.columns import Columns, UnknownColumns, columns_of
 from streams.warm_start.table_file import Row, Unreadable, rows_of
 
 _SHOWN_ERRORS = 10
-"""Lines that are told to be wrong; the others are counted."""
+"""Most wrong lines that an error lists; the others are counted."""
 _MOST_USD = 1000.0
-"""As on the wire, see `schemas.costs`."""
+"""Largest bill of one call in dollars, as in `schemas.costs`."""
 _COSTS = ("cost", "cost_usd")
 """Columns that may hold dollars."""
 _BY_MODEL = ("rewards", "costs", "arms")
@@ -27,9 +27,9 @@ NESTED = (
     '"rewards" or "costs", as {"model": 0.9}, or "arms", as {"model": {"reward": 0.9, "cost": '
     "0.0004}}"
 )
-"""What a line with all models has beside the prompt."""
+"""Fields of a line with all models, beside the prompt."""
 SCALE = "; 0 is useless, 1 is perfect. If your scores are from 1 to 5, give --score-range 1:5"
-"""What to do about scores of another scale."""
+"""Advice about scores of another scale."""
 
 
 class UnusableJudgements(ValueError):

@@ -18,7 +18,7 @@ from streams.files.array_folder import (
 )
 
 _NAME = "priors"
-"""Of the files in its folder."""
+"""Name of the files in its folder."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,9 +16,10 @@ from rich.progress import open as open_shown
 from schemas.json_values import Json
 
 SEPARATORS = ",;\t|"
-"""Of columns; Excel writes semicolons where a comma is the decimal point."""
+"""Separators of columns; Excel writes semicolons where a comma is the decimal point."""
 LONGEST_CELL = 2 * 1024 * 1024
-"""Characters of one cell: beyond the longest prompt of the wire (1 MiB), a quote is not closed."""
+"""Most characters of one cell: beyond the longest prompt of the wire (1 MiB) a quote is not
+closed."""
 
 
 class Unreadable(ValueError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 EXAMPLES = 1
-"""Prompts that a pair of models is explained by."""
+"""Prompts that explain a pair of models."""
 NEVER_BEST = -1e9  # of a model without rewards
 
 

@@ -12,7 +12,7 @@ from streams.warm_start.worth import ModelWorth, Worth, sentence
 MOST_PAIRS = 40
 """Rows of the table of pairs."""
 OFF = "±: 95 %, paired over prompts, for all budgets together"
-"""What the intervals of gains are."""
+"""Caption of the intervals of gains."""
 
 
 def render(worth: Worth) -> str:

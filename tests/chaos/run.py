@@ -1,5 +1,5 @@
-"""The long round: each fault many times, ten on a service of its own; writes docs/chaos.md and
-docs/chaos.json.
+"""The long round: each fault many times, ten on a service of its own; writes docs/lab/chaos.md and
+docs/lab/chaos.json.
 
 python -m tests.chaos.run                     # everything, two hours or more
 python -m tests.chaos.run --scale 0.1         # a tenth of the rounds
@@ -39,7 +39,7 @@ ROUNDS = {
     "redis_frozen": 10,
 }
 FAULTS_AT_ONCE = 10
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs/lab"
 MEANING = {
     "worker_killed": "one of two workers killed −9 at a random moment, "
     "started again under its name",

@@ -39,7 +39,7 @@ from tests.chaos.trend import trend
 from tests.chaos.watch import WatchedService
 from tests.integration.service import SOURCES, Worker
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs/lab"
 ROUTERS, PARTITIONS, BURST, EVERY = 64, 8, 2_000, 5.0
 REMEMBERED = 60.0
 DRAINS_WITHIN = 30.0
@@ -238,8 +238,8 @@ def _violations(settings: Settings) -> dict[str, int]:
 
 
 def main() -> int:
-    """Run, write docs/soak.json, docs/soak.md and docs/soak.png; return 1 if anything was not flat,
-    or broken.
+    """Run, write soak.json, soak.md and soak.png into docs/lab/; return 1 if anything was not
+    flat, or broken.
     """
     from tests.chaos.soak_report import draw, report
 

@@ -26,6 +26,7 @@ DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 SELECTOR = re.compile(r"\b((?:pb|process|python|job:pb)_[a-z0-9_:]+)(\{[^}]*\})?")
 BY_PROMETHEUS = {"job", "instance", "le"}
 ROUTERS = "10"
+RUNBOOKS = "docs/reference/alerts.md"
 
 Labels = dict[str, set[str]]
 
@@ -165,13 +166,13 @@ def test_every_alert_is_tested_and_has_a_runbook() -> None:
     }
     anchors = {
         re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
-        for line in (ROOT / "docs" / "operating.md").read_text(encoding="utf-8").splitlines()
+        for line in (ROOT / RUNBOOKS).read_text(encoding="utf-8").splitlines()
         if line.startswith("#")
     }
     for alert in (rule for rule in rules() if "alert" in rule):
         page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
         assert alert["alert"] in tested
-        assert page == "docs/operating.md"
+        assert page == RUNBOOKS
         assert anchor in anchors, alert["alert"]
 
 

@@ -24,13 +24,8 @@ from streams.broker.wire import free_ports
 from streams.cli import main
 from streams.settings import Settings
 from tests.integration.commands import done, environment
+from tests.pages import PAGES, ROOT
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    page.relative_to(ROOT).as_posix()
-    for where in ("*.md", "docs/*.md", "deploy/*.md", "client/*.md", "docs/schemas/*.md")
-    for page in ROOT.glob(where)
-)
 ELSEWHERE = {
     "json": "tests/integration/test_wire_page.py sends them, and compares the answers",
     "python": "test_cli.py (README), tests/integrations/test_integrate_page.py",
@@ -75,8 +70,9 @@ def commands_of(page: str) -> list[str]:
     return [line for line in lines if not excused(line)]
 
 
-RUN = [page for page in PAGES if commands_of(page) and page != "docs/integrate.md"]
-"""docs/integrate.md needs a gateway: tests/integrations/test_integrate_page.py runs it."""
+GATEWAY = {f"docs/how-to/{one}.md" for one in ("connect", "http", "litellm", "bills-and-labels")}
+"""Pages that need a gateway: tests/integrations/test_integrate_page.py runs them."""
+RUN = [page for page in PAGES if commands_of(page) and page not in GATEWAY]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -114,7 +110,7 @@ def test_every_command_of_the_page_works(page: str, worker: Settings, folder: Pa
     own = re.sub(r"\W", "-", page)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     named = {**environment(worker), "PB_ROUTER": own, "PATH": path, "BROWSER": "true"}
-    if page in {"docs/operating.md", "docs/replay.md"}:
+    if page in {"docs/how-to/backup.md", "docs/explanation/replay.md"}:
         _live_a_little(worker, own)
     for command in commands_of(page):
         command = command.replace("localhost:8080", f"localhost:{worker.web_port}")

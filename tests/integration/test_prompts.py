@@ -16,7 +16,7 @@ from streams.encoder.load import load_encoder
 from tests.integration.commands import PRICES, done, done_json
 from tests.integration.service import running_service
 
-WIRE = Path(__file__).parents[2] / "docs" / "wire.md"
+WIRE = Path(__file__).parents[2] / "docs" / "reference" / "wire.md"
 
 
 def example(section: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""The examples of docs/wire.md are one conversation: what the page sends is sent to a worker, and
-what the page shows is what the worker says.
+"""The examples of docs/reference/wire.md are one conversation: what the page sends is sent to a
+worker, and what the page shows is what the worker says.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.integration.service import (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-WIRE = (ROOT / "docs/wire.md").read_text(encoding="utf-8")
+WIRE = (ROOT / "docs/reference/wire.md").read_text(encoding="utf-8")
 WORTH = {"llama-3.1-8b": (0.79, 2.9e-05), "mistral-large": (0.92, 5.3e-04)}
 """Mean reward and bill of each model until then."""
 EACH = 15

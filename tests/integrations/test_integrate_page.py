@@ -1,4 +1,4 @@
-"""Every line of docs/integrate.md is run."""
+"""Every line of the pages that connect an application is run."""
 
 import asyncio
 import os
@@ -21,11 +21,13 @@ ROOT = Path(__file__).parents[2]
 PRICES = {"small": (0.1, 0.4), "large": (1.25, 10.0)}
 
 
-def blocks(language: str, page: str = "docs/integrate.md") -> list[str]:
-    """Return a page's blocks of a language."""
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
-    )
+PAGES = tuple(f"docs/how-to/{one}.md" for one in ("connect", "http", "litellm", "bills-and-labels"))
+
+
+def blocks(language: str, *pages: str) -> list[str]:
+    """Return the blocks of a language on these pages, or on all that connect an application."""
+    text = "".join((ROOT / page).read_text() for page in pages or PAGES)
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -77,7 +79,7 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     return said.decode()
 
 
-@pytest.mark.parametrize("page", ["docs/integrate.md", "client/README.md"])
+@pytest.mark.parametrize("page", ["docs/how-to/connect.md", "client/README.md"])
 async def test_the_client(service: RunningService, tmp_path: Path, page: str) -> None:
     (code,) = blocks("python", page)
     assert "call " in await ran(service, tmp_path, sys.executable, "-c", code)

@@ -1,4 +1,4 @@
-"""What docs/architecture.md names is there, and stands where it says."""
+"""What docs/explanation/architecture.md names is there, and stands where it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
 FILES = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)*/(?:[a-z_0-9]+\.(?:py|md|svg))?)`", PAGE)))
 NAMED = [
     (name, path)
@@ -75,4 +75,4 @@ def test_the_steps_of_a_request_stand_in_their_order_in_one_file() -> None:
 
 
 def test_the_picture_is_sound() -> None:
-    ElementTree.parse(ROOT / "docs" / "architecture.svg")
+    ElementTree.parse(ROOT / "docs/explanation/architecture.svg")

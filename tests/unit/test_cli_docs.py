@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,13 +18,7 @@ from streams.log.topics import topic_specs
 from streams.service.metrics import Metrics
 from streams.settings import Settings
 from streams.state.redis_rights import acl
-
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    page.relative_to(ROOT).as_posix()
-    for where in ("*.md", "docs/*.md", "deploy/*.md", "client/*.md", "docs/schemas/*.md")
-    for page in ROOT.glob(where)
-)
+from tests.pages import PAGES, ROOT
 
 
 def shown(default: Any) -> str:
@@ -38,7 +31,7 @@ def shown(default: Any) -> str:
 
 
 def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/reference/settings.md").read_text()
     listed = dict(re.findall(r"^\| `(PB_\w+)` \| (.*?) \| .+ \|$", text, re.MULTILINE))
     assert listed == {
         f"PB_{name.upper()}": shown(field.default) for name, field in Settings.model_fields.items()
@@ -46,7 +39,8 @@ def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
 
 
 def test_the_table_of_metrics_is_complete() -> None:
-    text = (ROOT / "docs/operating.md").read_text().partition("## Metrics")[2].partition("##")[0]
+    text = (ROOT / "docs/reference/metrics.md").read_text().partition("## Metrics")[2]
+    text = text.partition("##")[0]
     there = {
         f"{family.name}_total" if family.type == "counter" else family.name
         for family in Metrics().registry.collect()
@@ -91,7 +85,9 @@ def _named(text: str) -> list[str]:
 
 def glossary() -> list[list[str]]:
     """Return the rows of the glossary: term, meaning, unit, field."""
-    rows = re.findall(r"^\| (.+?) *\|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (.+?) *\|$", (ROOT / "docs/reference/glossary.md").read_text(), re.MULTILINE
+    )
     return [re.split(r"\s*\|\s*", row) for row in rows[2:]]
 
 
@@ -123,8 +119,13 @@ def inner(schema: Any, part: Any) -> dict[str, Any]:
 def test_pages_with_words_of_the_glossary_lead_to_it() -> None:
     terms = {term for row in glossary() for term in row[0].split(", ")}
     assert len(terms) > 35
-    for page in ("README.md", "docs/quickstart.md", "docs/dashboard.md", "docs/wire.md"):
-        assert re.search(r"\]\((docs/)?glossary\.md\)", (ROOT / page).read_text()), page
+    for page in (
+        "docs/index.md",
+        "docs/tutorial/quickstart.md",
+        "docs/how-to/dashboard.md",
+        "docs/reference/wire.md",
+    ):
+        assert re.search(r"\]\([\w./-]*glossary\.md\)", (ROOT / page).read_text()), page
 
 
 def test_pages_name_commands() -> None:
@@ -145,7 +146,7 @@ def test_every_command_and_option_that_is_named_exists(page: str) -> None:
 
 
 def test_the_table_of_rights_is_the_list_in_the_code() -> None:
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/reference/rights.md").read_text()
     everything = {spec.name for spec in topic_specs(Settings())}
     listed: dict[tuple[str, str, str], str] = {}
     for role, operations, where in re.findall(
@@ -164,7 +165,10 @@ def test_the_table_of_rights_is_the_list_in_the_code() -> None:
 
 
 def test_the_rule_for_redis_is_the_one_in_the_code() -> None:
-    assert f"ACL SETUSER {acl(Settings(), 'pb-worker')}" in (ROOT / "docs/operating.md").read_text()
+    assert (
+        f"ACL SETUSER {acl(Settings(), 'pb-worker')}"
+        in (ROOT / "docs/reference/rights.md").read_text()
+    )
 
 
 def test_rights_are_printed_as_commands_and_as_data() -> None:

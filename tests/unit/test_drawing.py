@@ -18,6 +18,7 @@ from streams.drawing.numbers import NO_PRICE, UNTIL
 from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 from streams.simulate.study_page import _price
 from streams.simulate.track import Track
+from tests import pages
 
 ROOT = Path(__file__).parents[2]
 MARKUP = "</script><img src=x onerror=alert(1)>"
@@ -143,7 +144,7 @@ def _rgb(colour: str) -> tuple[int, ...]:
 
 
 def test_every_picture_of_a_document_is_there_and_each_for_dark_pages_has_its_size() -> None:
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / one for one in pages.PAGES):
         text = path.read_text()
         named = re.findall(r'!\[[^\]]*\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', text)
         for one in (path.parent / (plain or marked) for plain, marked in named):

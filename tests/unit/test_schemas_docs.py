@@ -1,4 +1,4 @@
-"""The exported JSON Schemas and docs/wire.md agree with the code."""
+"""The exported JSON Schemas and docs/reference/wire.md agree with the code."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from schemas.alerts import AlertKind
 from schemas.dlq import HEADERS
 from schemas.export import FOLDER, differences, main, schema_files
 
-WIRE = (FOLDER.parent / "wire.md").read_text(encoding="utf-8")
+WIRE = (FOLDER.parent / "reference/wire.md").read_text(encoding="utf-8")
 
 
 def test_committed_schemas_are_those_of_the_code() -> None:

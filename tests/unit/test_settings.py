@@ -83,7 +83,7 @@ def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             "5",
             r"PB_ORPHAN_WAIT_SECONDS: no such setting; did you mean PB_ORPHAN_WAIT",
         ),
-        ("PB_ZZZ", "1", r"PB_ZZZ: no such setting; docs/operating.md lists all of them"),
+        ("PB_ZZZ", "1", r"PB_ZZZ: no such setting; docs/reference/settings.md lists all of them"),
         ("PB_", "1", r"PB_: no such setting"),
         ("PB_STATSD_PORT", "9125", r"PB_STATSD_PORT: no such setting"),
     ],

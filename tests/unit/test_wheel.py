@@ -1,5 +1,5 @@
 """The wheel has one name in site-packages, lives beside distributions that have an `agents` of
-their own, and is installed with the words of docs/integrate.md, as the client is.
+their own, and is installed with the words of docs/how-to/connect.md, as the client is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 FOREIGN = "NAME = 'another distribution'\n"
@@ -115,7 +117,7 @@ def test_process_that_imported_another_agents_is_refused(site: Path) -> None:
     assert "ForeignPackage: another 'agents' is imported here already" in ran.stderr
 
 
-PAGE = (ROOT / "docs" / "integrate.md").read_text()
+PAGE = (ROOT / "docs/how-to/connect.md").read_text()
 INSTALLS = re.findall(r"^pip install (.+)$", PAGE, re.MULTILINE)
 
 
@@ -167,7 +169,7 @@ def test_a_project_of_uv_takes_the_client_from_a_checkout(tmp_path: Path) -> Non
 
 
 def test_nothing_is_said_to_come_from_an_index_that_does_not_have_it() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("client/*.md")]
+    pages = [ROOT / page for page in PAGES]
     code = [
         one
         for where in ("streams", "agents", "client/src")

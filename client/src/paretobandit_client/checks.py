@@ -12,11 +12,11 @@ from paretobandit_client.events import Ask, Cost, Event, Reward
 
 E = TypeVar("E", bound=Event)
 MAX_PROMPT_BYTES = 2**20
-"""As UTF-8 (the wire contract)."""
+"""Largest prompt, in bytes of UTF-8 (the wire contract)."""
 MAX_COST_USD = 1000.0
-"""Dollars of one call (the wire contract)."""
+"""Largest bill of one call, in dollars (the wire contract)."""
 _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-"""As the wire contract has it."""
+"""Pattern of a router's id (the wire contract)."""
 
 
 def router_id(value: str) -> str:

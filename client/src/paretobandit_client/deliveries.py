@@ -14,9 +14,9 @@ from paretobandit_client.waiting import Ref
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Before = asyncio.Task[object] | None
-"""The delivery of the request that an event is about, where that is still under way."""
+"""Delivery of the request that an event is about, while it is under way."""
 MOST = 50_000
-"""Events on their way at most; each is a task of some kB while Kafka is away."""
+"""Most events on their way at a time; each is a task of some kB while Kafka is away."""
 
 
 class Deliveries:

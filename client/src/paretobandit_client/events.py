@@ -94,7 +94,7 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Event = Ask | Cost | Reward
 TOPIC_OF: dict[type[Event], str] = {Ask: "requests", Cost: "costs", Reward: "rewards"}
-"""Where each kind is written, behind the prefix."""
+"""Topic of each kind of event, without the prefix."""
 decode_route = Decoder(Route).decode
 decode_refusal = Decoder(Refusal).decode
 encode = Encoder().encode

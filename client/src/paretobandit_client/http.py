@@ -17,13 +17,12 @@ from paretobandit_client.errors import Refused, RouterError, Undelivered, Unreac
 from paretobandit_client.events import TOPIC_OF, Ask, Event, Route, decode_route, encode
 
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, LEAST, DELIVERY = 0.05, 2.0, 30.0, 0.05, 1.0
-"""Seconds between tries, until a try is given up, and the least that a gateway is given: for a
-decision, and to pass a request on whose decision nobody waits for any more.
-"""
+"""Seconds: first and longest pause between tries, limit of one try, least time that a gateway gets
+for a decision, and its time to pass on a request that nobody waits for."""
 CONNECTIONS = 1_000
-"""To one gateway at a time: a request holds one until it is answered."""
+"""Most connections to one gateway; a request holds one until it is answered."""
 AGAIN = frozenset({"no_decision", "rate_limited", "request_timeout", "undelivered"})
-"""What a gateway says of a moment, not of the event."""
+"""Reasons of a gateway that will pass: the same event may succeed later."""
 OWN = frozenset(
     {
         "body_too_large",
@@ -35,7 +34,7 @@ OWN = frozenset(
         "unsupported_media_type",
     }
 )
-"""What a gateway says of the caller; every other reason is the service's."""
+"""Reasons of a gateway that are about the caller; all others are the service's."""
 
 
 class _Later(Exception):

@@ -40,16 +40,15 @@ from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)
 SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
-"""Topics that are written, and those that are read."""
+"""Topics that the client writes, and topics that it reads."""
 LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
-"""Bytes of one request to a broker, what `pb.requests` takes; bytes of a batch before it is
+"""Largest request to a broker, in bytes, as `pb.requests` takes it; bytes of a batch before it is
 sent."""
 FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK, CLOSING = 0.05, 2.0, 30.0, 5.0, 10.0
-"""Seconds between tries, until a try is given up (one that was only slow is repeated, and counts
-once), for metadata, for a client to close.
-"""
+"""Seconds: first and longest pause between tries, limit of one try (a slow one that is repeated
+counts once), limit for metadata, limit for closing a client."""
 NEVER = (MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError)
-"""What will be so the next time as well."""
+"""Errors that another try would meet again."""
 
 
 class KafkaLink:

@@ -28,7 +28,7 @@ from paretobandit_client.router import Counts, Router
 
 log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
-"""The entry of a call's `metadata` that gives it an id of your own, for rewards."""
+"""Key of a call's `metadata` that gives it an id of your own, for rewards."""
 HELD_SECONDS = 90.0
 """Seconds that a failed call's bill waits for another attempt: LiteLLM waits up to 60 before one
 (`Retry-After`).

@@ -56,7 +56,8 @@ class Outage:
 
 
 CURRENT: ContextVar[Outage | None] = ContextVar("outage", default=None)
-"""Whose connection the running task belongs to: the tasks of its Kafka clients inherit it."""
+"""Outage of the connection that the running task belongs to; tasks of its Kafka clients inherit
+it."""
 
 
 class _IntoOutage(logging.Filter):

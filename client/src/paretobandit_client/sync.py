@@ -19,7 +19,7 @@ from paretobandit_client.router import Counts, Router
 
 T = TypeVar("T")
 NOT_OPEN = "the router is not open: use it in a with block"
-"""What a call before or after the block raises."""
+"""Message of a call before or after the `with` block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ Ref = tuple[str, str]
 Place = tuple[int, int]
 """Partition and offset; −1 where Kafka did not say."""
 REMEMBERED = 10_000
-"""How many requests that nobody waits for any more are remembered, to count the decisions that come
-late.
-"""
+"""Requests given up that are remembered, to count the decisions that come late."""
 
 
 class Waiting:

@@ -1,4 +1,4 @@
-// What the words of the pages mean, as docs/glossary.md says it; shown where one points at them.
+// What the words of the pages mean, as docs/reference/glossary.md says it; shown where one points at them.
 
 export const TERMS = {
   "÷ budget": "Mean bill ÷ budget, by the worker's account; 1: what was asked for",
