@@ -39,7 +39,9 @@ class Ours:
     @classmethod
     def make(cls, feed: Feed, *, d: int, budget: float | None, profile: str = "paper") -> Ours:
         """Return a router that knows nothing yet; with a budget it gets bills."""
-        knobs = knobs_for(profile, {"lambda_c": 0.3 if budget is None else 0.0})
+        # The library's own penalty; paced experiments go without.
+        given = {"lambda_c": 0.3 if budget is None else 0.0} if profile == "paper" else {}
+        knobs = knobs_for(profile, given)
         models = {
             name: ModelConfig(price, onboarding_pulls=0)
             for name, price in prices(len(feed.rewards)).items()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from router_state.config import RouterConfig, Vector
 
@@ -11,8 +12,7 @@ AT_MOST = 10_000
 """Requests that one sweep moves, unless its caller says fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True, gc=False):
     """A request wants a model.
 
     Attributes:
@@ -34,8 +34,7 @@ class Asked:
     contained: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
+class Charged(Struct, frozen=True, gc=False):
     """A request's bill came, in dollars or, priced as at the decision, in input and output tokens.
 
     `model` is which one was called, where that is known: another one than was decided if the caller
@@ -53,8 +52,7 @@ class Charged:
     waited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True, gc=False):
     """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
     and `waited` as of a bill."""
 
@@ -69,31 +67,27 @@ class Judged:
     waited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Orphaned:
+class Orphaned(Struct, frozen=True, gc=False):
     """A bill came whose request never got a decision: money all the same, apart from
     `spend_usd`."""
 
     cost_usd: float
 
 
-@dataclass(frozen=True, slots=True)
-class Redeclared:
+class Redeclared(Struct, frozen=True, gc=False):
     """Another declaration is to be put in force."""
 
     config: RouterConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(Struct, frozen=True, gc=False):
     """Time has passed: commitments older than their time limit expire, at most `limit`, the oldest
     first."""
 
     limit: int = AT_MOST
 
 
-@dataclass(frozen=True, slots=True)
-class Aged:
+class Aged(Struct, frozen=True, gc=False):
     """Requests decided before this time (seconds since the epoch) are forgotten, at most `limit`;
     so are arms retired before it."""
 
@@ -101,8 +95,7 @@ class Aged:
     limit: int = AT_MOST
 
 
-@dataclass(frozen=True, slots=True)
-class Crowded:
+class Crowded(Struct, frozen=True, gc=False):
     """Requests beyond `keep` are forgotten, at most `limit`."""
 
     keep: int

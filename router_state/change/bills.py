@@ -63,10 +63,9 @@ def observe(
         model.novelty.observe(spread / regression.inverse.item(-1))
         if model.bills > KNOWN_AFTER and variance < KNOWN_VARIANCE:
             residual = math.log(ratio) - (log_total(exponent, known) if known else exponent)
-            expected = (model.predict(exponent) + (known or 0.0)) * model.list_price
             shift = model.detector.observe(
                 max(residual / math.sqrt(1.0 + variance * own * own), LEAST_RESIDUAL),
-                limit=_limit(expected / budget_usd if budget_usd else 0.0),
+                limit=_limit(model.mean_usd / budget_usd if budget_usd else 0.0),
                 now=now,
                 centred=True,
                 adaptive=True,
@@ -85,10 +84,10 @@ def observe(
 
 
 def _limit(budgets: float) -> float:
-    """Return the evidence that an alarm needs where a bill is expected to cost so many budgets.
+    """Return the evidence that an alarm needs of a model whose bills are so many budgets on average.
 
     As in a Bayes test it falls by the logarithm of what is at stake, but one bill alone is never
-    enough. Not the bill itself decides: an outlier would bring its own limit down.
+    enough.
     """
     return max(LIMIT - STAKE * math.log(max(budgets, 1.0)), LEAST_LIMIT)
 

@@ -256,7 +256,7 @@ class CostModel:
             known: ratio that was expected for its input, None where that is not counted apart.
         """
         expected = math.exp(bounded(exponent))
-        self.step(cut(ratio, self.factor * expected + (known or 0.0)))
+        self.step(cut(ratio, self.calibration * expected + (known or 0.0)))
         if ratio <= 0.0:  # a call that cost nothing counts in `paid`
             return
         rest = min((ratio - (known or 0.0)) / expected, MOST_TAUGHT)

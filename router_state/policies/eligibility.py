@@ -17,6 +17,10 @@ cases."""
 FIRST_CALL = 4.0
 """Multiple of `AT_RISK` that a model's only call in flight may bring the risk to: without a first
 bill nothing would ever be known."""
+MOST_LEVEL = 2.0
+"""Largest variance of a level's logarithm that is assumed."""
+MOST_BEYOND = math.expm1(Z90 * math.sqrt(MOST_LEVEL))
+"""Largest multiple of its expectation by which a mean may be above it."""
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
@@ -62,12 +66,19 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
         costs: expected dollars of the request at each arm.
     """
     credit, noise, total = CREDIT * budget_usd, arms.bills.noise, 0.0
+    # Mostly little is in flight: then no doubt about a level can make it too much.
+    most = AT_RISK * budget_usd / (MOST_BEYOND * len(costs))
+    for model, cost in zip(arms.costs, costs, strict=True):
+        if (model.awaited + 1) * cost > most:
+            break
+    else:
+        return excluded
     risks: list[float] = []
     beyond: list[float] = []
     for model, cost in zip(arms.costs, costs, strict=True):
         regression = model.regression
         level = 0.0 if model.free else noise * regression.inverse.item(-1) / regression.decay
-        more = cost * math.expm1(Z90 * math.sqrt(level if level < 2.0 else 2.0))
+        more = cost * math.expm1(Z90 * math.sqrt(level if level < MOST_LEVEL else MOST_LEVEL))
         beyond.append(more)
         risks.append(model.awaited * more)
         total += risks[-1] ** 2

@@ -139,7 +139,11 @@ class Live:
         eligible = [k for k, why in enumerate(excluded) if why is None]
         short = weights[0] >= UNREACHABLE
         k = _best(candidates, rng)
-        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
+        options = _options(state, candidates, eligible, k, short=short)
+        if not options and epsilon <= 0.0:
+            reason = "onboarding" if arms[k].pulls_left > 0 else "ucb"
+            return candidates, Choice(k, reason, propensity.best(arms, seen, candidates, k))
+        tried = choosing.draw(options, rng)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k

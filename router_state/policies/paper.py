@@ -89,13 +89,15 @@ class Paper:
         """
         arms, knobs, rng = state.arms, state.config.knobs, state.rng
         terms: list[float] = []
-        alpha, gamma, least = knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
+        t, alpha, gamma, least = state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max
         for arm, mean, spread, cost in zip(arms, seen.means, seen.variances, costs, strict=True):
-            v = spread / arm.rewards.decay
-            steps = state.t - max(arm.rewards.last_update, arm.last_played)
+            regression, played = arm.rewards, arm.last_played
+            v, updated = spread / regression.decay, regression.last_update
+            steps = t - (updated if updated > played else played)
             if steps > 0 and gamma < 1.0:
-                v /= max(gamma ** min(steps, MAX_STALE_STEPS), least)
-            terms += (mean, alpha * math.sqrt(max(v, MIN_VARIANCE)), cost)
+                left = gamma ** (steps if steps < MAX_STALE_STEPS else MAX_STALE_STEPS)
+                v /= left if left > least else least
+            terms += (mean, alpha * math.sqrt(v if v > MIN_VARIANCE else MIN_VARIANCE), cost)
         penalties = [weights[1] * arm.log_price for arm in arms]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         if arms.onboarding:

@@ -12,7 +12,7 @@ from router_state.learning.offline_sums import require_counted, require_observed
 DEFAULT_GUESS = 0.5
 """Mean reward of a model of which a prior says nothing."""
 MOST_PREDICTED = 10.0
-"""Largest root mean square of a prior's predictions on its own contexts. Rewards between 0 and 1 give
+"""Largest root mean square of a prior's predictions on its own contexts. Rewards of 0 to 1 give
 at most 1; what is scaled by hand may be off."""
 LEAST_EIGENVALUE = 1e-14
 """Share of the largest eigenvalue of A that the smallest must be: below it A⁻¹b is rounding."""

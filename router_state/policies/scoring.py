@@ -114,8 +114,16 @@ def best(candidates: Candidates) -> list[int]:
     Raises:
         NonFiniteInput: a score is not finite.
     """
-    scored = [(candidates.score(k), k) for k, why in enumerate(candidates.excluded) if why is None]
-    most = max(scored)[0]
+    terms, most = candidates.terms, -math.inf
+    found: list[int] = []
+    rows = zip(terms[0::3], terms[1::3], candidates.penalty, candidates.excluded, strict=True)
+    for k, (mean, bonus, penalty, why) in enumerate(rows):
+        if why is None:
+            score = mean + bonus - penalty
+            if score - most >= TIE:
+                most, found = score, [k]
+            elif most - score < TIE:
+                found.append(k)
     if not math.isfinite(most):
         raise NonFiniteInput("a score is not finite")
-    return [k for score, k in scored if most - score < TIE]
+    return found

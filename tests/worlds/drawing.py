@@ -165,15 +165,6 @@ def _knobs(profile: str, rng: np.random.Generator) -> dict[str, float | bool]:
         "seed": int(rng.integers(1000)),
         "commitment_ttl_seconds": float(rng.choice([50.0, 900.0])),
     }
-    if profile == "paper" and rng.random() < 0.5:
-        for name in (
-            "commit_and_settle",
-            "feedback_clock",
-            "drift_alarms",
-            "paced_onboarding",
-            "dollar_dual",
-        ):
-            knobs[name] = bool(rng.random() < 0.3)
     if rng.random() < 0.2:
         knobs["gamma"] = float(rng.choice([1.0, 0.9, 0.99]))
     if rng.random() < 0.1:
