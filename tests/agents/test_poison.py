@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from agents import poison
-from router_state import deciding, settling
-from router_state.change import rewards as suspecting
+from router_state import deciding, feedback
 from router_state.state import invariants, portfolio, sweeping
 from streams.audit.run import audit
 from streams.settings import Settings
@@ -112,11 +111,11 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("topic", "module", "name", "event"),
     [
-        ("costs", settling, "settle", {"request_id": "first", "cost_usd": 0.001}),
+        ("costs", feedback, "settle", {"request_id": "first", "cost_usd": 0.001}),
         (
             "rewards",
-            suspecting,
-            "absorb",
+            feedback,
+            "learn",
             {"request_id": "first", "reward": 0.5, "source": "judge"},
         ),
     ],

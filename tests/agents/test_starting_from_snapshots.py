@@ -110,9 +110,9 @@ async def test_a_router_that_is_there_keeps_what_it_has_learned() -> None:
     await traffic(world, [COPY], 20)
     engine = world.worker.service.shards[world.partition_of(COPY)].engine(COPY)
     assert engine is not None
-    before = engine.state.arms.stack.rows.copy()
+    before = engine.state.arms.stack.blocks.copy()
     await world.send("routers", declared)
-    assert (engine.state.arms.stack.rows == before).all()
+    assert (engine.state.arms.stack.blocks == before).all()
     assert engine.state.seq == 20
 
 

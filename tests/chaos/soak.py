@@ -119,7 +119,7 @@ async def sustainable(service: WatchedService) -> float:
     return load.number / (time.monotonic() - started)
 
 
-class Detector:
+class Watch:
     """Look at a soaked service now and then."""
 
     def __init__(
@@ -198,7 +198,7 @@ async def soak(minutes: float, rate: float | None, seed: int) -> dict[str, Any]:
             admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
             await admin.start()
             service.take_waits()
-            watch = Detector(service, worker, redis, admin)
+            watch = Watch(service, worker, redis, admin)
             while watch.samples[-1].seconds < minutes * 60.0 if watch.samples else True:
                 await asyncio.sleep(EVERY)
                 await watch.look()

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.journal import CONFIG, HEAD
+from router_state.learning.regression import Regression
+from router_state.learning.shared_prior import SharedPrior
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, snapshot
 
@@ -95,6 +97,12 @@ def weighted_sums(
         A += weight * np.outer(seen.x, seen.x)
         b += weight * seen.reward * seen.x
     return A, b
+
+
+def observed(regression: Regression, prior: SharedPrior) -> Array:
+    """Return Σ xxᵀ, shape (d, d), of what a regression has observed, as much as is left of it."""
+    seen: Array = regression.A() - regression.decay * np.diag(prior.ridges)
+    return seen
 
 
 def freeze(engine: Engine) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from router_state.changes import Outcome
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.events import Orphaned
+from router_state.learning.shared_prior import COSTS
 from router_state.state import invariants
 from tests.unit.core_reference import CHEAP, DEAR, MIDDLE, context, declaration, freeze
 
@@ -200,9 +201,9 @@ def test_a_declared_expected_cost_is_believed_from_the_first_request_on() -> Non
     engine = Engine.start(RouterConfig(models, 1.0, 2, "live", knobs_for("live")))
     candidates = engine.decide("r", np.array([0.0, 1.0]), now=0.0).candidates
     assert candidates is not None
-    # Nothing says what the other one costs: as a mean, that is more than its list price.
-    unknown = 0.001 * math.exp(engine.state.arms["unknown"].costs.doubt)
-    assert 0.001 < unknown < 0.002
+    # Nothing says what the other one costs: it is the mean of a lognormal, level and noise doubted.
+    level = COSTS.noise / COSTS.bias
+    unknown = 0.001 * math.exp(COSTS.mean + (COSTS.noise + level) / 2.0)
     assert candidates.expected_cost_usd == pytest.approx([0.002, unknown, 0.0])
     invariants.check(engine.state, engine.records)
 

@@ -11,6 +11,7 @@ from router_state.engine import Engine
 from router_state.errors import UnpricedModel
 from router_state.journal import HEAD
 from router_state.state import invariants, record_bytes, snapshot
+from tests.unit.core_reference import observed
 
 X = np.array([0.5, -0.5, 1.0])
 SMALL, LARGE = Price(0.1, 0.4), Price(1.25, 10.0)
@@ -84,7 +85,7 @@ def test_a_reward_is_learned_of_the_model_that_was_called(named: str) -> None:
         is Outcome.APPLIED
     )
     assert router.learn("r", reward=0.2, rank=9, source="human", model="large") is Outcome.REVISED
-    seen = {arm.name: arms.rewards.evidence([arm.rewards])[0][0, -1, -1] for arm in arms}
+    seen = {arm.name: observed(arm.rewards, arms.rewards)[-1, -1] for arm in arms}
     assert seen == pytest.approx({"large": 0.0, "small": 1.0}, abs=1e-9)
 
 
@@ -94,7 +95,7 @@ def test_a_decision_that_came_after_all_is_booked_as_if_in_time() -> None:
     late.learn("r", reward=0.9, model="large")
     prompt.settle("r", cost_usd=0.002)
     prompt.learn("r", reward=0.9)
-    assert snapshot.pack_head(late.state) == snapshot.pack_head(prompt.state)
+    assert snapshot.pack_piece(late.state, HEAD) == snapshot.pack_piece(prompt.state, HEAD)
     assert record_bytes.pack_record(late.records["r"]) == record_bytes.pack_record(
         prompt.records["r"]
     )

@@ -5,7 +5,7 @@ that were not told.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state import errors
+from router_state.change import bills
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.pacing import dual
@@ -115,14 +116,17 @@ def test_bills_of_nothing_say_what_they_say_in_the_mean() -> None:
     assert not [alert for alert in w.alerts if alert.direction == "down"]
 
 
-def test_a_watch_does_not_look_at_bills_of_nothing() -> None:
+def test_a_detector_does_not_look_at_bills_of_nothing() -> None:
     w = world()
     w.play(100)
     costs = w.engine.state.arms["cheap"].costs
-    before = replace(costs.watch)
-    found = [costs.observe(0.0, np.ones(D), budgets=0.0, now=0.0, watched=True) for _ in range(100)]
+    before = deepcopy(costs.detector)
+    found = [
+        bills.observe(costs, 0.0, np.ones(D), known=None, budget_usd=None, now=0.0)
+        for _ in range(100)
+    ]
     assert found == [None] * 100
-    assert costs.watch == before
+    assert costs.detector == before
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.0, 1.0), (1.0, 0.0)])
@@ -180,7 +184,7 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
 
 
 def test_the_mean_of_the_paper_s_pacer_stays_a_mean_of_costs_though_bills_come_late() -> None:
-    engine = Engine.start(paper_declaration(budget=1e-3, commit_and_settle=True))
+    engine = Engine.start(paper_declaration(budget=1e-3))
     rng, means = np.random.default_rng(0), []
     for i in range(600):
         engine.decide(str(i), context(*rng.normal(size=3)), now=float(i))

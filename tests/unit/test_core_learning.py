@@ -62,7 +62,7 @@ def test_without_restored_ridge_an_observation_weighs_gamma_to_its_age(
 ) -> None:
     engine, dense = rewarded([(x, r, "cheap", idle) for x, r, _, idle in steps], gamma=0.9995)
     A, b = weighted_sums(dense["cheap"].observations, gamma=0.9995, ridge=1.0, d=4)
-    np.testing.assert_allclose(engine.state.arms[0].rewards.A(), A, rtol=1e-9)
+    np.testing.assert_allclose(engine.state.arms[0].rewards.A(), A, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(engine.state.arms[0].rewards.b(), b, rtol=1e-9, atol=1e-12)
 
 

@@ -47,7 +47,7 @@ def test_what_is_estimated_together_is_what_each_router_estimates_alone_to_the_b
     for number in range(25):
         ask(alone, number)
         with foreseen(engine.state for engine in together):
-            ahead += sum(bool(engine.state.arms.foreseen[1]) for engine in together)
+            ahead += sum(bool(engine.state.foreseen[1]) for engine in together)
             ask(together, number)
         teach(alone, number)
         teach(together, number)
@@ -66,7 +66,7 @@ def test_a_refused_request_leaves_nothing_of_what_was_estimated_ahead() -> None:
             with pytest.raises(NoAllowedModel):
                 engine.decide("1", np.ones(engine.state.arms.d), now=1.0, allowed_models=["other"])
     assert [portable.pack(engine.state, {}) for engine in engines] == before
-    assert all(engine.state.arms.foreseen == ((-1, -1, -1), ()) for engine in engines)
+    assert all(engine.state.foreseen == ((-1, -1, -1), ()) for engine in engines)
 
 
 def test_what_is_learned_in_between_is_estimated_anew() -> None:

@@ -12,7 +12,9 @@ import pytest
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
+from router_state.journal import HEAD
 from router_state.state import snapshot
+from tests.unit.core_reference import observed
 from tests.unit.live_world import PRICES, declaration, world
 
 LATE = 50
@@ -82,7 +84,7 @@ def test_a_router_is_kept_in_as_many_bytes_as_the_page_says(
     _, engine = play(2, d, 1e-3, 300)
     state = engine.state
     empty = Engine.start(RouterConfig({}, 1e-3, d)).state
-    assert len(snapshot.pack_head(empty)) < head
+    assert len(snapshot.pack_piece(empty, HEAD) or b"") < head
     for name, piece in snapshot.pack_pieces(state).items():
         limit = (
             window
@@ -102,8 +104,7 @@ def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() 
     w.engine.configure(config, now=400.0)
     arms = w.engine.state.arms
     assert arms["middle"].rewards.theta == pytest.approx(arms["dear"].rewards.theta, abs=0.05)
-    A, _ = arms.rewards.evidence([arms["middle"].rewards])
-    assert A[0, -1, -1] == pytest.approx(50.0)
+    assert observed(arms["middle"].rewards, arms.rewards)[-1, -1] == pytest.approx(50.0)
     assert [arm.pulls_left for arm in arms] == [0, 0, 0]
     w.play(400)
     assert w.chosen[400:].count("middle") > 200

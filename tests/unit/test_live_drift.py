@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.arms import Arms
-from router_state.change.suspicion import Detector, Suspicion
+from router_state.change.detector import Detector
+from router_state.change.suspicion import Suspicion
 from router_state.changes import Outcome
 from router_state.engine import Engine
 from router_state.state import invariants, snapshot
-from tests.unit.live_world import Array, World, declaration, world
+from tests.unit.core_reference import observed
+from tests.unit.live_world import World, world
 
 
 def fallen(w: World, level: float) -> World:
@@ -119,12 +120,6 @@ def test_rewards_of_decisions_before_the_alarm_neither_confirm_nor_clear_it() ->
     assert (suspicion.count, suspicion.evidence) == (10, 0.0)
 
 
-def evidence(arms: Arms, k: int) -> Array:
-    """Return Σ xxᵀ of an arm, as it was taken in."""
-    A, _ = arms.rewards.evidence([arms[k].rewards])
-    return A[0]
-
-
 def test_while_under_suspicion_the_statistics_rest() -> None:
     w = world()
     w.play(600)
@@ -132,10 +127,11 @@ def test_while_under_suspicion_the_statistics_rest() -> None:
     arms = w.engine.state.arms
     k = arms.row["middle"]
     assert arms[k].suspicion is not None
-    before = evidence(arms, k)
+    before = observed(arms[k].rewards, arms.rewards)
     w.play(200)
     # What the arms share moves with the others, what this one has seen does not.
-    assert evidence(arms, k) == pytest.approx(before, rel=1e-6, abs=1e-6)
+    after = observed(arms[k].rewards, arms.rewards)
+    assert after == pytest.approx(before, rel=1e-6, abs=1e-6)
     labels = [w.engine.records[str(i)].label for i in range(700, 990)]
     assert min(label.forgotten for label in labels if label) == -1e9
     invariants.check(w.engine.state, w.engine.records)
@@ -209,10 +205,3 @@ def test_stopped_under_suspicion_and_never_stopped_are_equal_to_the_bit() -> Non
         right.model,
         right.lambda_t,
     )
-
-
-def test_without_alarms_nothing_is_suspected() -> None:
-    w = World(Engine.start(declaration(drift_alarms=False)))
-    w.play(500)
-    fallen(w, 0.1).play(300)
-    assert w.news == [] and not w.engine.state.arms.suspect

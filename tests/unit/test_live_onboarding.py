@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.pacer import UNLIMITED
+from router_state.pacing.pacer import Allowance
+from router_state.policies import choosing
 from tests.unit.live_world import D, declaration, world
 
 
@@ -46,8 +47,8 @@ def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing
         (0.01, 120.0, (-20.0, -70.0)),
     ):
         state.pacer.lambda_t, state.pacer.debt.usd = lambda_t, debt * 6e-4
-        assert state.pacer.allowance() == pytest.approx([budgets * 6e-4 for budgets in expected])
-    assert world(None).engine.state.pacer.allowance() == UNLIMITED
+        assert state.pacer.allowance == pytest.approx([budgets * 6e-4 for budgets in expected])
+    assert world(None).engine.state.pacer.allowance == Allowance()
 
 
 def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
@@ -77,12 +78,18 @@ def test_a_router_without_any_prior_explores_before_it_settles(budget: float | N
 
 
 def test_one_newcomer_is_pulled_at_a_time() -> None:
-    """Where draws score too, any newcomer may win by itself, so only policies without them show
-    which pulls are extra.
-    """
-    w = world(None, cold=("cheap", "middle", "dear"), onboarding_pulls=20, shared_learning=False)
+    w = world(None, cold=("middle", "dear"), onboarding_pulls=20)
     w.play(30)
-    assert sum(arm.pulls_left < 20 for arm in w.engine.state.arms) <= 2
+    arms = w.engine.state.arms
+    candidates = w.engine.decide("asked", np.ones(D), now=30.0).candidates
+    assert candidates is not None
+    for arm in arms:
+        arm.pulls_left = 0 if arm.name == "cheap" else 5
+    # Beside the cheap one, which is known, one of the two is pulled; beside a newcomer none is.
+    for best, reasons in (("cheap", ["onboarding"]), ("middle", []), ("dear", [])):
+        k = arms.row[best]
+        found = choosing.pulls_and_probes(arms, candidates, [0, 1, 2], k, Allowance())
+        assert [option.reason for option in found] == reasons
 
 
 def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_it_would_take() -> (

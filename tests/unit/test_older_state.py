@@ -1,42 +1,175 @@
-"""State that an older program wrote, or went on from, is read; a router just started is whole."""
+"""State of format 4 goes on: every number that it holds is there again, to the bit."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import lzma
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+import orjson
 import pytest
 
+from router_state.arm import Arm
+from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
+from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG, HEAD
+from router_state.pacing.debt import Debt
+from router_state.pacing.dollar_dual import DollarDual
 from router_state.record import RequestRecord
-from router_state.state import config_bytes, invariants, snapshot
-from router_state.state.config_bytes import NEW_KNOBS
-from router_state.state.framing import frame, loads
+from router_state.state import invariants, portable, record_bytes, snapshot
+from router_state.state.framing import body_of
 from tests.unit.core_reference import PORTFOLIO, context, declaration
 
-
-def read(pieces: dict[str, bytes], records: dict[str, RequestRecord] | None = None) -> Engine:
-    """Return an engine that goes on from pieces; all requests have their bills."""
-    return Engine(snapshot.unpack(lambda name: pieces.get(name, b""), {}), dict(records or {}))
-
-
-def written_by_older(pieces: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the pieces as a program leaves them that knows nothing of shared learning."""
-    head = loads(pieces[HEAD])
-    del head["costs"]
-    return {**pieces, HEAD: frame(json.dumps(head).encode())}
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "format-4.json.xz"
+"""Eight routers as release c0040a5 wrote them: their pieces and requests, and their numbers under
+the names that they have today."""
+WRITTEN: dict[str, Any] = json.loads(lzma.decompress(FIXTURE.read_bytes()))
 
 
-def play(engine: Engine, n: int, *, first: int = 0) -> None:
+def pieces_of(name: str) -> dict[str, bytes]:
+    """Return the pieces of a router of the fixture."""
+    return {piece: bytes.fromhex(data) for piece, data in WRITTEN[name]["pieces"].items()}
+
+
+def read(pieces: dict[str, bytes], requests: dict[str, Any]) -> Engine:
+    """Return an engine that goes on from pieces and requests."""
+    records: dict[str, RequestRecord] = {}
+    for request_id, kept in requests.items():
+        records[request_id] = record_bytes.unpack_record(bytes.fromhex(kept["record"]))
+        records[request_id].x = np.array(kept["x"])
+    awaited = {
+        request_id: record.decided_at
+        for request_id, record in records.items()
+        if record.bill is None and not record.expired
+    }
+    return Engine(snapshot.unpack(lambda name: pieces.get(name, b""), awaited), records)
+
+
+def restored(name: str) -> Engine:
+    """Return an engine that goes on from a router of the fixture."""
+    return read(pieces_of(name), WRITTEN[name]["requests"])
+
+
+def altered(piece: bytes, **changed: Any) -> bytes:
+    """Return a piece of format 4 with other values; None drops one."""
+    body = {name: value for name, value in (orjson.loads(piece[5:]) | changed).items()}
+    data = orjson.dumps({name: value for name, value in body.items() if value is not None})
+    return b"\x04" + crc32(data).to_bytes(4, "big") + data
+
+
+def digest(*arrays: Any) -> str:
+    """Return what the fixture has of arrays."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return found.hexdigest()[:16]
+
+
+def play(engine: Engine, n: int) -> None:
     """Ask, bill and judge requests."""
-    for number in range(first, first + n):
-        x = context(np.sin(number), np.cos(number), 0.3)
-        name = f"r-{number}"
-        engine.decide(name, x, now=float(number))
-        engine.settle(name, cost_usd=1e-4 * (1 + number % 7), x=x)
-        engine.learn(name, reward=0.5 + 0.4 * float(np.sin(number)), x=x)
+    for number in range(n):
+        x = np.append(np.random.default_rng(number).normal(size=engine.state.arms.d - 1), 1.0)
+        name = f"later-{number}"
+        engine.decide(name, x, now=2e9 + number)
+        engine.settle(name, cost_usd=1e-4 * (1 + number % 7))
+        engine.learn(name, reward=0.5 + 0.4 * float(np.sin(number)))
+        invariants.check(engine.state, engine.records)
+
+
+def arrays_of(arm: Arm) -> dict[str, str]:
+    """Return digests of what an arm's regressions hold."""
+    return {
+        f"of {what}": digest(one.inverse, one.theta, one.tails[: one.pending])
+        for what, one in (("rewards", arm.rewards), ("bills", arm.costs.regression))
+    }
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
+    numbers, state = WRITTEN[name]["numbers"], restored(name).state
+    arms, pacer = state.arms, state.pacer
+    whole = {
+        "rng": lambda: f"{state.rng.bit_generator.state['state']['state']:x}",  # type: ignore[call-overload]
+        "names": lambda: list(arms.names),
+        "buckets": lambda: [[one.left_usd, one.at, one.exhausted] for one in state.buckets],
+        "rewards": lambda: digest(arms.rewards.mean, arms.rewards.center),
+        "bills": lambda: digest(arms.bills.mean, arms.bills.center),
+        "sample": lambda: digest(arms.sample.offsets, arms.sample.levels, arms.sample.center),
+        "slots": lambda: digest(arms.tokens.slots),
+    }
+    if isinstance(pacer, DollarDual):
+        window = pacer.window
+        whole["window"] = lambda: digest(window.contexts[: window.size])
+        whole["limited"] = lambda: {
+            str(slot): sorted(models) for slot, models in sorted(window.limited.items())
+        }
+    assert len(numbers) > 25
+    for what, value in numbers.items():
+        if what.startswith("arm "):
+            arm = arms[what.removeprefix("arm ")]
+            found = {one: attrgetter(one)(arm) for one in value if not one.startswith("of ")}
+            assert found | arrays_of(arm) == value, what
+        else:
+            found = whole[what]() if what in whole else attrgetter(what)(state)
+            assert found == value, what
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_router_of_format_4_goes_on_and_is_written_whole(name: str) -> None:
+    engine = restored(name)
+    invariants.check(engine.state, engine.records)
+    assert engine.started().pieces == set(snapshot.piece_names(engine.state))
+    assert portable.unpack(portable.pack(engine.state, {})).state.seq == engine.state.seq
+    play(engine, 60)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_router_of_format_4_decides_alike_from_either_format(name: str) -> None:
+    left, pieces = restored(name), snapshot.pack_pieces(restored(name).state)
+    right = read(pieces, WRITTEN[name]["requests"])
+    for engine in (left, right):
+        play(engine, 20)
+    assert snapshot.pack_pieces(left.state) == snapshot.pack_pieces(right.state)
+
+
+def test_the_scatter_of_bills_starts_anew() -> None:
+    pacer = restored("live").state.pacer
+    assert isinstance(pacer, DollarDual)
+    assert (pacer.debt.scatter, pacer.debt.settled) == (Debt().scatter, Debt().settled)
+
+
+def test_tokens_are_counted_anew_where_a_program_that_knows_none_has_decided_since() -> None:
+    pieces = pieces_of("tokens")
+    assert restored("tokens").state.arms.tokens.in_use
+    pieces[TOKENS] = altered(pieces[TOKENS], seq=1)
+    assert not read(pieces, WRITTEN["tokens"]["requests"]).state.arms.tokens.in_use
+
+
+def test_a_model_that_a_program_without_tokens_has_let_join_begins_at_its_list_price() -> None:
+    pieces = pieces_of("tokens")
+    pieces[TOKENS] = altered(pieces[TOKENS], shares={"cheap": 0.5})
+    arms = read(pieces, WRITTEN["tokens"]["requests"]).state.arms
+    assert [arm.costs.input_share for arm in arms] == [0.5, 1.0, 1.0]
+
+
+def test_state_from_before_models_learned_together_is_refused_in_words() -> None:
+    pieces = pieces_of("live")
+    pieces[HEAD] = altered(pieces[HEAD], costs=None)
+    with pytest.raises(CorruptSnapshot, match="before models learned together"):
+        read(pieces, WRITTEN["live"]["requests"])
+
+
+def test_knobs_that_are_gone_or_unused_are_left_out() -> None:
+    pieces = pieces_of("live")
+    assert {"alpha", "lambda_c"} <= orjson.loads(body_of(pieces[CONFIG]))["knobs"].keys()
+    knobs = restored("live").state.config.knobs
+    assert (knobs.gamma, knobs.onboarding_pulls) == (0.9995, 0)
 
 
 @pytest.mark.parametrize("profile", ["paper", "live"])
@@ -48,38 +181,6 @@ def test_a_router_that_was_just_started_is_written_whole(
     pieces = {
         name: snapshot.pack_piece(engine.state, name) or b"" for name in engine.started().pieces
     }
-    again = read(pieces)
-    assert snapshot.pack_pieces(again.state) == pieces
-
-
-@pytest.mark.parametrize("asked", [0, 3, 200])
-def test_routers_that_an_older_program_went_on_from_come_back(asked: int) -> None:
-    engine = Engine.start(declaration(PORTFOLIO, profile="live"))
-    play(engine, asked)
-    pieces = snapshot.pack_pieces(engine.state)
-    back = read(written_by_older(pieces), engine.records)
-    invariants.check(back.state, back.records)
-    for found, held in zip(back.state.arms, engine.state.arms, strict=True):
-        if held.costs.bills > 1.0:  # else there is nothing but a guess
-            assert found.costs.mean_usd == pytest.approx(held.costs.mean_usd)
-    play(back, 100, first=asked)
-    invariants.check(back.state, back.records)
-
-
-def test_all_pieces_are_written_after_older_state_was_read() -> None:
-    engine = Engine.start(declaration(PORTFOLIO, profile="live"))
-    play(engine, 20)
-    back = read(written_by_older(snapshot.pack_pieces(engine.state)))
-    assert back.started().pieces == set(snapshot.piece_names(back.state))
-
-
-@pytest.mark.parametrize("profile", ["paper", "live"])
-def test_an_older_program_is_not_told_of_new_knobs_that_are_as_the_profile_has_them(
-    profile: str,
-) -> None:
-    usual = Engine.start(declaration(PORTFOLIO, profile=profile)).state
-    assert not NEW_KNOBS & set(loads(snapshot.pack_piece(usual, CONFIG) or b"")["knobs"])
-    other = {"shared_learning": not usual.config.knobs.shared_learning}
-    chosen = Engine.start(declaration(PORTFOLIO, profile=profile, **other)).state
-    config = config_bytes.unpack_config(snapshot.pack_piece(chosen, CONFIG) or b"")
-    assert config.knobs == chosen.config.knobs
+    assert snapshot.pack_pieces(read(pieces, {}).state) == pieces
+    if models:
+        assert engine.decide("r", context(0.1, 0.2, 0.3), now=0.0).seq == 1

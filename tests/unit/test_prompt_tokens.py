@@ -14,9 +14,8 @@ from benchmarks.policies import Core, Told
 from router_state.config import CostPrior, ModelConfig, Price, RouterConfig, knobs_for
 from router_state.costs.input_tokens import BEGINS, PIECE
 from router_state.engine import Engine
-from router_state.journal import HEAD
 from router_state.state import invariants, portable, record_bytes, snapshot
-from router_state.state.framing import body_of, frame
+from router_state.state.framing import body_of
 
 D = 4
 MODELS = {"small": ModelConfig(Price(1.0, 4.0)), "large": ModelConfig(Price(5.0, 20.0))}
@@ -188,29 +187,6 @@ def test_a_router_whose_requests_do_not_say_has_no_piece_more() -> None:
     engine = started()
     asked(engine, 50, says=False)
     assert PIECE not in snapshot.pack_pieces(engine.state)
-    assert "paid" not in orjson.loads(body_of(snapshot.pack_pieces(engine.state)[HEAD]))
-
-
-def test_tokens_are_counted_anew_after_an_older_program_has_decided() -> None:
-    engine = started()
-    asked(engine, 100)
-    pieces = snapshot.pack_pieces(engine.state)
-    body = orjson.loads(body_of(pieces[HEAD]))
-    body["counters"][1] += 1  # decisions
-    pieces[HEAD] = frame(orjson.dumps(body))
-    back = snapshot.unpack(lambda name: pieces.get(name, b""), {})
-    assert not back.arms.tokens.in_use
-
-
-def test_a_model_that_an_older_program_has_let_join_begins_at_its_list_price() -> None:
-    engine = started()
-    asked(engine, 100)
-    pieces = snapshot.pack_pieces(engine.state)
-    body = orjson.loads(body_of(pieces[PIECE]))
-    del body["shares"]["large"]
-    pieces[PIECE] = frame(orjson.dumps(body))
-    back = snapshot.unpack(lambda name: pieces.get(name, b""), {})
-    assert back.arms.tokens.in_use and back.arms["large"].costs.input_share == 1.0
 
 
 def test_the_paper_s_policy_takes_no_notice_of_tokens() -> None:
@@ -234,7 +210,7 @@ def test_tokens_lower_the_error_of_expected_costs_in_drawn_worlds(number: int) -
     world = drawn(number, seconds=1.0)
     errors = []
     for kind in (Core, Told):
-        policy = kind(knobs_for("live"))
+        policy = kind("live", knobs_for("live"))
         trace = play(policy, world.episode())
         assert policy.engine is not None
         records = policy.engine.records

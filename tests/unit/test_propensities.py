@@ -4,15 +4,14 @@ off-policy estimates rest on.
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.policies import choosing
-from router_state.policies.scoring import Projection
+from router_state.policies import propensity
+from router_state.policies.profiles import POLICIES
+from router_state.policies.scoring import Projection, project
 from router_state.record import Candidates
 
 DRAWS = 20_000
@@ -31,20 +30,28 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
     for i in range(30):
         record = engine.decide(str(i), X, now=float(i))
         engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
-    candidates = engine.decide("asked", X, now=30.0).candidates
-    assert candidates is not None
-    rng = np.random.default_rng(0)
-    drawn: Counter[int] = Counter()
-    logged: dict[int, float] = {}
+    state, seen = engine.state, project(engine.state.arms, X)
+    policy, arms = POLICIES["live"], state.arms
+    costs, open_ = policy.costs(state, seen, None), [None] * 3
+    drawn, inverse, logged = np.zeros(3), np.zeros(3), np.zeros(3)
     for _ in range(DRAWS):
-        choice = choosing.choose(engine.state.arms, candidates, knobs=knobs, rng=rng)
+        arms.sample.renew(
+            arms.stack, arms.regressions, noise=arms.rewards.noise, rng=state.rng, free=True
+        )
+        _, choice = policy.choose(state, X, seen, costs, excluded=open_, weights=(0.0, 0.0, 0.0))
         drawn[choice.k] += 1
-        assert logged.setdefault(choice.k, choice.propensity) == choice.propensity
-    for k, count in drawn.items():
-        deviation = np.sqrt(logged[k] * (1.0 - logged[k]) / DRAWS)
-        assert count / DRAWS == pytest.approx(logged[k], abs=5.0 * deviation + 1e-12)
+        inverse[choice.k] += 1.0 / choice.propensity
+        logged[choice.k] += choice.propensity
+    share, logged = drawn / DRAWS, logged / np.maximum(drawn, 1)
+    for k in np.flatnonzero(drawn):
+        if pulls == 0:  # how likely a pull is depends on the draw: then only the average is right
+            deviation = np.sqrt(logged[k] * (1.0 - logged[k]) / DRAWS)
+            assert share[k] == pytest.approx(logged[k], abs=5.0 * deviation + 0.0025)
+        if drawn[k] > 100:
+            off = 5.0 / np.sqrt(drawn[k])
+            assert inverse[k] / DRAWS == pytest.approx(1.0, abs=off + 0.03)
     if epsilon > 0.0:
-        assert len(drawn) == 3
+        assert drawn.all()
 
 
 def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None:
@@ -68,11 +75,11 @@ def test_inverse_propensities_average_one_where_doubt_and_epsilon_draw() -> None
 def test_a_propensity_does_not_depend_on_how_large_penalties_are(k: int) -> None:
     models = {name: ModelConfig(Price(1, 1)) for name in "abc"}
     arms = Engine.start(RouterConfig(models, None, 3)).state.arms
-    seen: Projection = ([[0.5, 0.0] for _ in models], [0.0] * 3, [0.0] * 3)
+    seen = Projection([0.5] * 3, [0.0] * 3, [0.0] * 3)
 
     def drawn(scale: float) -> float:
         penalties = [scale, 1.01 * scale, 1.03 * scale]
-        return choosing.drawn(
+        return propensity.best(
             arms, seen, Candidates((*models,), [0.5] * 9, penalties, [None] * 3), k
         )
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as drawn
 from msgspec.structs import replace
-from router_state.framing import loads
-from router_state.snapshot import COUNTERS, pack_pieces
 
 from router_state.journal import CONFIG, HEAD
 from router_state.since import MOST_STEPS, UNKNOWN
-from router_state.state import RouterState
+from router_state.state.framing import loads
+from router_state.state.layout import COUNTERS
+from router_state.state.router import RouterState
+from router_state.state.snapshot import pack_pieces
 from schemas.event import decode
 from schemas.routes import RouteDecided
 from streams.audit.run import audit
@@ -210,7 +211,7 @@ def learned(state: RouterState) -> dict[str, Any]:
     pieces: dict[str, Any] = {**pack_pieces(state)}
     head = loads(pieces.pop(HEAD))
     del head["since"], pieces[CONFIG]
-    counters = dict(zip(COUNTERS, head.pop("counters"), strict=True))
+    counters = dict(zip(COUNTERS.names, head.pop("counters"), strict=True))
     # Money of requests that nobody knows moves nothing; the audit adds it up.
     del counters["unmatched_cost_usd"]
     return {**pieces, "head": head, "counters": counters}

@@ -8,19 +8,19 @@ from router_state.change.novelty import Novelty
 
 
 def used_to(distances: list[float]) -> Novelty:
-    familiar = Novelty()
+    novelty = Novelty()
     for distance in distances:
-        familiar.observe(distance)
-    return familiar
+        novelty.observe(distance)
+    return novelty
 
 
 def test_prompts_as_ever_are_hardly_ever_new_whatever_their_distribution() -> None:
     rng = np.random.default_rng(0)
     for draw in (rng.chisquare(1, 4000), rng.chisquare(25, 4000), rng.standard_t(4, 4000) ** 2):
-        familiar, new = Novelty(), 0
+        novelty, new = Novelty(), 0
         for n, distance in enumerate(draw.tolist()):
-            familiar.observe(distance)
-            new += n > 100 and familiar.novel
+            novelty.observe(distance)
+            new += n > 100 and novelty.novel
         assert new < 0.06 * 4000
 
 
@@ -36,8 +36,3 @@ def test_prompts_that_are_all_alike_are_not_new() -> None:
     assert not used_to([1.0] * 500).novel
     assert not used_to([0.0] * 500).novel
     assert used_to([1.0] * 500 + [2.0] * 3).novel
-
-
-def test_what_is_packed_comes_back() -> None:
-    familiar = used_to([1.0, 4.0, 2.0])
-    assert Novelty.unpack(familiar.pack()) == familiar

@@ -14,8 +14,10 @@ from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.learning import evidence as posterior
-from router_state.learning.sample import LEAST_PROPENSITY, _roots, probability
+from router_state.learning.sample import _roots
+from router_state.policies.propensity import LEAST_PROPENSITY, probability
 from router_state.state import invariants, portable
+from tests.unit.core_reference import observed
 
 Array = npt.NDArray[np.float64]
 
@@ -110,8 +112,8 @@ def test_the_noise_that_was_drawn_is_found(noise: float) -> None:
     rng = np.random.default_rng(3)
     X = contexts(800, 8, rng)
     rewards = np.clip([0.5, 0.55] + noise * rng.standard_normal((800, 2)), 0.0, 1.0)
-    pool = taught(started(2, 8), 800, rewards, X).state.arms.rewards
-    assert pool.noise**0.5 == pytest.approx(noise, rel=0.1)
+    prior = taught(started(2, 8), 800, rewards, X).state.arms.rewards
+    assert prior.noise**0.5 == pytest.approx(noise, rel=0.1)
 
 
 def test_differences_between_models_that_are_there_lower_the_ridge() -> None:
@@ -129,7 +131,7 @@ def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
     X = contexts(300, 6, rng)
     engine = taught(started(2, 6), 300, rng.uniform(size=(300, 2)), X)
     arms, gamma = engine.state.arms, engine.state.config.knobs.gamma
-    for k, arm in enumerate(arms):
+    for arm in arms:
         mine = [
             r
             for r in engine.records.values()
@@ -139,8 +141,8 @@ def test_one_reward_at_a_time_is_equal_to_all_at_once() -> None:
         A = sum(
             (w * np.outer(r.x, r.x) for w, r in zip(weights, mine, strict=True)), np.zeros((6, 6))
         )
-        found, _ = arms.rewards.evidence([arms.regressions[k]])
-        assert found[0] == pytest.approx(A, abs=1e-6 * max(1.0, len(mine)))
+        found = observed(arm.rewards, arms.rewards)
+        assert found == pytest.approx(A, abs=1e-6 * max(1.0, len(mine)))
     assert gamma < 1.0
 
 
@@ -205,17 +207,18 @@ def test_a_draw_has_the_factor_of_the_covariance_whatever_was_learned(learned: i
 def test_what_comes_between_two_decisions_is_estimated_once_and_before_the_second() -> None:
     rng, engine = np.random.default_rng(5), started(2, 3)
     asked(engine, 10, rng)
-    before = [(pool.mean.copy(), pool.due_at) for pool in engine.state.arms.pools]
+    priors = (engine.state.arms.rewards, engine.state.arms.bills)
+    before = [(prior.mean.copy(), prior.due_at) for prior in priors]
     for i in range(10):
         engine.settle(str(i), cost_usd=1e-3)
         engine.learn(str(i), reward=0.9)
-    for pool, (mean, due_at) in zip(engine.state.arms.pools, before, strict=True):
-        assert pool.due_at == due_at
-        assert (pool.mean == mean).all()
+    for prior, (mean, due_at) in zip(priors, before, strict=True):
+        assert prior.due_at == due_at
+        assert (prior.mean == mean).all()
     asked(engine, 1, rng)
-    for pool, (mean, _) in zip(engine.state.arms.pools, before, strict=True):
-        assert pool.due_at > pool.seen == 10
-        assert (pool.mean != mean).all()
+    for prior, (mean, _) in zip(priors, before, strict=True):
+        assert prior.due_at > prior.seen == 10
+        assert (prior.mean != mean).all()
 
 
 def test_a_router_that_is_asked_nothing_estimates_all_the_same() -> None:
