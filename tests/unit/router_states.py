@@ -1,13 +1,9 @@
-"""A router in every state that it can be in: `python -m tests.unit.router_states` writes them as
-the fixtures of a layout.
-"""
+"""A router in every state that it can be in."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +11,9 @@ import numpy as np
 from router_state.config import Cap, Price
 from router_state.engine import Engine
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.state import portable
-from streams.state.snapshots import summary
 from tests.unit.core_reference import CHEAP, DEAR, PORTFOLIO, declaration
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / f"layout-{portable.VERSION}"
 CAPS = (Cap(0.01, 3600.0), Cap(60.0, 86_400.0, hard=True))
-ABOUT = {"router_id": "home", "service": "test", "exported_at": "2026-11-22T12:00:00Z"}
 
 
 def play(
@@ -103,19 +95,3 @@ STATES: dict[str, Callable[[], Engine]] = {
     "free": lambda: _played(prices={"free": Price(0.0, 0.0), "dear": DEAR}),
     "wide": lambda: _played(21, prices={"cheap": PORTFOLIO["cheap"]}, dimensions=66, pulls=0),
 }
-
-
-def main() -> None:
-    """Write a file of each state, and what it holds in words."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, state in STATES.items():
-        data = portable.pack(state().state, ABOUT)
-        (FOLDER / f"{name}.pbs").write_bytes(data)
-        found = summary(portable.unpack(data), data)
-        (FOLDER / f"{name}.json").write_text(
-            json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -167,9 +167,7 @@ def test_an_outlier_does_not_lower_the_evidence_that_it_takes() -> None:
     x, usual = np.append(np.zeros(D - 1), 1.0), costs.predict(float(costs.regression.theta[-1]))
     budget = usual * costs.list_price / 4.0
     # Bills of 200 budgets where one of four is expected; three of them in a row are a new price.
-    found = [
-        bill(costs, times * usual, x, budget_usd=budget) for times in (50.0, 50.0, 1.0, 1.0)
-    ]
+    found = [bill(costs, times * usual, x, budget_usd=budget) for times in (50.0, 50.0, 1.0, 1.0)]
     assert found == [False] * 4
 
 

@@ -58,7 +58,7 @@ def restored(name: str) -> Engine:
 
 def altered(piece: bytes, **changed: Any) -> bytes:
     """Return a piece of format 4 with other values; None drops one."""
-    body = {name: value for name, value in (orjson.loads(piece[5:]) | changed).items()}
+    body = orjson.loads(piece[5:]) | changed
     data = orjson.dumps({name: value for name, value in body.items() if value is not None})
     return b"\x04" + crc32(data).to_bytes(4, "big") + data
 
