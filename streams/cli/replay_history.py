@@ -1,4 +1,4 @@
-"""What the commands over histories read: the history itself, contexts, and the priors that
+"""Open what the commands over histories read: the history itself, contexts, and the priors that
 declarations refer to.
 """
 

@@ -1,6 +1,4 @@
-"""What every command shares: settings read once, the router it speaks of, and the options that
-recur.
-"""
+"""Share what every command needs: settings read once, the router, and the options that recur."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ END = 2**63
 
 @dataclass(slots=True)
 class Queue:
-    """What of one router is read but not yet due."""
+    """The events of one router that are read but not yet due."""
 
     declarations: deque[Declared] = field(default_factory=deque)
     bills: deque[Billed] = field(default_factory=deque)

@@ -27,8 +27,8 @@ from streams.warm_start.priors import CostPriors, Priors
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """What was fitted: how many prompts, per model rewards and bills with their means, the variance
-    that the projection keeps.
+    """The result of a fit: how many prompts, per model rewards and bills with their means, the
+    variance that the projection keeps.
 
     `kept_variance` is None where no projection was fitted.
     """
