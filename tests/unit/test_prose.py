@@ -45,6 +45,18 @@ def paragraphs(page: str) -> Iterator[list[str]]:
             yield part
 
 
+def test_the_first_page_is_short_and_has_one_picture() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    assert text.count("<img") == 1
+    assert len(re.findall(r"\]\(", text)) == 5
+
+
+def test_the_book_names_no_commit() -> None:
+    commit = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
+    assert [page for page in READ if commit.search((ROOT / page).read_text("utf-8"))] == []
+
+
 def test_enough_pages_are_read() -> None:
     assert len(READ) > 20
 
