@@ -72,7 +72,7 @@ class Incarnation:
 
 @dataclass(slots=True)
 class Answers:
-    """What one partition's requests got.
+    """The answers to one partition's requests.
 
     Attributes:
         incarnations: of each router, the present one last.

@@ -38,7 +38,7 @@ FETCHED_AT_ONCE = 500
 
 
 class Take(Protocol):
-    """What is done with a record.
+    """The function that a record is handed to.
 
     Args:
         name: its topic, without the prefix.

@@ -1,5 +1,5 @@
-"""What is answered when something is wrong: problem+json (RFC 9457), with the reasons of the wire
-contract and a few of HTTP's.
+"""Answer errors as problem+json (RFC 9457), with the reasons of the wire contract and a few of
+HTTP's.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from streams.history.records import NO_JSON, Record
 
 
 class Metadata(Struct, frozen=True, gc=False):
-    """What is read of a request's metadata; `outcomes` is unchecked."""
+    """The part of a request's metadata that is read; `outcomes` is unchecked."""
 
     outcomes: Json = None
 
