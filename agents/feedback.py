@@ -163,7 +163,8 @@ def _apply(
 ) -> None:
     """Apply one event of a request that is decided; `source` is its message, or the event as it
     waited."""
-    changes = shard.apply(event.router_id, _moved(event, service, x), now=service.ports.clock())
+    moved = _moved(event, service, x, source)
+    changes = shard.apply(event.router_id, moved, now=service.ports.clock())
     if changes.refusal is not None:
         parked = source if isinstance(source, Parked) else parked_from(source, event, service)
         service.refuse_later(parked, changes.refusal, answers)
@@ -175,7 +176,7 @@ def _apply(
         service.note_unbooked(source, event.router_id, "duplicate")
 
 
-def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
+def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Message) -> Event:
     """Return a bill or a reward as the core speaks of it."""
     if isinstance(event, Reward):
         rank = service.ports.rank_of(event.source)
@@ -187,6 +188,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
             model=event.model,
             revision=event.revision,
             x=x,
+            offset=source.offset,
+            waited=isinstance(source, Parked),
         )
     return Charged(
         event.request_id,
@@ -195,6 +198,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None) -> Event:
         model=event.model,
         revision=event.revision,
         x=x,
+        offset=source.offset,
+        waited=isinstance(source, Parked),
     )
 
 

@@ -32,6 +32,8 @@ from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
 from router_state.foreseeing import foreseen
+from router_state.record import RequestRecord
+from router_state.since import UNKNOWN
 from router_state.state import RouterState
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
@@ -190,7 +192,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     if known is not None and not (contained and known.offset > message.offset):
         # Read again after a crash, or after its wait, it is still the first answer.
         repeat = known.offset != message.offset
-        value = route_value(event.router_id, event.request_id, known, repeat=repeat)
+        value = _value(event, known, engine, repeat=repeat)
         answers.routes.append((event.router_id, value, trace_of_message(message)))
         _answered(request, service, answers)
         return
@@ -229,10 +231,18 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
     record = changes.decision
     assert record is not None
     service.ports.count(f"decided_{record.reason}")
-    value = route_value(event.router_id, event.request_id, record, repeat=False)
+    value = _value(event, record, engine, repeat=False)
     answers.routes.append((event.router_id, value, trace_of_message(message)))
     _answered(request, service, answers)
     apply_waiting(shard, event.router_id, event.request_id, service, answers)
+
+
+def _value(event: Request, record: RequestRecord, engine: Engine | None, *, repeat: bool) -> bytes:
+    since = None if engine is None else engine.state.since.led_to(record.seq)
+    # An answer is given again after a crash: readers must not take it for one without steps.
+    if since is None and not repeat:
+        since = UNKNOWN
+    return route_value(event.router_id, event.request_id, record, repeat=repeat, since=since)
 
 
 def _answered(request: Prepared, service: Service, answers: Answers) -> None:

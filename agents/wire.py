@@ -26,9 +26,16 @@ def utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def route_value(router_id: str, request_id: str, record: RequestRecord, *, repeat: bool) -> bytes:
+def route_value(
+    router_id: str,
+    request_id: str,
+    record: RequestRecord,
+    *,
+    repeat: bool,
+    since: str | None = None,
+) -> bytes:
     """Return the value of a `pb.routes` record; candidates are left out once the record has dropped
-    them."""
+    them, and so is `since`, the steps that led to it, where they are not kept any more."""
     value: dict[str, object] = {
         "router_id": router_id,
         "request_id": request_id,
@@ -38,7 +45,9 @@ def route_value(router_id: str, request_id: str, record: RequestRecord, *, repea
         "propensity": record.propensity,
     }
     if record.applied is not None:
-        value["applied"] = structs.asdict(record.applied)
+        value["applied"] = applied = structs.asdict(record.applied)
+        if since is not None:
+            applied |= {"request": record.offset, "since": since}
     if record.candidates is not None:
         value["candidates"] = _candidates(record.candidates, record.unsure)
     value |= {

@@ -23,7 +23,7 @@ from router_state.engine import Engine
 from streams.history.account import Account
 from streams.history.encoded import Contexts
 from streams.history.folders import export, open_folder
-from streams.history.happened import Billed, Decided, Declared
+from streams.history.happened import Billed, Decided, Declared, Rewarded
 from streams.history.merge import Merge
 from streams.history.records import History, JsonlHistory
 from streams.history.rerun import Remembered, Rerun, configuration
@@ -86,7 +86,7 @@ def bare(history: History) -> Callable[[], Any]:
                 engine.decide(event.decision.request_id, contexts[event.decision.seq], now=event.at)
             elif isinstance(event, Billed):
                 engine.settle(event.bill.request_id, cost_usd=event.bill.cost_usd)
-            else:
+            elif isinstance(event, Rewarded):
                 engine.learn(
                     event.reward.request_id, reward=event.reward.reward, source=event.reward.source
                 )

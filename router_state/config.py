@@ -17,6 +17,9 @@ Matrix = npt.NDArray[np.float64]
 
 INF = float("inf")
 """No bound."""
+LEAST_RIDGE = 1e-6
+"""Of λ_0, in observations: beside a context of the largest norm that is taken, rounding would leave
+less of it than nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ class Knobs:
         _require("alpha", self.alpha, 0.0 <= self.alpha < INF, "≥ 0")
         _require("gamma", self.gamma, 0.0 < self.gamma <= 1.0, "in (0, 1]")
         _require("lambda_c", self.lambda_c, 0.0 <= self.lambda_c < INF, "≥ 0")
-        _require("ridge", self.ridge, 0.0 < self.ridge < INF, "> 0")
+        _require("ridge", self.ridge, LEAST_RIDGE <= self.ridge < INF, f"≥ {LEAST_RIDGE:g}")
         _require("v_max", self.v_max, 1.0 <= self.v_max < INF, "≥ 1")
         _require("n_eff", self.n_eff, 0.0 < self.n_eff < INF, "> 0")
         _require("onboarding_pulls", self.onboarding_pulls, self.onboarding_pulls >= 0, "≥ 0")
@@ -190,7 +193,7 @@ def n_eff_of(t_adapt: float, *, gamma: float) -> float:
         return float(t_adapt)
     try:
         return float((gamma**-t_adapt - 1.0) / (1.0 - gamma))
-    # `Knobs` refuses it by its name, instead of an error of arithmetic here.
+    # `knobs_for` refuses it by its name, instead of an error of arithmetic here.
     except OverflowError:
         return INF
 
@@ -207,7 +210,13 @@ def knobs_for(profile: str, overrides: Mapping[str, Any] | None = None) -> Knobs
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     t_adapt = given.pop("t_adapt", None)
     if t_adapt is not None and "n_eff" not in given:
-        given["n_eff"] = n_eff_of(t_adapt, gamma=given.get("gamma", base.gamma))
+        gamma = given.get("gamma", base.gamma)
+        given["n_eff"] = n_eff = n_eff_of(t_adapt, gamma=gamma)
+        if not 0.0 < n_eff < INF:
+            raise InvalidConfig(
+                f"t_adapt {t_adapt:g} with gamma {gamma:g} makes n_eff {n_eff:g}: a prior must "
+                "count for some observations, and not for endlessly many"
+            )
     unknown = given.keys() - set(Knobs.__slots__)
     if unknown:
         raise InvalidConfig(f"unknown knobs: {', '.join(sorted(unknown))}")

@@ -7,34 +7,77 @@ import math
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import CostPrior
-from router_state.errors import InvalidConfig
+from router_state.config import CostPrior, Matrix, Price, Vector
+from router_state.errors import UnusablePrior
+from router_state.offline_sums import require_counted, require_invertible, require_observed
+from router_state.pool import Pool
+from router_state.ratio import MOST_EXPONENT, list_price_of
 
 MOST_BILLS = 200.0
 """Bills that a prior counts for unless it says so: prices and habits change."""
 
 
-def checked(prior: CostPrior, *, d: int) -> CostPrior:
-    """Return a prior that fits a router.
+def checked(model: str, prior: CostPrior, *, price: Price, bills: Pool) -> CostPrior:
+    """Return a model's prior if it fits the router, and its price.
+
+    Args:
+        bills: what the arms' bills have in common.
 
     Raises:
-        InvalidConfig: another dimension, not finite, not a sum of xxᵀ, or a mean cost below zero.
+        UnusablePrior: another dimension, not finite, not a sum of xxᵀ, a mean cost below zero, or
+            bills that no call of the model can cost.
     """
-    if prior.A.shape != (d, d) or prior.b.shape != (d,):
-        raise InvalidConfig(
-            f"a cost prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} "
-            "dimensions"
-        )
-    if not (
-        np.isfinite(prior.A).all() and np.isfinite(prior.b).all() and 0.0 <= prior.mean_usd < np.inf
-    ):
-        raise InvalidConfig("a cost prior must be finite, and its mean cost not below zero")
-    if not np.allclose(prior.A, prior.A.T, rtol=1e-6, atol=1e-9):
-        raise InvalidConfig("a cost prior's A must be symmetric")
+    what = f"the cost prior of {model!r}"
+    if not 0.0 <= prior.mean_usd < np.inf:
+        raise UnusablePrior(f"{what} must have a mean cost that is finite, and not below zero")
+    require_observed(what, prior.A, prior.b, d=bills.d)
+    require_counted(what, bills_of(prior))
     least = np.linalg.eigvalsh(prior.A)[0]
-    if prior.A[-1, -1] <= 0.0 or least < -1e-6 * np.trace(prior.A):
-        raise InvalidConfig("a cost prior's A must be a sum of xxᵀ over at least one bill")
+    if least < -1e-6 * np.trace(prior.A):
+        raise UnusablePrior(f"{what} must have as A a sum of xxᵀ over at least one bill")
+    # Of a free model's bills nothing is expected.
+    if price.per_1k > 0.0:
+        _require_payable(what, prior, list_price=list_price_of(price), bills=bills)
     return prior
+
+
+def _require_payable(what: str, prior: CostPrior, *, list_price: float, bills: Pool) -> None:
+    """Check that the lognormal bills which a prior expects are within what a list price allows.
+
+    Raises:
+        UnusablePrior: they are not.
+    """
+    A, b = sums_of(prior, list_price=list_price)
+    A_R = A + np.diag(bills.ridges)
+    require_invertible(what, A_R)
+    count, means = float(A[-1, -1]), A[-1] / A[-1, -1]
+    with np.errstate(all="ignore"):
+        # bᵀ(A + R)⁻¹b is at most the sum of the squared logarithms of bills ÷ list price.
+        size = float(np.linalg.norm(np.linalg.solve(np.linalg.cholesky(A_R), b))) / count**0.5
+        w = np.linalg.solve(A_R, b)
+        level, variance = float(b[-1]) / count, float(w @ (A / count - np.outer(means, means)) @ w)
+    if not (size <= MOST_EXPONENT and abs(level) + variance / 2.0 <= MOST_EXPONENT):
+        raise UnusablePrior(
+            f"{what} expects bills whose logarithm is {level:.3g} above that of the list price on "
+            f"average, {size:.3g} in root mean square and {abs(variance) ** 0.5:.3g} in deviation "
+            f"between prompts; {MOST_EXPONENT:g} is the most that a call can be"
+        )
+    if not prior.mean_usd <= math.exp(MOST_EXPONENT) * list_price:
+        raise UnusablePrior(
+            f"{what} expects ${prior.mean_usd:.3g} a call, which is more than a price of "
+            f"${list_price:.3g} per 1,000 tokens allows"
+        )
+
+
+def sums_of(prior: CostPrior, *, list_price: float) -> tuple[Matrix, Vector]:
+    """Return Σ xxᵀ, shape (d, d), and Σ ln(bill ÷ list price)·x, shape (d,), over as many bills as
+    a prior counts for."""
+    # The bias entry is 1 in every context, so its sum of squares counts the bills.
+    scale = bills_of(prior) / prior.A[-1, -1]
+    # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
+    # over x.
+    b = prior.b - math.log(list_price) * prior.A[-1]
+    return scale * prior.A, scale * b
 
 
 def bills_of(prior: CostPrior) -> float:
@@ -45,15 +88,7 @@ def bills_of(prior: CostPrior) -> float:
 def start(arm: Arm, prior: CostPrior, *, tokens: float = 0.0) -> None:
     """Start an arm's costs from earlier bills: they are as good as bills of its own, and count for
     as many as the prior says. So many input tokens of each are counted apart."""
-    per_1k = arm.price.per_1k
-    if per_1k <= 0.0:
+    if arm.per_1k <= 0.0:
         return
-    bills = bills_of(prior)
-    # The bias entry is 1 in every context, so its sum of squares counts the bills.
-    scale = bills / prior.A[-1, -1]
-    # From logarithms of dollars to those of ratios: ln(usd/price) = ln(usd) − ln(price), summed
-    # over x.
-    b = prior.b - math.log(per_1k) * prior.A[-1]
-    arm.costs.believe(
-        scale * prior.A, scale * b, mean_usd=prior.mean_usd, bills=bills, tokens=tokens
-    )
+    A, b = sums_of(prior, list_price=arm.costs.list_price)
+    arm.costs.believe(A, b, mean_usd=prior.mean_usd, bills=bills_of(prior), tokens=tokens)

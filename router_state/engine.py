@@ -76,6 +76,7 @@ class Engine:
             now, config = state.latest, replace(config, snapshot=None)
         engine = cls(state, {} if records is None else records)
         engine.configure(config, now=now)
+        state.since.declared(config.offset)
         # What nothing has changed yet is written, too: a reader misses no piece.
         state.journal.pieces.update(piece_names(state))
         return engine
@@ -161,6 +162,7 @@ class Engine:
             input_tokens=input_tokens,
             contained=contained,
         )
+        self.state.since.decided(record.seq)
         self.records[request_id] = record
         return record
 
@@ -326,6 +328,8 @@ def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> No
         revision=event.revision,
         x=event.x,
     )
+    if changes.outcome is not Outcome.DUPLICATE:
+        engine.state.since.billed(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 
@@ -339,6 +343,8 @@ def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None
         revision=event.revision,
         x=event.x,
     )
+    if changes.outcome is not Outcome.DUPLICATE:
+        engine.state.since.rewarded(event.offset, waited=event.waited)
     _note_record(engine, event.request_id, changes)
 
 
@@ -354,6 +360,7 @@ def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> 
 
 def _redeclared(engine: Engine, event: Redeclared, now: float, changes: Changes) -> None:
     engine.configure(event.config, now=now)
+    engine.state.since.declared(event.config.offset, now=now)
 
 
 def _waited(engine: Engine, event: Waited, now: float, changes: Changes) -> None:

@@ -83,6 +83,12 @@ class InvalidConfig(RouterStateError):
     reason = "invalid_config"
 
 
+class UnusablePrior(InvalidConfig):
+    """A prior says what no rewards or bills can have said, or what numbers can't hold."""
+
+    reason = "wrong_prior"
+
+
 class CorruptSnapshot(RouterStateError):
     """Bytes that claim to be a snapshot are damaged, truncated, foreign or newer than this code."""
 

@@ -39,7 +39,8 @@ class Charged:
     """A request's bill came, in dollars or, priced as at the decision, in input and output tokens.
 
     `model` is which one was called, where that is known: another one than was decided if the caller
-    could not wait. `x` is the context, shape (d,), where the record does not hold it.
+    could not wait. `x` is the context, shape (d,), where the record does not hold it. `offset` is
+    where in `pb.costs` it was read, `waited` whether that was before its decision.
     """
 
     request_id: str
@@ -48,12 +49,14 @@ class Charged:
     model: str | None = None
     revision: int = 0
     x: Vector | None = None
+    offset: int = -1
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A request's reward came, in [0, 1]; `rank` is that of its source, `model` and `x` as of a
-    bill."""
+    """A request's reward came, in [0, 1]; `rank` is that of its source, `model`, `x`, `offset`
+    and `waited` as of a bill."""
 
     request_id: str
     reward: float
@@ -62,6 +65,8 @@ class Judged:
     model: str | None = None
     revision: int = 0
     x: Vector | None = None
+    offset: int = -1
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from router_state import caps, cost_priors, warm_start
+from router_state.arms import Arms
 from router_state.config import CostPrior, ModelConfig, RouterConfig
 from router_state.errors import InvalidConfig
 from router_state.state import RouterState
@@ -34,11 +35,11 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     # All of them before the first one joins: a prior that does not fit changes nothing, and none
     # starts from another newcomer.
     starts = {
-        name: warm_start.statistics_for(model.prior, arms=arms, knobs=config.knobs)
+        name: warm_start.statistics_for(name, model.prior, arms=arms, knobs=config.knobs)
         for name, model in joining.items()
     }
     costs = {
-        name: _cost_prior(model, arms.d)
+        name: _cost_prior(name, model, arms)
         for name, model in joining.items()
         if model.cost_prior is not None
     }
@@ -70,11 +71,12 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     state.put_in_force(config)
 
 
-def _cost_prior(model: ModelConfig, d: int) -> CostPrior:
+def _cost_prior(name: str, model: ModelConfig, arms: Arms) -> CostPrior:
     """Return a joining model's cost prior; the mean that is declared wins over the prior's."""
-    assert model.cost_prior is not None
-    prior, mean = cost_priors.checked(model.cost_prior, d=d), model.expected_cost_usd
-    return prior if mean is None else replace(prior, mean_usd=mean)
+    prior, mean = model.cost_prior, model.expected_cost_usd
+    assert prior is not None
+    prior = prior if mean is None else replace(prior, mean_usd=mean)
+    return cost_priors.checked(name, prior, price=model.price, bills=arms.bills)
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
@@ -93,4 +95,6 @@ def drop_retired(state: RouterState, *, before: float) -> bool:
     ]
     for name in gone:
         state.arms.remove(name)
+    if gone:
+        state.since.dropped(before)
     return bool(gone)

@@ -30,6 +30,7 @@ from router_state.framing import Json, body_of, frame, loads, reading
 from router_state.journal import CONFIG, HEAD
 from router_state.pacing import EmaPacer
 from router_state.prompt_tokens import PIECE as TOKENS
+from router_state.since import Since
 from router_state.state import RouterState
 from router_state.window import PIECES, Window
 
@@ -87,6 +88,7 @@ def head_of(state: RouterState) -> dict[str, object]:
         "arms": list(zip(*scalars, strict=True)) or [()] * len(SCALARS),
         "costs": costs,
         "familiar": familiar,
+        "since": state.since.pack(),
         **paid_of(arms),
     }
 
@@ -116,6 +118,8 @@ def _restore(state: RouterState, body: Mapping[str, Json], piece: Callable[[str]
         Bucket(cap, *left) for cap, left in zip(state.config.caps, body["buckets"], strict=True)
     ]
     state.forgotten = Forgotten(*body["forgotten"])
+    # A program that does not know of it has moved the state: nobody knows in which order.
+    state.since = Since.unpack(body["since"]) if "since" in body else Since.unknown(seq=state.seq)
     arms = state.arms
     scalars = zip(*body["arms"], strict=True)
     for name, (i, o), values in zip(body["names"], body["prices"], scalars, strict=True):

@@ -14,6 +14,7 @@ from router_state.dual_pacer import DualPacer
 from router_state.journal import CONFIG, Journal
 from router_state.newcomers import Newcomers
 from router_state.pacing import EmaPacer, Pacer, Unpaced
+from router_state.since import Since
 from router_state.window import Window
 
 
@@ -32,6 +33,7 @@ class RouterState(Books):
         pacer: spends the budget.
         buckets: what is left of each cap.
         newcomers: whom the budget has no place for; not kept.
+        since: what was applied since the last decision, in its order.
     """
 
     config: RouterConfig
@@ -43,6 +45,7 @@ class RouterState(Books):
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
     newcomers: Newcomers = field(default_factory=Newcomers)
+    since: Since = field(default_factory=Since)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

@@ -3,7 +3,7 @@ remembered any longer."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from itertools import islice
 
 from router_state.record import RequestRecord
@@ -32,6 +32,7 @@ def expire(
     for request_id, record in expired.items():
         state.expire(request_id, record)
         records[request_id] = record
+    state.since.expired(len(expired))
     return expired
 
 
@@ -47,7 +48,9 @@ def forget(state: RouterState, records: Records, *, before: float, limit: int) -
         if record.decided_at >= before:
             break
         due[request_id] = record
-    return _drop(state, records, due)
+    if due:
+        state.since.forgotten_until(next(reversed(due.values())).seq)
+    return drop(state, records, due)
 
 
 def forget_early(state: RouterState, records: Records, *, keep: int, limit: int) -> list[str]:
@@ -67,10 +70,13 @@ def forget_early(state: RouterState, records: Records, *, keep: int, limit: int)
     ]
     # A stable sort: among those that are finished, and among the others, still the oldest first.
     closed.sort(key=lambda item: item[1].bill is None or item[1].label is None)
-    return _drop(state, records, dict(closed[:excess]))
+    due = dict(closed[:excess])
+    state.since.forgotten(record.seq for record in due.values())
+    return drop(state, records, due)
 
 
-def _drop(state: RouterState, records: Records, due: dict[str, RequestRecord]) -> list[str]:
+def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord]) -> list[str]:
+    """Forget these requests; return which."""
     for request_id, record in due.items():
         state.forget(request_id, record)
         del records[request_id]

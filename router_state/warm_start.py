@@ -6,10 +6,18 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import Knobs, Matrix, Prior, Vector
-from router_state.errors import InvalidConfig
+from router_state.errors import InvalidConfig, UnusablePrior
+from router_state.offline_sums import require_counted, require_invertible, require_observed
 
 DEFAULT_GUESS = 0.5
 """Mean reward of a model of which a prior says nothing."""
+MOST_PREDICTED = 10.0
+"""Root mean square of what a prior may predict on the contexts that it is of. Rewards between 0 and
+1 give at most 1; what is scaled by hand may be off."""
+LEAST_EIGENVALUE = 1e-14
+"""Share of the largest eigenvalue of A that the smallest must be: below it A⁻¹b is rounding."""
+MOST_COEFFICIENT = 1e6
+"""Norm of a prior's coefficients, which is what it predicts at most for a context of norm 1."""
 
 
 def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
@@ -17,7 +25,9 @@ def cold(d: int, *, ridge: float) -> tuple[Matrix, Vector]:
     return ridge * np.eye(d), np.zeros(d)
 
 
-def from_offline(A: Matrix, b: Vector, *, n_eff: float, ridge: float) -> tuple[Matrix, Vector]:
+def from_offline(
+    what: str, A: Matrix, b: Vector, *, n_eff: float, ridge: float
+) -> tuple[Matrix, Vector]:
     """Scale offline statistics to `n_eff` observations and keep their mean: A = sA + ridge·I, b =
     sb + ridge·θ.
 
@@ -25,22 +35,36 @@ def from_offline(A: Matrix, b: Vector, *, n_eff: float, ridge: float) -> tuple[M
     observations.
 
     Raises:
-        InvalidConfig: not symmetric, not positive definite or not finite.
+        UnusablePrior: not positive definite, or of no rewards.
     """
-    if not (np.isfinite(A).all() and np.isfinite(b).all()):
-        raise InvalidConfig("a prior must be finite")
-    if not np.allclose(A, A.T, rtol=1e-6, atol=1e-9):
-        raise InvalidConfig("a prior's A must be symmetric")
     A = (A + A.T) / 2.0
-    try:
-        np.linalg.cholesky(A)
-    except np.linalg.LinAlgError:
-        raise InvalidConfig("a prior's A must be positive definite") from None
+    theta = coefficients_of(what, A, b)
     # The bias is 1 in every context, so the last entry of A counts the observations behind it.
     scale = n_eff / float(A[-1, -1])
-    theta = np.linalg.solve(A, b)
     # The ridge pulls towards the prior's own mean: scaled alone it would pull towards nothing.
     return scale * A + ridge * np.eye(len(b)), scale * b + ridge * theta
+
+
+def coefficients_of(what: str, A: Matrix, b: Vector) -> Vector:
+    """Return A⁻¹b, shape (d,), if it predicts what rewards may be.
+
+    Raises:
+        UnusablePrior: A is not positive definite, or the predictions are out of all proportion.
+    """
+    count = float(A[-1, -1])
+    values = np.linalg.eigvalsh(A / count)
+    if not values[0] > LEAST_EIGENVALUE * values[-1]:
+        raise UnusablePrior(f"{what} must have a positive definite A, by more than rounding")
+    with np.errstate(all="ignore"):
+        theta: Vector = np.asarray(np.linalg.solve(A, b), np.float64)
+        # bᵀA⁻¹b is the sum of squared predictions on the prior's own contexts.
+        squares, norm = float(b @ theta) / count, float(np.linalg.norm(theta))
+    if not (squares <= MOST_PREDICTED**2 and norm <= MOST_COEFFICIENT):
+        raise UnusablePrior(
+            f"{what} predicts rewards of {abs(squares) ** 0.5:.3g} on its own contexts, and of up "
+            f"to {norm:.3g} for a context of norm 1; rewards are between 0 and 1"
+        )
+    return theta
 
 
 def from_guess(
@@ -61,40 +85,42 @@ def typical(arms: Arms) -> Vector:
     return mean
 
 
-def statistics_for(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
-    """Return A (d, d) and b (d,) with which an arm starts under this prior.
+def statistics_for(
+    model: str, prior: Prior | None, *, arms: Arms, knobs: Knobs
+) -> tuple[Matrix, Vector]:
+    """Return A (d, d) and b (d,) with which a model's arm starts under this prior.
 
     Raises:
-        InvalidConfig: the prior has another dimension, or names a model that the portfolio does not
-            have.
+        InvalidConfig: the prior names a model that the portfolio does not have.
+        UnusablePrior: it has another dimension, or can't have come from rewards.
     """
+    what = f"the prior of {model!r}"
+    A, b = _offered(what, prior, arms=arms, knobs=knobs)
     if knobs.shared_learning:
-        A, b = _offered(prior, arms=arms, knobs=knobs)
         ridges = arms.rewards.ridges
-        return A + np.diag(ridges), b + ridges * arms.rewards.mean
-    return _offered(prior, arms=arms, knobs=knobs)
+        A, b = A + np.diag(ridges), b + ridges * arms.rewards.mean
+    if prior is not None:
+        require_invertible(what, A)
+    return A, b
 
 
-def _offered(prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
+def _offered(what: str, prior: Prior | None, *, arms: Arms, knobs: Knobs) -> tuple[Matrix, Vector]:
     """Return A (d, d) and b (d,) of a prior, the ridge in it unless the pool has one."""
     d, ridge = arms.d, 0.0 if knobs.shared_learning else knobs.ridge
     if prior is None:
         A, b = cold(d, ridge=ridge)
         return (A, b + ridge * typical(arms)) if knobs.paced_onboarding else (A, b)
     n_eff = knobs.n_eff if prior.n_eff is None else prior.n_eff
+    require_counted(what, n_eff)
     if prior.like is not None:
         # By what is in the portfolio before this declaration: see `portfolio.declare`.
         known = arms.find(prior.like)
         if known is None:
-            raise InvalidConfig(f"a prior is like {prior.like!r}, which is not in the portfolio")
+            raise InvalidConfig(f"{what} is like {prior.like!r}, which is not in the portfolio")
         A = known.belief.A()
-        return from_offline(A, A @ known.belief.theta, n_eff=n_eff, ridge=ridge)
+        return from_offline(what, A, A @ known.belief.theta, n_eff=n_eff, ridge=ridge)
     if prior.A is not None and prior.b is not None:
-        if prior.A.shape != (d, d) or prior.b.shape != (d,):
-            raise InvalidConfig(
-                f"a prior has shape {prior.A.shape} and {prior.b.shape}; the router has {d} "
-                "dimensions"
-            )
-        return from_offline(prior.A, prior.b, n_eff=n_eff, ridge=ridge)
+        require_observed(what, prior.A, prior.b, d=d)
+        return from_offline(what, prior.A, prior.b, n_eff=n_eff, ridge=ridge)
     guess = DEFAULT_GUESS if prior.expected_reward is None else prior.expected_reward
     return from_guess(d, guess, n_eff=n_eff, ridge=ridge)

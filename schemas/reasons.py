@@ -112,7 +112,10 @@ class Reason(StrEnum):
     )
     WRONG_PRIOR = (
         "wrong_prior",
-        "A prior has the wrong shape, is not positive definite, or what it refers to is not there.",
+        (
+            "A prior has the wrong shape, is not positive definite, says what no rewards or bills "
+            "can, or what it refers to is not there."
+        ),
     )
     WRONG_PROJECTION = (
         "wrong_projection",

@@ -27,6 +27,11 @@ Offset = Annotated[
 ]
 
 
+STEPS: Final = r"^(\?|[A-Za-z][0-9@.,e+-]+( [A-Za-z][0-9@.,e+-]+)*)?$"
+MOST_LETTERS: Final = 8_000
+"""Pattern of `Applied.since`, and its most letters: far more than a worker writes."""
+
+
 class RouteReason(StrEnum):
     """Name what made the choice."""
 
@@ -70,6 +75,14 @@ class Applied(Content):
     declared_rewards: Annotated[
         Offset, Field(description="As `rewards`, when the declaration in force had come in force")
     ]
+    request: Offset | None = optional("Offset of the request that it answers; newer workers say it")
+    since: Annotated[str, Field(pattern=STEPS, max_length=MOST_LETTERS)] | None = optional(
+        "What was applied since the decision before, in its order, as steps between blanks: c12 "
+        "bills up to offset 12, r7 rewards up to 7, C9 and R4 a bill and a reward that had waited "
+        "for the decision before, d3@T the declaration at 3 at second T, x2 commitments expired, "
+        "f40 requests up to seq 40 forgotten, g41-43,45 those forgotten, tT models retired before "
+        "T dropped; ?: more than fits, the order was not kept"
+    )
 
 
 class RouteDecided(Event):
@@ -116,6 +129,8 @@ class RouteDecided(Event):
                     "expired": 0,
                     "declared_costs": -1,
                     "declared_rewards": -1,
+                    "request": 7,
+                    "since": "d0 c41",
                 },
                 "repeat": False,
             },

@@ -16,6 +16,7 @@ from streams.audit.explained import explain
 from streams.audit.findings import Findings, Kind
 from streams.audit.incarnations import (
     Answers,
+    Ends,
     Incarnation,
     Ref,
     answer_checksum,
@@ -24,6 +25,12 @@ from streams.audit.incarnations import (
 )
 from streams.audit.topic_reading import Progress
 from streams.history.records import Record
+
+NO_RECORD = (
+    "and the record of pb.routers which says that the router was gone is no longer there, as the "
+    "topic is compacted"
+)
+"""Why it is not proved that a router began anew."""
 
 
 class AnswerCheck:
@@ -34,12 +41,12 @@ class AnswerCheck:
         evidence: Evidence,
         findings: Findings,
         *,
-        gone: dict[str, list[int]],
+        ends: Ends,
         partition_of: Callable[[str], int],
     ) -> None:
         self._evidence = evidence
         self._findings = findings
-        self._gone = gone
+        self._ends = ends
         self._partition_of = partition_of
         self._asked: Counter[Ref] = Counter()
         self._answered: Counter[Ref] = Counter()
@@ -116,10 +123,9 @@ class AnswerCheck:
         incarnation = incarnations[-1]
         known = incarnation.decisions.get(route.seq)
         if (
-            known is not None
-            and not route.repeat
-            and known[0] != route.request_id
-            and self._starts_anew(route, incarnation)
+            not route.repeat
+            and incarnation.decisions
+            and self._starts_anew(route, incarnation, where)
         ):
             incarnation = Incarnation()
             incarnations.append(incarnation)
@@ -127,6 +133,7 @@ class AnswerCheck:
             # Under a new declaration seq begins at 1, and a request_id may be asked again.
             for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
                 del self.answers.decided[ref]
+                self.answers.earlier.add(ref)
         if engine is not None and self._is_beyond(route, engine):
             self._later[route.router_id, route.request_id] = where
             # decided after the state was read, unless its request was decided before, or never sent
@@ -137,11 +144,16 @@ class AnswerCheck:
             self._findings.checked["decisions"] += 1
             incarnation.decisions[route.seq] = (route.request_id, checksum)
             incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
-            if ref in self.answers.decided:
+            if route.applied is not None and route.applied.since is not None:
+                incarnation.note(route.applied.since)
+            before = self.answers.decided.get(ref)
+            if before is not None and incarnation.has_forgotten(before):
+                self.answers.asked_again.add(route.router_id)
+            elif before is not None:
                 self._findings.violation(
                     Kind.ANSWERED_TWICE,
                     where,
-                    f"{route.request_id}: seq {self.answers.decided[ref]} and seq {route.seq}",
+                    f"{route.request_id}: seq {before} and seq {route.seq}",
                 )
             self.answers.decided[ref] = route.seq
             self._answered[ref] += 1
@@ -161,18 +173,39 @@ class AnswerCheck:
         """Tell whether a decision comes after those that the router's state contains, in the same
         incarnation.
         """
-        here = engine.state.config.offset
-        gone = any(
-            route.config_offset < offset < here for offset in self._gone.get(route.router_id, ())
+        before, here = route.config_offset, engine.state.config.offset
+        return route.seq > engine.state.seq and not (
+            self._ends.between(route.router_id, before, here)
+            or (before < here and self._ends.perhaps_between(before, here))
         )
-        return route.seq > engine.state.seq and not gone
 
-    def _starts_anew(self, route: RouteDecided, incarnation: Incarnation) -> bool:
+    def _starts_anew(self, route: RouteDecided, incarnation: Incarnation, where: str) -> bool:
         """Tell whether the router was gone between the incarnation so far and a decision."""
-        return any(
-            incarnation.config_offset < offset < route.config_offset
-            for offset in self._gone.get(route.router_id, ())
-        )
+        before, now = incarnation.config_offset, route.config_offset
+        if self._ends.between(route.router_id, before, now):
+            return True
+        # No worker counts from 1 again but for a router that was gone.
+        if route.seq > 1 or not before < now or not self._ends.perhaps_between(before, now):
+            return False
+        self._findings.unprovable("incarnation", where, f"seq begins anew, {NO_RECORD}")
+        return True
+
+    def _present(self, router_id: str, engine: Engine) -> Incarnation:
+        """Return the incarnation that a router's state is of; an empty one has decided nothing."""
+        incarnation = self.answers.incarnations.get(router_id, [Incarnation()])[-1]
+        before, here = incarnation.config_offset, engine.state.config.offset
+        if not incarnation.decisions or not before < here:
+            return incarnation
+        if self._ends.between(router_id, before, here):
+            return Incarnation()
+        if engine.state.seq < max(incarnation.decisions) and self._ends.perhaps_between(
+            before, here
+        ):
+            self._findings.unprovable(
+                "incarnation", f"router {router_id}", f"its state has decided less, {NO_RECORD}"
+            )
+            return Incarnation()
+        return incarnation
 
     def _compare(self, *, complete: bool) -> None:
         for ref, asked in self._asked.items():
@@ -205,9 +238,12 @@ class AnswerCheck:
                 "a decision, and every request of this id was refused, or there is none",
             )
         for router_id, engine in self._evidence.engines.items():
-            incarnations = self.answers.incarnations.get(router_id, [Incarnation()])
+            present = self._present(router_id, engine)
+            if not present.decisions and self.answers.incarnations.get(router_id):
+                # Under a new declaration the one before has nothing in the state any more.
+                self.answers.incarnations[router_id].append(present)
             for request_id, record in engine.records.items():
-                self._check_record((router_id, request_id), record, incarnations[-1])
+                self._check_record((router_id, request_id), record, present)
 
     def _judge_unasked(self, ref: Ref, where: str, *, complete: bool) -> None:
         """Say of a decision beyond the state that nobody asked for it: every request stands on its

@@ -5,14 +5,16 @@ state holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from schemas.event import MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.routers import decode_router
 from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
+from streams.audit.incarnations import Ends
 from streams.audit.topic_reading import Progress
+from streams.history.records import Record
 
 COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_flight", "config_offset")
 """Fields of `pb.lambda` that must equal the state's."""
@@ -24,13 +26,13 @@ TOLERANCE = 1e-9
 
 def check_declarations(
     evidence: Evidence, read: Progress, findings: Findings, *, partition_of: Callable[[str], int]
-) -> dict[str, list[int]]:
+) -> Ends:
     """Compare declarations with what is in force; return at which offsets routers were declared
     gone.
     """
-    gone: dict[str, list[int]] = {}
+    ends = Ends()
     in_force: dict[str, int] = {}
-    for record in evidence.contained("routers", read):
+    for record in _noting_holes(evidence.contained("routers", read), ends.holes):
         findings.checked["routers_declared"] += 1
         where = f"routers-{evidence.number} offset {record.offset}"
         refused = (
@@ -52,7 +54,7 @@ def check_declarations(
         if refused or partition_of(router_id) != evidence.number:
             continue
         if declared is None:
-            gone.setdefault(router_id, []).append(record.offset)
+            ends.gone.setdefault(router_id, []).append(record.offset)
             in_force.pop(router_id, None)
         else:
             in_force[router_id] = record.offset
@@ -65,7 +67,16 @@ def check_declarations(
                 f"offset {found.get(router_id)} is in force, {in_force.get(router_id)} was declared"
             )
             findings.violation(Kind.DECLARATION, f"router {router_id}", what)
-    return gone
+    return ends
+
+
+def _noting_holes(records: Iterable[Record], holes: list[tuple[int, int]]) -> Iterator[Record]:
+    expected = 0
+    for record in records:
+        if record.offset != expected:
+            holes.append((expected, record.offset))
+        expected = record.offset + 1
+        yield record
 
 
 def check_published(evidence: Evidence, read: Progress, findings: Findings) -> None:

@@ -10,10 +10,33 @@ import orjson
 
 from agents.wire import utc
 from router_state.record import RequestRecord
+from router_state.since import steps_of
 from schemas.routes import RouteDecided
 
 Ref = tuple[str, str]
 """router_id and request_id."""
+
+
+@dataclass(slots=True)
+class Ends:
+    """The places where routers were declared gone, as far as `pb.routers` holds them: compaction
+    takes such records too.
+
+    Attributes:
+        gone: {router_id: offsets} of records that say so.
+        holes: stretches of offsets that are missing, the second one not included.
+    """
+
+    gone: dict[str, list[int]] = field(default_factory=dict)
+    holes: list[tuple[int, int]] = field(default_factory=list)
+
+    def between(self, router_id: str, after: int, before: int) -> bool:
+        """Tell whether a router was declared gone between two declarations."""
+        return any(after < offset < before for offset in self.gone.get(router_id, ()))
+
+    def perhaps_between(self, after: int, before: int) -> bool:
+        """Tell whether a record is missing between two declarations, which may have said so."""
+        return any(first < before and after + 1 < end for first, end in self.holes)
 
 
 @dataclass(slots=True)
@@ -23,10 +46,28 @@ class Incarnation:
     Attributes:
         decisions: by seq: request_id and a checksum of what was answered.
         config_offset: the highest declaration that was in force.
+        forgotten: ranges of decisions, by seq, that the worker had forgotten; None: not kept.
     """
 
     decisions: dict[int, tuple[str, int]] = field(default_factory=dict)
     config_offset: int = -1
+    forgotten: list[tuple[int, int]] | None = field(default_factory=list)
+
+    def note(self, since: str) -> None:
+        """Note what the steps to a decision say of requests that were forgotten."""
+        if self.forgotten is None or (steps := steps_of(since)) is None:
+            self.forgotten = None
+            return
+        for step in steps:
+            if step.kind == "f":
+                # All before as well, so that the list stays short.
+                self.forgotten = [(0, step.number)]
+            elif step.kind == "g":
+                self.forgotten += step.seqs
+
+    def has_forgotten(self, seq: int) -> bool:
+        """Tell whether the worker had, or may have, forgotten a decision."""
+        return self.forgotten is None or any(a <= seq <= b for a, b in self.forgotten)
 
 
 @dataclass(slots=True)
@@ -35,12 +76,15 @@ class Answers:
 
     Attributes:
         incarnations: of each router, the present one last.
-        decided: {request: seq} of the present incarnation.
+        decided: {request: seq} of the present incarnation; `earlier`: requests of those before.
+        asked_again: routers that decided anew of a request which they had forgotten.
         strays, forwarded: events of other partitions, and those that came from there.
     """
 
     incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
     decided: dict[Ref, int] = field(default_factory=dict)
+    earlier: set[Ref] = field(default_factory=set)
+    asked_again: set[str] = field(default_factory=set)
     strays: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     forwarded: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 

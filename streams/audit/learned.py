@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -19,8 +20,8 @@ from streams.audit.evidence import Evidence
 from streams.audit.findings import Findings, Kind
 from streams.audit.topic_reading import Progress
 from streams.history.account import Account
-from streams.history.happened import Decided, Happened
 from streams.history.merge import Merge
+from streams.history.reading import Decision
 from streams.history.records import Record
 from streams.history.rerun import Rerun, expire_oldest
 from streams.history.verify import Verdict, verify
@@ -90,8 +91,18 @@ class LearnedCheck:
             (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
             for topic in SOURCES
         }
-        merged = Merge(Contained(evidence, read), evidence.number, refused=refused, account=account)
-        verdict = verify(self._until_state(merged), rerun, Verdict())
+        merged = Merge(
+            Contained(evidence, read),
+            evidence.number,
+            refused=refused,
+            account=account,
+            contains=self._contains,
+            since={
+                router_id: engine.state.since.text()
+                for router_id, engine in evidence.engines.items()
+            },
+        )
+        verdict = verify(merged, rerun, Verdict())
         for router_id, why in verdict.unprovable.items():
             self._findings.unprovable("learned", f"router {router_id}", why)
         for router_id, difference in verdict.differences.items():
@@ -110,24 +121,30 @@ class LearnedCheck:
                 self._findings.unprovable("history", f"partition {evidence.number}", what)
         for router_id, engine in evidence.engines.items():
             if router_id not in verdict.unprovable and router_id not in verdict.differences:
-                self._compare(router_id, engine, rerun.engines.get(router_id))
+                self._compare(
+                    router_id, engine, rerun.engines.get(router_id), verdict.doubts.get(router_id)
+                )
 
-    def _until_state(self, merged: Merge) -> Iterator[Happened]:
-        for event in merged:
-            engine = self._evidence.engines.get(event.router_id)
-            # Decided after the state was read: the recomputation would pass it by.
-            if isinstance(event, Decided) and (
-                engine is None or event.decision.seq > engine.state.seq
-            ):
-                continue
-            yield event
+    def _contains(self, decision: Decision) -> bool:
+        """Tell whether the state contains a decision; the recomputation would pass it by."""
+        engine = self._evidence.engines.get(decision.router_id)
+        # One of an older declaration was of the router before it was gone.
+        return engine is not None and (
+            decision.seq <= engine.state.seq or decision.config_offset < engine.state.config.offset
+        )
 
-    def _compare(self, router_id: str, engine: Engine, again: Engine | None) -> None:
+    def _compare(
+        self, router_id: str, engine: Engine, again: Engine | None, doubt: str | None
+    ) -> None:
         where = f"router {router_id}"
         if again is None:
             self._findings.unprovable("learned", where, "its declaration is no longer on the log")
             return
         self._findings.checked["routers_recomputed"] += 1
+        differs = self._findings.violation
+        if doubt is not None:
+            # Something that led to the state is not on the topics: a difference proves nothing.
+            differs = partial(self._unproven, doubt)
         # What the worker has given up since the last decision.
         expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
         for name in engine.state.arms.names:
@@ -140,22 +157,26 @@ class LearnedCheck:
                     )
                 )
                 if not apart <= TOLERANCE:
-                    self._findings.violation(
+                    differs(
                         Kind.LEARNED,
                         where,
                         f"{what} of {name} is {apart:.3g} from its recomputation",
                     )
-        self._compare_pacing(where, engine.state, again.state)
+        for what in _pacing(engine.state, again.state):
+            differs(Kind.LAMBDA, where, what)
 
-    def _compare_pacing(self, where: str, found: RouterState, again: RouterState) -> None:
-        terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
-        ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
-        terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
-        for name, (value, expected) in terms.items():
-            if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-                self._findings.violation(
-                    Kind.LAMBDA, where, f"{name} is {value!r}, recomputed {expected!r}"
-                )
+    def _unproven(self, doubt: str, kind: Kind, where: str, what: str) -> None:
+        self._findings.unprovable("learned", where, f"{what}: {doubt}")
+
+
+def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
+    """Say what of the pacing is not as its recomputation."""
+    terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
+    ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
+    terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
+    for name, (value, expected) in terms.items():
+        if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield f"{name} is {value!r}, recomputed {expected!r}"
 
 
 def _statistics(

@@ -87,14 +87,18 @@ def _audit_partition(
     )
     if evidence is None:
         return
-    gone = check_declarations(evidence, read, findings, partition_of=home_of)
-    answers = AnswerCheck(evidence, findings, gone=gone, partition_of=home_of).run(
+    ends = check_declarations(evidence, read, findings, partition_of=home_of)
+    answers = AnswerCheck(evidence, findings, ends=ends, partition_of=home_of).run(
         read, begins_at=topics.begin("requests", number)
     )
+    # Of several lives the books of the last one are not all that stands on the topics.
+    gone = set(ends.gone) | {
+        router_id for router_id, each in answers.incarnations.items() if len(each) > 1
+    }
     complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
     FeedbackCheck(
         evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank
-    ).run(read, gone=gone, complete=complete)
+    ).run(read, gone=gone, ends=ends, complete=complete)
     refusals.run(evidence)
     strays.sent += answers.strays
     strays.arrived += answers.forwarded

@@ -6,6 +6,7 @@ from typing import final
 
 from msgspec import Struct
 
+from router_state.since import Step
 from schemas.routers import RouterDeclared
 from streams.history.reading import Decision, RecordedBill, Request, Reward
 
@@ -52,5 +53,21 @@ class Rewarded(Struct, frozen=True, gc=False):
     reward: Reward
 
 
-Happened = Declared | Decided | Billed | Rewarded
+@final
+class Swept(Struct, frozen=True, gc=False):
+    """Time and bounds moved the router: commitments expired, requests or models were forgotten."""
+
+    router_id: str
+    step: Step
+
+
+@final
+class Untold(Struct, frozen=True, gc=False):
+    """The history does not hold something that led to what follows; `why` says what."""
+
+    router_id: str
+    why: str
+
+
+Happened = Declared | Decided | Billed | Rewarded | Swept | Untold
 Feedback = Billed | Rewarded

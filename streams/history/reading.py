@@ -68,6 +68,13 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
     excluded: str | None = None
 
 
+class Contained(Basis, frozen=True, gc=False):
+    """The events that the state contained, in their order; older workers do not give the order."""
+
+    request: int | None = None
+    since: str | None = None
+
+
 class Decision(Struct, frozen=True, gc=False):
     """A decision."""
 
@@ -83,7 +90,7 @@ class Decision(Struct, frozen=True, gc=False):
     config_offset: int
     decided_at: datetime
     repeat: bool
-    applied: Basis | None = None
+    applied: Contained | None = None
     candidates: list[RecordedCandidate] | None = None
 
     @property

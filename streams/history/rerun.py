@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from agents.declared import config_of
+from router_state import portfolio, sweeping
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
+from router_state.since import Step
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from streams.history.account import Account
 from streams.history.encoded import Contexts
-from streams.history.happened import Billed, Decided, Declared, Feedback, Happened
+from streams.history.happened import Billed, Decided, Declared, Feedback, Happened, Swept, Untold
 
 REMEMBERED = 100_000
 """Latest requests of a router that a rerun remembers."""
@@ -91,6 +93,11 @@ class Rerun:
             return self._decide(event, engine)
         if type(event) is Declared:
             self._declare(event, engine)
+        elif type(event) is Swept:
+            if engine is not None:
+                sweep(engine, event.step)
+        elif type(event) is Untold:
+            pass
         elif engine is not None:
             try:
                 self._feed(event, engine)
@@ -105,11 +112,13 @@ class Rerun:
             self.engines.pop(event.router_id, None)
             return
         config = configuration(event.router, offset=event.offset, read_prior=self._read_prior)
-        if engine is None:
-            self.engines[event.router_id] = Engine.start(config, Remembered())
-            return
         try:
-            engine.configure(config, now=event.at)
+            if engine is None:
+                # Where the first one is compacted away, this one may speak of models that it does
+                # not declare.
+                self.engines[event.router_id] = Engine.start(config, Remembered())
+            else:
+                engine.configure(config, now=event.at)
         except RouterStateError as error:
             self._account.skip(
                 f"refused by the engine ({error.reason})", f"routers offset {event.offset}"
@@ -120,7 +129,10 @@ class Rerun:
         # How many bills the worker's clock had given up by then; a rerun has no clock of its own.
         if applied is not None and applied.expired > engine.state.expired:
             expire_oldest(engine, applied.expired - engine.state.expired)
-        request = event.request
+        request, known = event.request, engine.records.get(event.decision.request_id)
+        if known is not None and known.seq != event.decision.seq:
+            # The worker had forgotten it, or it would not have decided anew.
+            sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
         record = engine.decide(
             event.decision.request_id,
             self._contexts.of(request, engine.state.config.projection or engine.state.arms.d),
@@ -162,3 +174,28 @@ def expire_oldest(engine: Engine, count: int) -> None:
     """
     # Oldest first, as the worker's sweep does; how many is all that its clock has decided.
     engine.expire(now=math.inf, limit=count)
+
+
+def sweep(engine: Engine, step: Step) -> None:
+    """Do again what time and bounds did to a router."""
+    match step.kind:
+        case "x":
+            expire_oldest(engine, step.number)
+        case "f":
+            _forget(engine, ((0, step.number),))
+        case "g":
+            _forget(engine, step.seqs)
+        case "t":
+            portfolio.drop_retired(engine.state, before=step.time or 0.0)
+
+
+def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:
+    """Forget requests by the numbers of their decisions; the first decided come first."""
+    ranges = list(ranges)
+    most, due = max(last for _, last in ranges), {}
+    for request_id, record in engine.records.items():
+        if record.seq > most:
+            break
+        if any(first <= record.seq <= last for first, last in ranges):
+            due[request_id] = record
+    sweeping.drop(engine.state, engine.records, due)

@@ -31,6 +31,7 @@ class Cursor:
         self._where = where
         self._account = account
         self._expected = 0
+        self._holes: list[tuple[int, int]] = []
         self.head: Record | None = None
         self.advance()
 
@@ -38,14 +39,21 @@ class Cursor:
         """Look at the next record."""
         for record in self._records:
             offset = record.offset
-            if offset != self._expected and self._where is not None:
-                self._count_hole(self._where, offset)
+            if offset != self._expected:
+                if self._where is None:
+                    self._holes.append((self._expected, offset))
+                else:
+                    self._count_hole(self._where, offset)
             self._expected = offset + 1
             # The refusal is on the log, so what depends on the clock need not be judged again.
             if not self._refused or offset not in self._refused:
                 self.head = record
                 return
         self.head = None
+
+    def has_hole(self, after: int, before: int) -> bool:
+        """Tell whether an offset between two others is missing, of a compacted topic."""
+        return any(first < before and after + 1 < end for first, end in self._holes)
 
     def _count_hole(self, where: str, offset: int) -> None:
         first = self._expected
@@ -118,25 +126,48 @@ class Requests:
         self._decoder = decoder
         self._account = account
         self._is_decided = is_decided
-        self._waiting: OrderedDict[tuple[str, str], Request] = OrderedDict()
+        self._waiting: OrderedDict[tuple[str, str], tuple[int, Request]] = OrderedDict()
+        # Of ids that were decided before: a worker that has forgotten the first decides anew.
+        self._again: OrderedDict[int, Request] = OrderedDict()
 
-    def of(self, router_id: str, request_id: str) -> Request | None:
-        """Return a request, reading on until it is found; None if it is not there."""
+    def of(self, router_id: str, request_id: str, offset: int | None = None) -> Request | None:
+        """Return a request, reading on until it is found; None if it is not there.
+
+        Args:
+            offset: where it stands; None, or −1: the first of the id that is not decided.
+        """
         waiting = self._waiting
-        if waiting and (found := waiting.pop((router_id, request_id), None)) is not None:
-            return found
+        wanted = None if offset == -1 else offset
+        found = waiting.get((router_id, request_id)) if waiting else None
+        if found is not None and wanted in (None, found[0]):
+            del waiting[router_id, request_id]
+            return found[1]
+        if self._again and wanted is not None:
+            again = self._again.pop(wanted, None)
+            if again is not None:
+                return again
         cursor, decode = self._cursor, self._decoder.event
         while (record := cursor.head) is not None:
             cursor.advance()
             request: Request | None = decode("requests", record)
             if request is None:
                 continue
-            if request.request_id == request_id and request.router_id == router_id:
+            if (
+                request.request_id == request_id
+                and request.router_id == router_id
+                and wanted in (None, record.offset)
+            ):
                 return request
-            if self._is_decided(request.router_id, request.request_id):
+            if (
+                self._is_decided(request.router_id, request.request_id)
+                or (request.router_id, request.request_id) in waiting
+            ):
+                self._again[record.offset] = request
+                if len(self._again) > MAX_WAITING:
+                    self._again.popitem(last=False)
                 continue
             # The first of an id was decided, as in the worker: refused ones never came to here.
-            waiting.setdefault((request.router_id, request.request_id), request)
+            waiting[request.router_id, request.request_id] = record.offset, request
             if len(waiting) > MAX_WAITING:
                 (_, lost), _ = waiting.popitem(last=False)
                 self._account.skip("requests without a decision", f"request {lost}")

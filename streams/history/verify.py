@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from router_state.errors import RouterStateError, WrongContext
 from router_state.record import RequestRecord
-from streams.history.happened import Decided, Happened
+from streams.history.happened import Decided, Happened, Untold
 from streams.history.reading import Decision
 from streams.history.rerun import NoEngine, Rerun
 
@@ -41,6 +41,7 @@ class Verdict:
             them to the bit.
         differences: the first of each router that has one.
         unprovable: routers that can't be verified, or only up to some decision, with the reason.
+        doubts: what the history does not hold of routers; a difference after it proves nothing.
     """
 
     compared: int = 0
@@ -48,6 +49,7 @@ class Verdict:
     identical: int = 0
     differences: dict[str, Difference] = field(default_factory=dict)
     unprovable: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -85,7 +87,8 @@ def verify(
     """Re-run a history with the settings that it had and compare every decision of a part of it.
 
     A router is followed up to its first difference: after it, its state is another one. Decisions
-    before the part are made again too, as they lead to its state, but are not compared.
+    before the part are made again too, as they lead to its state, but are not compared. Where the
+    history does not hold all that led to a decision, a difference is not provable.
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
@@ -93,6 +96,8 @@ def verify(
         router_id = event.router_id
         if router_id in verdict.differences or router_id in verdict.unprovable:
             continue
+        if type(event) is Untold:
+            verdict.doubts.setdefault(router_id, event.why)
         if type(event) is not Decided:
             rerun.apply(event)
             continue
@@ -107,6 +112,14 @@ def verify(
             continue
         expected[router_id] = decision.seq
         _compare(event, rerun, verdict, part)
+        if router_id in verdict.differences and router_id in verdict.doubts:
+            del verdict.differences[router_id]
+            # It was not compared after all: with what is missing it might have come out equal.
+            verdict.compared -= 1
+            verdict.unprovable[router_id] = (
+                f"decision {decision.seq} comes out otherwise, and that proves nothing: "
+                f"{verdict.doubts[router_id]}"
+            )
     return verdict
 
 

@@ -56,6 +56,7 @@ class Crew:
         self.sums = Sums(registry)
         self.web = CrewWeb(self, settings.web_bind, settings.web_port)
         self._stopping = asyncio.Event()
+        self._scraping = asyncio.Lock()
         self.announce: Callable[[str], None] = lambda address: None
         self.status = 0
 
@@ -122,11 +123,17 @@ class Crew:
         """Return the sums of what the members count; of one that does not answer, what it said
         last.
         """
-        answers = await asyncio.gather(*(self._ask(member, "/metrics") for member in self._members))
-        for member, (status, text) in zip(self._members, answers, strict=True):
-            if status == 200:
-                self.sums.said(member.number, text)
+        # One at a time: of two answers of a member the later one is taken in last.
+        async with self._scraping:
+            await asyncio.gather(*(self._count(member) for member in self._members))
         return self.sums.page()
+
+    async def _count(self, member: Member) -> None:
+        asked = member.address
+        status, text = await self._ask(member, "/metrics")
+        # Of one that ended meanwhile its last answer is in the sums already.
+        if status == 200 and member.address == asked:
+            self.sums.said(member.number, text)
 
     async def _ask(self, member: Member, path: str) -> tuple[int, str]:
         if member.address is None:

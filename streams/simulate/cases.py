@@ -15,7 +15,7 @@ from router_state.config import Price, ProjectionRef, Vector
 from schemas.json_values import Json
 from streams.history.account import Account
 from streams.history.encoded import Contexts
-from streams.history.happened import Billed, Decided, Declared, Happened
+from streams.history.happened import Billed, Decided, Declared, Happened, Rewarded
 from streams.history.reading import Decision
 
 HORIZON = 20_000
@@ -108,7 +108,7 @@ class Cases:
                     self._add(event)
             elif type(event) is Declared:
                 self._declare(event)
-            else:
+            elif type(event) is Billed or type(event) is Rewarded:
                 self._feed(event)
             # In the order of decisions: an open case holds up those behind it, for `horizon` at
             # most.

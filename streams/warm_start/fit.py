@@ -24,6 +24,11 @@ from streams.warm_start.judgements import (
 from streams.warm_start.observations import Observations
 from streams.warm_start.priors import CostPriors, Priors
 
+LEAST_SPREAD = 1e-6
+"""Share of the largest variance that the smallest component has at least. Along a direction in
+which no prompt differs whitening divides by rounding: the next prompt that does would be refused.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
@@ -90,7 +95,8 @@ def observe(
     the variance that it keeps.
 
     Raises:
-        UnusableJudgements: there are fewer prompts than `components` + 1.
+        UnusableJudgements: there are fewer prompts than `components` + 1, or they differ in fewer
+            directions.
     """
     # More components than that are directions of rounding, or of one prompt each.
     if components >= sentences.width:
@@ -106,7 +112,24 @@ def observe(
         )
     embeddings = _embed([row.prompt for row in judged], sentences, console or Console(stderr=True))
     projection, kept = Projection.fit(embeddings, components)
+    _require_spread(projection.explained_variance, prompts=len(judged))
     return _observations(judged, projection.project(embeddings)), projection, kept
+
+
+def _require_spread(variances: Array, *, prompts: int) -> None:
+    """Check that prompts differ along every component, whose variances are given, largest first.
+
+    Raises:
+        UnusableJudgements: they do not.
+    """
+    spread = int(np.count_nonzero(variances > LEAST_SPREAD * variances[0]))
+    if spread < len(variances):
+        fewer = f", or --components {spread}" if spread else ""
+        raise UnusableJudgements(
+            f"the {prompts} prompts differ in {spread} directions, and {len(variances)} components "
+            f"need {len(variances)}: many are made of the same words. Give prompts of more "
+            f"kinds{fewer}"
+        )
 
 
 def _or_fewer(prompts: int) -> str:

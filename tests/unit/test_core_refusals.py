@@ -121,19 +121,19 @@ REFUSALS: dict[str, tuple[type[errors.RouterStateError], Callable[[Engine], Any]
         lambda e: e.configure(declaration(dimensions=5), now=1.0),
     ),
     "prior of another shape": (
-        errors.InvalidConfig,
+        errors.UnusablePrior,
         lambda e: e.configure(with_prior(A=np.eye(3), b=np.ones(3)), now=1.0),
     ),
     "prior NaN": (
-        errors.InvalidConfig,
+        errors.UnusablePrior,
         lambda e: e.configure(with_prior(A=np.eye(4) * NAN, b=np.ones(4)), now=1.0),
     ),
     "prior lopsided": (
-        errors.InvalidConfig,
+        errors.UnusablePrior,
         lambda e: e.configure(with_prior(A=np.triu(np.ones((4, 4))), b=np.ones(4)), now=1.0),
     ),
     "prior indefinite": (
-        errors.InvalidConfig,
+        errors.UnusablePrior,
         lambda e: e.configure(with_prior(A=-np.eye(4), b=np.ones(4)), now=1.0),
     ),
     "prior like nobody": (

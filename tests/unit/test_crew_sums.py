@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.service.crew import member_settings
+from streams.service.crew import Crew, member_settings
+from streams.service.member import Member
 from streams.service.metrics import Metrics
 from streams.service.summing import Sums
 from streams.settings import Settings
@@ -54,6 +58,35 @@ def test_no_count_falls_when_a_member_is_replaced() -> None:
     sums.said(1, page(events=5, ready=1, partitions=4))
     found = values(sums)
     assert (found["pb_events_total"], found["pb_partitions"]) == (10, 8)
+
+
+async def test_a_member_that_ends_while_others_are_asked_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crew = Crew(Settings(), processes=2, log_level="info")
+    one_ended, other_asked = asyncio.Event(), asyncio.Event()
+    members = crew._members
+    for member in members:
+        member.address = f"http://127.0.0.1:{member.number}"
+
+    async def ask(member: Member, path: str) -> tuple[int, str]:
+        if member.number:  # slower than the first member's end
+            other_asked.set()
+            await one_ended.wait()
+        return 200, page(events=3, ready=1, partitions=4)
+
+    monkeypatch.setattr(crew, "_ask", ask)
+    one_ended.set()
+    await crew.scrape()
+    one_ended.clear()
+    other_asked.clear()
+    scraping = asyncio.create_task(crew.scrape())
+    await other_asked.wait()
+    members[0].address = None
+    crew.sums.ended(0)
+    one_ended.set()
+    await scraping
+    assert values(crew.sums)["pb_events_total"] == 6
 
 
 def test_sums_are_what_a_worker_would_say() -> None:

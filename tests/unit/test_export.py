@@ -238,7 +238,7 @@ def test_a_suspicion_of_layout_1_is_read() -> None:
 
 REPORTS = {"_journal", "_work", "_stack", "_k"}  # whom an object reports to, and where it works
 KEPT_APART = {
-    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "newcomers"},
+    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "newcomers", "since"},
     Books: {"open_commitments", "forgotten"},
     Arm: {"name", "price", "per_1k", "log_price", "belief", "costs", "watch", "suspicion"},
     Belief: {"name", "d", "block", "inverse", "theta", "tails"},

@@ -320,3 +320,23 @@ def test_rewards_alone_compare_encoders_without_a_frontier(console: Console) -> 
     ):
         assert (worth.routed, worth.cost_error) == (None, None)
         assert worth.reward_error is not None
+
+
+class FlatSentences(HashedSentences):
+    """Embeds prompts in a plane, whatever they are."""
+
+    def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
+        embeddings = super().embed(prompts, progress=progress)
+        embeddings[:, 2:] = 0.5
+        return embeddings
+
+
+def test_prompts_that_differ_in_few_directions_are_refused_with_how_many_components_they_allow(
+    tmp_path: Path, console: Console
+) -> None:
+    lines = write_lines(tmp_path / "flat.jsonl", [judged(n, a=0.5, b=0.25) for n in range(30)])
+    with pytest.raises(UnusableJudgements, match=r"differ in 2 directions.* or --components 2$"):
+        fit(lines, tmp_path / "priors", sentences=FlatSentences(), components=5, console=console)
+    fit(lines, tmp_path / "priors", sentences=FlatSentences(), components=2, console=console)
+    projection = Projection.load(tmp_path / "priors")
+    assert np.abs(projection.project(FlatSentences().embed(["another"]))).max() < 10.0

@@ -275,7 +275,7 @@ def test_without_pyarrow_the_error_says_what_to_install(
     history: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingPyArrow, match=r"paretobandit-streams\[replay\]"):
+    with pytest.raises(MissingPyArrow, match=r"uv pip install \./client '\.\[replay\]'"):
         export(history, tmp_path, form="parquet")
 
 

@@ -1,0 +1,73 @@
+"""Sums over earlier observations that a declaration brings along: whether anybody can have seen
+them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from router_state.config import Matrix, Vector
+from router_state.errors import UnusablePrior
+from router_state.scoring import MAX_NORM
+
+OBSERVED = 1e-9, 1e15
+"""Least and most observations that a prior may be of, and may count for: forgetting leaves parts of
+one, and beyond 1e15 one more is lost in rounding."""
+MOST_CONDITION = 1e10
+"""Largest share of two eigenvalues of A with the ridge in it: its inverse, inverted again, is still
+right in the smallest."""
+
+
+def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
+    """Check that A (d, d) and b (d,) are finite, A symmetric, and of contexts that requests may
+    have.
+
+    Raises:
+        UnusablePrior: they are not.
+    """
+    if A.shape != (d, d) or b.shape != (d,):
+        raise UnusablePrior(
+            f"{what} has shape {A.shape} and {b.shape}; the router has {d} dimensions"
+        )
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        raise UnusablePrior(f"{what} must be finite")
+    # The bias is 1 in every context, so the last entry of A counts the observations.
+    require_counted(what, count := float(A[-1, -1]))
+    with np.errstate(over="ignore"):
+        mean = A / count
+        if not np.allclose(mean, mean.T, rtol=1e-6, atol=1e-9):
+            raise UnusablePrior(f"{what} must have a symmetric A")
+        squares = float(np.trace(mean)) - 1.0
+    # A ridge in A adds to each feature what it adds to the count.
+    if not squares <= MAX_NORM**2 + d:
+        raise UnusablePrior(
+            f"{what} is of features with a mean square of {squares:.3g}; contexts of a norm "
+            f"over {MAX_NORM:,.0f} are refused"
+        )
+
+
+def require_counted(what: str, count: float) -> None:
+    """Check that so many observations are neither none nor too many to count.
+
+    Raises:
+        UnusablePrior: they are.
+    """
+    least, most = OBSERVED
+    if not least <= count <= most:
+        raise UnusablePrior(
+            f"{what} counts for {count:.3g} observations; between {least:g} and {most:g} may be"
+        )
+
+
+def require_invertible(what: str, A: Matrix) -> None:
+    """Check that the inverse of A (d, d), the ridge in it, is right to some digits, in O(d³).
+
+    Raises:
+        UnusablePrior: it is not.
+    """
+    values = np.linalg.eigvalsh(A)
+    if not 0.0 < values[-1] <= MOST_CONDITION * values[0]:
+        raise UnusablePrior(
+            f"{what} knows some features too well beside others: the eigenvalues of A with the "
+            f"ridge go from {values[0]:.3g} to {values[-1]:.3g}; declare a lower n_eff"
+        )

@@ -1,0 +1,193 @@
+"""What was applied to a router since its last decision, in its order: with it a history is replayed
+to the bit.
+
+Bills, rewards and declarations come on topics of their own, and nothing but the worker knows how
+they met. A decision publishes what led to it, as a text of steps between blanks:
+
+    c12         bills up to offset 12 of `pb.costs`
+    r7          rewards up to offset 7 of `pb.rewards`
+    C9, R4      the bill at 9, the reward at 4: they had waited for the decision before
+    d3@1.5      the declaration at offset 3 of `pb.routers`, 1.5 s after the epoch; the first: d3
+    x2          two commitments expired, the oldest ones
+    f40         the requests decided up to seq 40 were forgotten
+    g41-43,45   these requests were forgotten, by their seq
+    t1.5        models that had retired before this time were dropped
+    ?           more than fits: the order was not kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from router_state.framing import Json
+
+MOST_STEPS = 64
+"""Steps between two decisions: as often as bills and rewards may take turns while nothing is
+asked."""
+MOST_LETTERS = 4_000
+"""Of all steps together: several hundred requests that were forgotten here and there."""
+MOST_TOLD = 16
+"""Decisions whose steps are kept: after a crash the last answers are given again. Those that had no
+steps, as nearly all of one batch, need no place."""
+SHORT = 32
+"""Letters of a step that names no single requests; `MOST_STEPS` of them need not be counted."""
+UNKNOWN = "?"
+"""Stands for steps that were not kept."""
+
+
+class Step(NamedTuple):
+    """One step; `number` is its offset, count or seq, `seqs` are ranges with both ends."""
+
+    kind: str
+    number: int = 0
+    time: float | None = None
+    seqs: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Since:
+    """The steps since the last decision, and those that led to the last ones.
+
+    Steps of one kind in a row are one step.
+
+    Attributes:
+        steps: at most `MOST_STEPS`, or `UNKNOWN` alone.
+        told: {seq: steps} of the last decisions that had any.
+        since_seq: the first decision whose steps are known.
+    """
+
+    steps: list[str] = field(default_factory=list)
+    told: dict[int, str] = field(default_factory=dict)
+    since_seq: int = 1
+
+    def pack(self) -> list[Json]:
+        """Return it as JSON has it."""
+        return [self.text(), self.since_seq, *self.told.items()]
+
+    @classmethod
+    def unpack(cls, packed: Json) -> Since:
+        """Invert `pack`."""
+        text, since_seq, *told = packed
+        return cls(text.split(), dict(told), since_seq)
+
+    @classmethod
+    def unknown(cls, *, seq: int) -> Since:
+        """Return what is known where a program that keeps no steps has moved the state."""
+        return cls([UNKNOWN], since_seq=seq + 1)
+
+    def text(self) -> str:
+        """Return the steps as they are kept and published."""
+        return " ".join(self.steps)
+
+    def decided(self, seq: int) -> None:
+        """Keep the steps as those that led to a decision, and begin anew."""
+        if not self.steps:
+            return
+        told = self.told
+        told[seq], self.steps = " ".join(self.steps), []
+        while len(told) > MOST_TOLD or (
+            len(told) > 1 and sum(map(len, told.values())) > MOST_LETTERS
+        ):
+            self.since_seq = next(iter(told)) + 1
+            del told[self.since_seq - 1]
+
+    def led_to(self, seq: int) -> str | None:
+        """Return the steps that led to a decision; None where they are not kept any more."""
+        return self.told.get(seq, "") if seq >= self.since_seq else None
+
+    def billed(self, offset: int, *, waited: bool = False) -> None:
+        """Note a bill; `waited`: it had overtaken its decision. One without an offset (−1) is of no
+        topic."""
+        self._note("C" if waited else "c", offset)
+
+    def rewarded(self, offset: int, *, waited: bool = False) -> None:
+        """Note a reward, as a bill."""
+        self._note("R" if waited else "r", offset)
+
+    def _note(self, kind: str, offset: int) -> None:
+        if offset < 0:
+            return
+        # What waited is told one by one: of several bills only one is booked.
+        (self._append if kind.isupper() else self._reach)(f"{kind}{offset}")
+
+    def declared(self, offset: int, *, now: float | None = None) -> None:
+        """Note a declaration that was put in force; `now` None: the router began with it."""
+        if offset >= 0:
+            self._append(f"d{offset}" if now is None else f"d{offset}@{now!r}")
+
+    def expired(self, count: int) -> None:
+        """Note commitments that expired, the oldest ones."""
+        if count:
+            before = self._last("x")
+            self._reach(f"x{count + (int(before) if before else 0)}")
+
+    def forgotten_until(self, seq: int) -> None:
+        """Note that all requests up to a decision were forgotten."""
+        self._reach(f"f{seq}")
+
+    def forgotten(self, seqs: Iterable[int]) -> None:
+        """Note that some requests were forgotten, by the numbers of their decisions."""
+        if numbers := sorted([*_numbers(self._last("g") or ""), *seqs]):
+            self._reach(f"g{_ranges(numbers)}")
+
+    def dropped(self, before: float) -> None:
+        """Note that models which had retired before a time were dropped."""
+        self._append(f"t{before!r}")
+
+    def _last(self, kind: str) -> str | None:
+        """Return what stands in the last step, if it is of this kind."""
+        return self.steps[-1][1:] if self.steps and self.steps[-1][0] == kind else None
+
+    def _reach(self, step: str) -> None:
+        if self.steps and self.steps[-1][0] == step[0]:
+            self.steps.pop()
+        self._append(step)
+
+    def _append(self, step: str) -> None:
+        steps = self.steps
+        if steps == [UNKNOWN]:
+            return
+        steps.append(step)
+        # Bounded: a router that is asked nothing may be billed and judged for days.
+        if len(steps) > MOST_STEPS or (len(step) > SHORT and sum(map(len, steps)) > MOST_LETTERS):
+            self.steps = [UNKNOWN]
+
+
+def steps_of(text: str) -> list[Step] | None:
+    """Return the steps of a text; None where they were not kept. Raises ValueError."""
+    return None if text == UNKNOWN else [_step(part) for part in text.split()]
+
+
+def _step(part: str) -> Step:
+    kind, value = part[0], part[1:]
+    match kind:
+        case "c" | "r" | "C" | "R" | "x" | "f":
+            return Step(kind, int(value))
+        case "d":
+            offset, _, time = value.partition("@")
+            return Step(kind, int(offset), float(time) if time else None)
+        case "t":
+            return Step(kind, time=float(value))
+        case "g":
+            return Step(kind, seqs=tuple(_bounds(value)))
+    raise ValueError(f"no step is called {part!r}")
+
+
+def _bounds(value: str) -> Iterable[tuple[int, int]]:
+    for part in value.split(","):
+        first, _, last = part.partition("-")
+        yield int(first), int(last or first)
+
+
+def _numbers(value: str) -> Iterable[int]:
+    return (n for first, last in _bounds(value) for n in range(first, last + 1)) if value else ()
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Return ascending numbers as ranges: 1-3,5."""
+    starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
+    ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
