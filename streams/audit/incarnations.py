@@ -19,8 +19,8 @@ Ref = tuple[str, str]
 
 @dataclass(slots=True)
 class Ends:
-    """Where routers were declared gone, as far as `pb.routers` holds it: compaction takes such
-    records too.
+    """The places where routers were declared gone, as far as `pb.routers` holds them: compaction
+    takes such records too.
 
     Attributes:
         gone: {router_id: offsets} of records that say so.
