@@ -1,5 +1,5 @@
-"""What is published, also as CloudEvents 1.0 in Kafka's binary mode: headers beside a value that
-stays as it is.
+"""Add the headers of CloudEvents 1.0 (Kafka's binary mode) to what is published; the value stays as
+it is.
 
 An event that is read needs nothing: in binary mode its value is the event, and its `ce_` headers
 are left alone.

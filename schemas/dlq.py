@@ -51,7 +51,7 @@ HEADERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """Where a refused record stood, and why it was refused.
+    """The place of a refused record, and the reason why it was refused.
 
     `topic` is the full name; `stage` says what was being done (`decode`, or the agent's name);
     `reason` is a `Reason`, or a code that a newer version wrote. `message` must hold no value of

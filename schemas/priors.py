@@ -1,5 +1,5 @@
-"""What a declaration may say of a model before its first reward: arrays, a reference, or "like
-model X".
+"""Define what a declaration may state about a model before its first reward: arrays, a reference,
+or "like model X".
 """
 
 from typing import Annotated, Self

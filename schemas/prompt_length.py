@@ -1,4 +1,4 @@
-"""How many tokens a request's call will send, as far as that is known before it."""
+"""Count the tokens that a request's call will send, as far as they are known before it."""
 
 from __future__ import annotations
 

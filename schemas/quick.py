@@ -51,7 +51,7 @@ class Quick(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=T
 
 
 class Usage:
-    """What a bill says of tokens."""
+    """The tokens of a bill."""
 
     __slots__ = ()
     input_tokens: int | None

@@ -41,9 +41,7 @@ _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class RequestNamed(Event):
-    """Whose request it is, whatever else its body holds: one that has its answer gets that
-    again.
-    """
+    """Identify a request, whatever else its body holds: one that has its answer gets that again."""
 
     request_id: RequestId
 

@@ -29,7 +29,7 @@ Offset = Annotated[
 
 STEPS: Final = r"^(\?|[A-Za-z][0-9@.,e+-]+( [A-Za-z][0-9@.,e+-]+)*)?$"
 MOST_LETTERS: Final = 8_000
-"""Of `Applied.since`: its form, and far more letters than a worker writes."""
+"""Pattern of `Applied.since`, and its most letters: far more than a worker writes."""
 
 
 class RouteReason(StrEnum):

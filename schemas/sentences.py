@@ -1,6 +1,4 @@
-"""What is wrong with a field, and what is right, in words: from one of pydantic's errors, whose
-codes nobody should have to know.
-"""
+"""Explain in words what is wrong with a field and what is right, from one of pydantic's errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

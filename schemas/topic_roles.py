@@ -1,4 +1,4 @@
-"""What each topic is for: who writes it, and what its header records carry."""
+"""List the topics: who writes each, and what headers its records carry."""
 
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,4 +1,4 @@
-"""How to install an extra of this distribution, for errors that miss one."""
+"""Tell how to install an extra of this distribution, for errors that miss one."""
 
 
 def command(extra: str) -> str:

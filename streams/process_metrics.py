@@ -1,4 +1,4 @@
-"""What every process says of itself, whatever it does: which build it is, and what it takes."""
+"""Publish the metrics that every process has: its build, and the resources it takes."""
 
 import platform
 from importlib.metadata import version

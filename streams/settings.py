@@ -237,7 +237,7 @@ class Settings(BaseSettings):
 
     @property
     def logs_in(self) -> bool:
-        """Whether Kafka learns who asks: by a password, or by a certificate."""
+        """Say whether Kafka learns who asks: by a password, or by a certificate."""
         if self.security_protocol.startswith("SASL"):
             return self.sasl_username is not None
         return self.security_protocol == "SSL" and self.ssl_certfile is not None

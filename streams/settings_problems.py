@@ -1,4 +1,4 @@
-"""What to say of variables of the environment that are wrong, or no settings at all."""
+"""Explain which variables of the environment are wrong, or no settings at all."""
 
 from __future__ import annotations
 

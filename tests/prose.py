@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -87,6 +89,34 @@ def _wrapped(sentence: str, columns: int) -> list[str]:
         else:
             lines.append(word)
     return [line.replace("\0", " ") for line in lines]
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, of its parts and of its constants, with their lines."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, owners) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, text
+        body = node.body if isinstance(node, owners) else []
+        for before, one in itertools.pairwise(body):
+            if (
+                isinstance(before, ast.Assign | ast.AnnAssign)
+                and isinstance(one, ast.Expr)
+                and isinstance(one.value, ast.Constant)
+                and isinstance(one.value.value, str)
+            ):
+                yield one.lineno, one.value.value
+
+
+def prose_of(docstring: str) -> Iterator[str]:
+    """Yield the paragraphs of a docstring and the items of its lists, without examples in code."""
+    for part in re.split(r"\n\s*\n", docstring):
+        if re.match(r"(Args|Attributes|Raises|Returns|Yields|Example)s?:\n", part):
+            head, _, items = part.partition("\n")
+            if head != "Example:":
+                yield from re.split(r"\n(?=    \S)", items)
+        elif not re.match(r"    |>>>|\x08", part):
+            yield part
 
 
 def rewritten(page: str) -> str:

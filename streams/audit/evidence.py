@@ -84,7 +84,7 @@ def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: 
 
 @dataclass(slots=True)
 class Evidence:
-    """What one partition's topics are checked against.
+    """The state and the dead letters of one partition, which its topics are checked against.
 
     Attributes:
         number: the partition.

@@ -55,7 +55,7 @@ class LabelInForce(NamedTuple):
 
 @dataclass(slots=True)
 class Booked:
-    """What the topics say that the state must hold.
+    """The bills and rewards that the state must hold, by the topics.
 
     Attributes:
         unmatched: Σ of orphaned bills, by router.

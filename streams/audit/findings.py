@@ -1,4 +1,4 @@
-"""What an audit found: violations, what could not be proved, and how much was looked at."""
+"""Collect what an audit found: violations, what could not be proved, and how much was checked."""
 
 from __future__ import annotations
 

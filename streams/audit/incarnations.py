@@ -19,8 +19,8 @@ Ref = tuple[str, str]
 
 @dataclass(slots=True)
 class Ends:
-    """Where routers were declared gone, as far as `pb.routers` holds it: compaction takes such
-    records too.
+    """The places where routers were declared gone, as far as `pb.routers` holds them: compaction
+    takes such records too.
 
     Attributes:
         gone: {router_id: offsets} of records that say so.
@@ -72,7 +72,7 @@ class Incarnation:
 
 @dataclass(slots=True)
 class Answers:
-    """What one partition's requests got.
+    """The answers to one partition's requests.
 
     Attributes:
         incarnations: of each router, the present one last.

@@ -1,6 +1,4 @@
-"""What was learned, recomputed: the events of the topics go through a new engine, in the order in
-which they were applied.
-"""
+"""Recompute what was learned: a new engine applies the events of the topics in their order."""
 
 from __future__ import annotations
 

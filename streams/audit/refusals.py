@@ -1,4 +1,4 @@
-"""Whether clients were told of every dead letter that they may know of, and of nothing else."""
+"""Check that clients were told of every dead letter that they may know of, and of nothing else."""
 
 from __future__ import annotations
 

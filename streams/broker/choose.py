@@ -1,4 +1,4 @@
-"""Which Kafka to use: the one that is named, one in Docker, or a local one from Maven's jars."""
+"""Choose the Kafka to use: one that is named, one in Docker, or a local one from Maven's jars."""
 
 from __future__ import annotations
 

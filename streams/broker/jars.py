@@ -38,7 +38,7 @@ def say_on_stderr(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What a broker's JVM is started from: the `java` command, the folder of jars, and a class data
+    """The parts that start a broker's JVM: the `java` command, the folder of jars, and a class data
     archive for it.
     """
 

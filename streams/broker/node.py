@@ -44,12 +44,12 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """Return the address where clients connect."""
         return f"{HOST}:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Whether the JVM is there (a paused one is)."""
+        """Say whether the JVM is there (a paused one is)."""
         return self.jvm is not None and self.jvm.poll() is None
 
     @property
@@ -59,7 +59,7 @@ class Node:
 
     @property
     def log(self) -> Path:
-        """What the JVM printed."""
+        """Return what the JVM printed."""
         return self.folder / "kafka.log"
 
     def format(self, peers: Sequence[Node], *, cluster_id: str) -> None:
@@ -132,7 +132,7 @@ class Node:
 
     @property
     def new_archive(self) -> Path:
-        """Where a class data archive is written before it is put in its place."""
+        """Return where a class data archive is written before it is put in its place."""
         return self.folder / "classes.jsa"
 
     def send(self, number: signal.Signals) -> None:

@@ -1,6 +1,4 @@
-"""What a broker is reached by: cluster ids, free ports, and one Metadata request on a plain
-socket.
-"""
+"""Reach a broker: cluster ids, free ports, and one Metadata request on a plain socket."""
 
 from __future__ import annotations
 

@@ -22,10 +22,14 @@ def audit(session: Session, as_json: bool) -> None:
     """Check every promise of a service on its topics; the service may run or not.
 
     Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no
-    worker, joins no group, writes nothing. Every request has one decision or one dead letter; each
-    decision follows from its own record, and comes out again when it is decided anew; spend is the
-    sum of the bills; every reward is learned once or accounted for; what each model has learned,
-    and λ_t, are what the events make of a new engine.
+    worker, joins no group, writes nothing. These are the promises:
+
+    \b
+      every request has one decision or one dead letter
+      each decision follows from its own record, and comes out again when decided anew
+      spend is the sum of the bills
+      every reward is learned once or accounted for
+      what each model has learned, and λ_t, are what a new engine learns from the events
 
     What the topics no longer hold can't be proved, and is listed with the reason: pb.routers is
     compacted, so an earlier declaration may be gone. Run it with the settings

@@ -38,7 +38,7 @@ ROUTERS_AT_ONCE = 32
 @click.option(
     "--keep",
     type=click.IntRange(1),
-    help="Afterwards delete all backups in FOLDER but the newest so many.",
+    help="Number of backups to keep: older ones in FOLDER are deleted afterwards.",
 )
 @json_option
 @pass_session

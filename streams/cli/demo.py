@@ -19,42 +19,42 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 @click.option(
     "--requests",
     type=click.IntRange(1, 1824),
-    help="How many of the 1,824 held-out prompts; default: all.",
+    help="Number of held-out prompts to play; default: all 1,824.",
 )
 @click.option(
     "--shock",
     type=click.Choice(SHOCKS),
     default="none",
     show_default=True,
-    help="What happens after the first third.",
+    help="Change of the world after the first third.",
 )
 @click.option(
     "--in-flight",
     type=click.IntRange(1, 10_000),
     default=100,
     show_default=True,
-    help="Requests without a bill, at most.",
+    help="Most requests that wait for their bill at a time.",
 )
 @click.option(
     "--budget",
     type=click.FloatRange(0, 1000, min_open=True),
     default=3e-4,
     show_default=True,
-    help="$ per request.",
+    help="Budget in dollars per request.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["live", "paper"]),
     default="live",
     show_default=True,
-    help="Which policy decides.",
+    help="Policy that decides.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the prompts' order and the delays.",
+    help="Seed of the prompts' order and of the delays.",
 )
 @click.option(
     "--keep", is_flag=True, help="Leave broker and worker running afterwards, until Ctrl-C."
@@ -62,7 +62,7 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="For the results; default: runs/demo-<time>.",
+    help="Folder for the results; default: runs/demo-<time>.",
 )
 @json_option
 def demo(

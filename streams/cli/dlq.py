@@ -27,7 +27,7 @@ reason = click.option(
     "reasons",
     multiple=True,
     metavar="REASON",
-    help="Only with this reason, and others so named.",
+    help="Only with this reason; may be given several times.",
 )
 topic = click.option(
     "--topic", "topics", multiple=True, type=click.Choice(SOURCES), help="Only from this topic."
@@ -54,7 +54,7 @@ def dlq() -> None:
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="At most so many.",
+    help="Most dead letters to take.",
 )
 @json_option
 @pass_session
@@ -98,7 +98,7 @@ def list_letters(
 
 @dlq.command()
 @click.argument("letter")
-@click.option("--raw", is_flag=True, help="Write its value as it came, and nothing else.")
+@click.option("--raw", is_flag=True, help="Write only the event's bytes, as they came.")
 @json_option
 @pass_session
 def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
@@ -143,7 +143,7 @@ def show(session: Session, letter: str, raw: bool, as_json: bool) -> None:
     type=click.IntRange(1, 100_000),
     default=1000,
     show_default=True,
-    help="At most so many.",
+    help="Most dead letters to take.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option

@@ -76,11 +76,11 @@ def distill(session: Session, folder: Path, weights: str | None, as_json: bool) 
 @json_option
 @pass_session
 def general(session: Session, folder: Path, as_json: bool) -> None:
-    """Write a general projection of the encoder that the settings name into FOLDER: 26 numbers of a
-    prompt where none was fitted to one's own.
+    """Write a general projection of the encoder that the settings name into FOLDER.
 
-    It is fitted on 1,600 texts drawn from a vocabulary by the frequency of its words, in a minute
-    or two. Without settings it is that of all-MiniLM-L6-v2, which is shipped, made again.
+    It makes 26 numbers of a prompt where no projection was fitted to one's own prompts. It is
+    fitted on 1,600 texts drawn from a vocabulary by the frequency of its words, in a minute or two.
+    Without settings the command makes the shipped projection of all-MiniLM-L6-v2 again.
 
     \b
       PB_ENCODER_WEIGHTS=my/model pbstream encoder general my-projection

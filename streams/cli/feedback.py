@@ -50,7 +50,10 @@ SENTENCES = {
     help="Instead of dollars, priced as at the decision.",
 )
 @click.option(
-    "--revision", type=click.IntRange(min=0), default=0, help="A higher one replaces a lower one."
+    "--revision",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of the correction; a higher one replaces a lower one.",
 )
 @router_option
 @timeout_option
@@ -94,13 +97,13 @@ def cost(
     "--source",
     default="human",
     show_default=True,
-    help="Who says so: human, judge, user, metric, or any name.",
+    help="Source of the label: human, judge, user, metric, or any name.",
 )
 @click.option(
     "--revision",
     type=click.IntRange(min=0),
     default=0,
-    help="A higher one of the same source replaces a lower one.",
+    help="Number of the correction; a higher one of the same source replaces a lower one.",
 )
 @router_option
 @timeout_option

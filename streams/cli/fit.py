@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--from",
     "export",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="An export instead of Kafka.",
+    help="Folder of an export, to read instead of Kafka.",
 )
 @router_option
 @click.option(
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=25,
     show_default=True,
-    help="k; contexts have k + 1 numbers.",
+    help="Number k of components; contexts have k + 1 numbers.",
 )
 @click.option(
     "--ridge",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="λ_0 of the priors.",
+    help="Ridge λ_0 of the priors.",
 )
 @click.option(
     "--explain",

@@ -1,6 +1,4 @@
-"""What `pbstream fit --compare-encoders` prints: what each encoder is worth on one's own
-prompts.
-"""
+"""Print what each encoder is worth on one's own prompts (`pbstream fit --compare-encoders`)."""
 
 from __future__ import annotations
 

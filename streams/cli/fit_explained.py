@@ -1,5 +1,5 @@
-"""What `pbstream fit --explain` prints: how well prompts are predicted, which models differ where,
-what a budget buys.
+"""Print how well prompts are predicted, which models differ where, and what a budget buys
+(`pbstream fit --explain`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from streams.console.session import Session, pass_session
     default="*",
     show_default=True,
     metavar="PATTERNS",
-    help="With --new-key: which routers it may use.",
+    help="With --new-key: patterns of the routers that the key may use.",
 )
 @pass_session
 def gateway(session: Session, new_key: str | None, routers: str) -> None:

@@ -27,14 +27,14 @@ def options(function: F) -> F:
             "--source",
             default="judge",
             show_default=True,
-            help="Who judged, where a payload does not say.",
+            help="Source of a label where the payload names none.",
         ),
         click.option(
             "--mapping",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="A file of JSONPaths.",
+            help="File that maps fields to JSONPaths.",
         ),
-        click.option("--from", "form", type=click.Choice(FORMS), help="The form of the payloads."),
+        click.option("--from", "form", type=click.Choice(FORMS), help="Form of the payloads."),
     ):
         function = option(function)
     return function
@@ -79,7 +79,7 @@ def convert(
     "--group",
     default=INGEST_GROUP,
     show_default=True,
-    help="The consumer group, which remembers the place.",
+    help="Consumer group, which remembers the position.",
 )
 @pass_session
 def ingest(

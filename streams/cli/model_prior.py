@@ -1,5 +1,6 @@
-"""What a declaration says of a model that starts from a folder of `pbstream fit`: its prior, and
-the contexts that the prior is about."""
+"""Declare a model that starts from a folder of `pbstream fit`: its prior, and the contexts that the
+prior is about.
+"""
 
 from __future__ import annotations
 

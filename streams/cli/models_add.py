@@ -26,39 +26,39 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.option(
     "--prior",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder that `pbstream fit` wrote.",
+    help="Folder that `pbstream fit` wrote, with the model's prior.",
 )
 @click.option(
     "--projection",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Of a router that this creates: a folder that `pbstream fit` wrote; default: the "
+    help="Projection of a router that this creates: a folder of `pbstream fit`; default: the "
     "prior's, where prompts become other contexts here.",
 )
 @click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
 @click.option(
     "--n-eff",
     type=click.FloatRange(min=0, min_open=True),
-    help="How many observations the prior counts for.",
+    help="Number of observations that the prior counts for.",
 )
 @click.option(
     "--onboarding-pulls",
     type=click.IntRange(0, 10_000),
-    help="Requests sent to it as it joins; default: 20 without a prior.",
+    help="Requests sent to the model when it joins; default: 20 without a prior.",
 )
 @click.option(
     "--expected-cost",
     type=click.FloatRange(0, 1000),
-    help="$ that a request to it costs on average, if you know.",
+    help="Mean cost of a request to the model in dollars, if you know it.",
 )
 @click.option(
     "--dimensions",
     type=click.IntRange(2),
-    help="Of a router that this creates; default: what prompts become here.",
+    help="Dimensions of a router that this creates; default: those of prompts here.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["live", "paper"]),
-    help="Of a router that this creates; default live.",
+    help="Profile of a router that this creates; default: live.",
 )
 @changes
 @pass_session
@@ -81,12 +81,12 @@ def add_model(
 ) -> None:
     """Add a model; the first one creates the router.
 
-    Its prompts become contexts by the projection that is fitted beside the prior, or by
-    --projection: the workers find that folder by its name in PB_PRIORS_PATH. Without either, by
-    the workers' own (PB_PROJECTION_PATH).
+    A projection turns the router's prompts into contexts: the one fitted beside the prior, or
+    --projection, else the workers' own (PB_PROJECTION_PATH). Workers find such a folder by its name
+    in PB_PRIORS_PATH.
 
-    Without a prior it gets its first requests whatever its score (onboarding), so that something is
-    learned of it.
+    A model without a prior gets its first requests whatever its score (onboarding), so that the
+    router learns about it.
 
     \b
       pbstream models add small --input-price 0.1 --output-price 0.4

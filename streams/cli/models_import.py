@@ -30,7 +30,7 @@ BILLS = 5000
 
 @click.command("import")
 @click.option(
-    "--litellm", is_flag=True, required=True, help="From the list that LiteLLM's wheel brings."
+    "--litellm", is_flag=True, required=True, help="Use the list of prices in LiteLLM's wheel."
 )
 @click.option(
     "--only",
@@ -41,9 +41,9 @@ BILLS = 5000
     "--accept",
     multiple=True,
     metavar="MODEL",
-    help="Take this model's prices, whatever is doubtful about them.",
+    help="Accept this model's prices, even if they are doubtful.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @router_option
 @timeout_option
 @json_option
@@ -58,11 +58,11 @@ def import_models(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Take list prices over from LiteLLM, those that can be trusted.
+    """Import list prices from LiteLLM, where they can be trusted.
 
-    A price that jumps by more than a factor of ten, a price of 0, a deprecated model and one that
-    is not in the list are asked about; where nobody can be asked they stay as they are. What was
-    priced by hand stays so. New models get an expected cost from the tokens that bills have
+    The command asks before it takes a price that jumps by more than a factor of ten, a price of 0,
+    or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices
+    that were set by hand stay, too. New models get an expected cost from the tokens that bills have
     reported so far.
 
     \b

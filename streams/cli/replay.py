@@ -68,12 +68,12 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
     metavar="USD",
-    help="With a file of rows: dollars per request; else what its rows cost on average.",
+    help="With a file of rows: dollars per request; default: the rows' mean cost.",
 )
 @click.option(
     "--verify", "verifying", is_flag=True, help="Decide everything again and compare with history."
 )
-@click.option("--scenario", type=EXISTING_FILE, help="YAML: what is to be otherwise.")
+@click.option("--scenario", type=EXISTING_FILE, help="Scenario in YAML: what shall be different.")
 @click.option(
     "--policy",
     "policies",
@@ -90,7 +90,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--export",
     "exported",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the history into files.",
+    help="Folder to write the history to.",
 )
 @click.option(
     "--format",
@@ -98,7 +98,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(["jsonl", "parquet"]),
     default="jsonl",
     show_default=True,
-    help="With --export.",
+    help="With --export: form of the files.",
 )
 @click.option(
     "--into",
@@ -111,24 +111,28 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
-    help="With --into; 0: full speed.",
+    help="With --into: speed relative to history; 0: full speed.",
 )
-@click.option("--since", callback=_time, metavar="TIME", help="Only what was decided from then on.")
-@click.option("--until", callback=_time, metavar="TIME", help="Only what was decided before.")
+@click.option(
+    "--since", callback=_time, metavar="TIME", help="Only what was decided at or after this time."
+)
+@click.option(
+    "--until", callback=_time, metavar="TIME", help="Only what was decided before this time."
+)
 @click.option(
     "--offsets",
     callback=_range,
     metavar="FIRST:LAST",
     help="Only decisions at these offsets of pb.routes.",
 )
-@click.option("--all-routers", is_flag=True, help="With --verify: every router.")
+@click.option("--all-routers", is_flag=True, help="With --verify: verify every router.")
 @router_option
 @json_option
 @pass_session
 def replay(
     session: Session, /, as_json: bool, router_id: str, all_routers: bool, **options: Any
 ) -> None:
-    """Replay history: verify it, or ask what would have happened if.
+    """Replay history: verify its decisions, or ask what would have happened otherwise.
 
     \b
       pbstream replay --verify                       # the same settings: every decision the same?

@@ -1,4 +1,4 @@
-"""What the commands over histories read: the history itself, contexts, and the priors that
+"""Open what the commands over histories read: the history itself, contexts, and the priors that
 declarations refer to.
 """
 
@@ -28,7 +28,7 @@ from_option = click.option(
     "--from",
     "folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="An export instead of Kafka.",
+    help="Folder of an export, to read instead of Kafka.",
 )
 WHOLE: Options = {"since": float("-inf"), "until": float("inf"), "offsets": None}
 """No bounds: seconds since the epoch, and offsets of `pb.routes`."""

@@ -40,7 +40,10 @@ TOPICS = ("requests", "routes", "dlq")
     help="Instead of a prompt: a JSON array of numbers; - is stdin.",
 )
 @click.option(
-    "--allowed", multiple=True, metavar="MODEL", help="Only this model, and others so named."
+    "--allowed",
+    multiple=True,
+    metavar="MODEL",
+    help="A model to choose from; may be given several times.",
 )
 @click.option(
     "--max-price",

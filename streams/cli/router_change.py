@@ -1,4 +1,4 @@
-"""What the commands that change a router share: their options, the write, the sentence after it."""
+"""Share the options, the write and the closing sentence of the commands that change a router."""
 
 from __future__ import annotations
 

@@ -81,12 +81,12 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option(
     "--based-on",
     type=click.IntRange(-1),
     metavar="OFFSET",
-    help="Only if this is in force; -1: if no such router is.",
+    help="Write only if the declaration at this offset is in force; -1: only a new router.",
 )
 @timeout_option
 @json_option

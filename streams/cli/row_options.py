@@ -54,13 +54,13 @@ def row_options(command: F) -> F:
         multiple=True,
         metavar="WHAT=NAME",
         callback=_columns,
-        help="Which column of a file holds prompt, model, score or cost, as score=rating.",
+        help="Name of a column for prompt, model, score or cost, such as score=rating.",
     )
     scores = click.option(
         "--score-range",
         metavar="LOW:HIGH",
         callback=_range,
-        help="The scale of a file's scores, as 1:5; else 0:1.",
+        help="Scale of a file's scores, such as 1:5; default: 0:1.",
     )
     return columns(scores(command))
 

@@ -26,19 +26,19 @@ LEVELS = ("debug", "info", "warning", "error")
     type=click.IntRange(1, 65_535),
     default=9092,
     show_default=True,
-    help="Where it listens, on loopback.",
+    help="Port to listen on, on loopback.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep its data in this folder; default: a temporary one.",
+    help="Folder that keeps the data; default: a temporary one.",
 )
 @click.option(
     "--brokers",
     type=click.Choice(["1", "3"]),
     default="1",
     show_default=True,
-    help="Three survive the loss of one.",
+    help="Number of brokers; three survive the loss of one.",
 )
 def broker(port: int, data: Path | None, brokers: str) -> None:
     """Start a real Kafka on this machine and stay until Ctrl-C.
@@ -82,14 +82,14 @@ def stop_on_sigterm() -> None:
     type=click.Choice(LEVELS),
     default="info",
     show_default=True,
-    help="What is logged to stderr.",
+    help="Lowest level that is logged to stderr.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(1, 256),
     default=1,
     show_default=True,
-    help="Workers on this machine; one uses one core.",
+    help="Number of workers on this machine; each uses one core.",
 )
 @pass_session
 def worker(session: Session, log_level: str, processes: int) -> None:

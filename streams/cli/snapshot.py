@@ -98,7 +98,10 @@ def export_command(
 @snapshot.command("import")
 @click.argument("file", type=EXISTING)
 @click.option(
-    "--router", "router_id", metavar="ID", help="The new router; default: its name in the file."
+    "--router",
+    "router_id",
+    metavar="ID",
+    help="Name of the new router; default: its name in the file.",
 )
 @timeout_option
 @json_option

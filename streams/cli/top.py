@@ -98,10 +98,10 @@ class Top:
     type=click.Choice(SORTS),
     default="rate",
     show_default=True,
-    help="What is largest comes first.",
+    help="Column to sort by, the largest value first.",
 )
 @click.option(
-    "--rows", type=click.IntRange(1), default=30, show_default=True, help="At most so many routers."
+    "--rows", type=click.IntRange(1), default=30, show_default=True, help="Most routers to show."
 )
 @click.option("--once", is_flag=True, help="Show what the topic holds now, and end.")
 @json_option

@@ -67,10 +67,10 @@ def check(session: Session, as_json: bool) -> None:
     type=click.Choice(ROLES),
     default="worker",
     show_default=True,
-    help="What the user is to do.",
+    help="Role of the user.",
 )
 @click.option(
-    "--principal", metavar="User:NAME", help="Who; default: the user in PB_SASL_USERNAME."
+    "--principal", metavar="User:NAME", help="The user; default: that in PB_SASL_USERNAME."
 )
 @click.option(
     "--topic", metavar="NAME", help="With --role ingest: the topic that `pbstream ingest` reads."
@@ -79,7 +79,9 @@ def check(session: Session, as_json: bool) -> None:
     "--group", default=INGEST_GROUP, show_default=True, help="With --topic: its consumer group."
 )
 @click.option(
-    "--check", is_flag=True, help="Ask Kafka which of them this user lacks; exit code 1 if any."
+    "--check",
+    is_flag=True,
+    help="Ask Kafka which of the rights this user lacks; exit code 1 if any.",
 )
 @json_option
 @pass_session

@@ -44,7 +44,7 @@ LEAST_REWARDS = 50
     type=click.FloatRange(min=1),
     default=500.0,
     show_default=True,
-    help="Requests that outweigh a prior.",
+    help="Number of requests that outweigh a prior.",
 )
 @click.option(
     "--priors",
@@ -56,7 +56,7 @@ LEAST_REWARDS = 50
     type=click.FloatRange(min=0.9, max=1),
     default=0.997,
     show_default=True,
-    help="With --priors.",
+    help="With --priors: forgetting factor.",
 )
 @router_option
 @json_option
@@ -71,11 +71,13 @@ def tune(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Choose α and γ from history: reward as it was, against reward when the most called model
-    fails in the last half.
+    """Choose exploration α and forgetting γ from history.
 
-    With --priors: how much the router's priors should count, so that they help but do little harm
-    where they are wrong.
+    Each pair is judged twice: by the reward on the history as it was, and by the reward if the most
+    called model fails in the last half.
+
+    --priors chooses instead how much the router's priors should count, so that they help but do
+    little harm where they are wrong.
 
     Where the requests' metadata has no outcomes, those of models that were not called are modelled;
     see docs/explanation/replay.md.

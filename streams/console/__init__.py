@@ -1,3 +1,3 @@
-"""What commands and the demo share: the bus to the topics, declarations, failures in words, tables
-on a screen.
+"""Hold what commands and the demo share: the bus to the topics, declarations, failures in words,
+tables on a screen.
 """

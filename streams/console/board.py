@@ -1,4 +1,4 @@
-"""What a live view shows: one router's numbers, folded from the records that pass by."""
+"""Fold the records that pass by into one router's numbers, for a live view."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Board:
 
     @property
     def asked(self) -> bool:
-        """Whether the router has decided anything, as far as is known."""
+        """Say whether the router has decided anything, as far as is known."""
         return bool(self.decided or (self.state and self.state.decided))
 
     def observe(self, event: Seen, *, at: float) -> None:

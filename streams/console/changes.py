@@ -1,4 +1,4 @@
-"""What differs between two declarations of a router, in words: for the charts."""
+"""Describe in words how two declarations of a router differ, for the charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Prices = tuple[float, float]
 
 
 class Portfolio(NamedTuple):
-    """What of a declaration a page shows: a prior of it may be a thousand times as large."""
+    """The part of a declaration that a page shows: a prior may be a thousand times as large."""
 
     budget_usd: float | None
     prices: dict[str, Prices]

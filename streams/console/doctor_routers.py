@@ -1,5 +1,4 @@
-"""What `pbstream doctor` finds about routers: whether they are taken up, and whether prompts fit
-them."""
+"""Check for `pbstream doctor` whether routers are taken up, and whether prompts fit them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, each in one sentence that says what to do."""
+"""Define the failures of commands, each with one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def first_model(router_id: str) -> str:
 
 
 class NotReadable(Failure):
-    """What is in force of a router is not on the topic any more, and not written again yet."""
+    """The declaration in force is no longer on the topic, and not written again yet."""
 
     def __init__(self, router_id: str, offset: int) -> None:
         super().__init__(

@@ -29,7 +29,7 @@ as Go and .NET do. A record about an id with one of them may not hold the id's b
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a request; bills and labels in the order in which they came.
+    """The records about a request; bills and labels in the order in which they came.
 
     Attributes:
         trace: the id of its trace, 32 hexadecimal digits; None where it belongs to none.

@@ -109,7 +109,7 @@ class Found:
 
     @property
     def booked(self) -> bool:
-        """Whether an orphaned bill was booked: one in tokens has no price."""
+        """Say whether an orphaned bill was booked: one in tokens has no price."""
         try:
             return bool(orjson.loads(self.value or b"").get("cost_usd"))
         except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""How commands print: tables as wide as they need where nobody looks, JSON for programs."""
+"""Print for people or programs: tables, as wide as they need where nobody looks, or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a request's prompt the encoder read: a router knows of a prompt no more than that."""
+"""Count how much of a request's prompt the encoder read: a router knows no more of it than that."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from agents.messages import Record
+from paretobandit_client.outage import CURRENT, Outage, quieten
 from streams.console.bus import partitions_of_topics
 from streams.console.failures import Failure
 from streams.log.consumer import UnreadableBatch, log_consumer
@@ -37,7 +38,7 @@ FETCHED_AT_ONCE = 500
 
 
 class Take(Protocol):
-    """What is done with a record.
+    """The function that a record is handed to.
 
     Args:
         name: its topic, without the prefix.
@@ -86,6 +87,9 @@ class TopicReader:
                 await self._task
 
     async def _follow(self) -> None:
+        # What is wrong is said below, once; the Kafka client says it a thousand times in an outage.
+        CURRENT.set(Outage(f"Kafka at {self._settings.bootstrap}"))
+        quieten("aiokafka")
         while True:
             consumer = log_consumer(
                 self._settings, fetch_max_wait_ms=200, max_partition_fetch_bytes=2**20

@@ -21,7 +21,7 @@ Outcome = Literal["booked", "duplicate", "waiting", "taken_in", "refused", "no_a
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one event.
+    """The outcome of one event.
 
     Attributes:
         placed: where it stands (`topic`, `partition`, `offset`).

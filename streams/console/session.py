@@ -1,6 +1,4 @@
-"""What every command shares: settings read once, the router it speaks of, and the options that
-recur.
-"""
+"""Share what every command needs: settings read once, the router, and the options that recur."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ class Session:
 
 SHARED = (
     ("bootstrap", "HOST:PORT", "Kafka's address; default: PB_BOOTSTRAP, else 127.0.0.1:9092."),
-    ("prefix", "TEXT", 'What topic names begin with; default: PB_PREFIX, else "pb.".'),
-    ("app_id", "TEXT", "The consumer group; default: PB_APP_ID, else what the prefix gives."),
+    ("prefix", "TEXT", 'Prefix of topic names; default: PB_PREFIX, else "pb.".'),
+    ("app_id", "TEXT", "The consumer group; default: PB_APP_ID, else it follows from the prefix."),
 )
 """Options that every command takes: parameter, what it takes, help."""
 
@@ -110,7 +108,7 @@ router_option: Callable[[F], F] = click.option(
     show_default=True,
     callback=lambda ctx, parameter, value: valid_router(value),
     metavar="ID",
-    help="Which router; also PB_ROUTER.",
+    help="Router to work on; default: PB_ROUTER.",
 )
 
 
@@ -128,7 +126,7 @@ def json_option(function: F) -> F:
         is_eager=True,
         expose_value=False,
         callback=_keep_output,
-        help="How to print; table by default.",
+        help="Form of the output; default: table.",
     )
     return flag(kind(function))
 
@@ -147,7 +145,7 @@ timeout_option: Callable[[F], F] = click.option(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for the worker.",
+    help="Seconds to wait for the worker.",
 )
 
 

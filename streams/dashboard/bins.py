@@ -1,5 +1,5 @@
-"""What happened when, in a bounded number of bins of equal width, which doubles whenever the time
-grows too long.
+"""Sum up events in a bounded number of bins of equal width, which doubles whenever the time grows
+too long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which declaration of a router is in force, and what each change was, for the charts."""
+"""Track the declaration of a router that is in force, and each change of it, for the charts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ SORTS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which part of the table somebody looks at.
+    """The part of the table that a visitor looks at.
 
     Attributes:
         sort: a column; search: a part of a router's or a model's name; allows: whose routers.

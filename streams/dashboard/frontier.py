@@ -1,4 +1,4 @@
-"""What another budget would buy: the router's own history, decided again under several budgets."""
+"""Decide a router's own history again under several budgets: what would another one buy?"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What every answer carries: headers that keep foreign things out of the page; and a bound on how
-long a reader may take.
+"""Add headers to every answer that keep foreign content out of the page, and bound how long a
+reader may take.
 """
 
 from __future__ import annotations

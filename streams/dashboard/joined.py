@@ -1,4 +1,4 @@
-"""Which model a request went to, for as long as its bill and labels may be expected; bounded."""
+"""Remember which model a request went to while its bill and labels may be expected; bounded."""
 
 from __future__ import annotations
 

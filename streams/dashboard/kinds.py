@@ -1,5 +1,5 @@
-"""Where the money goes: requests in a few kinds by their contexts, named by their words where
-prompts are at hand.
+"""Group requests into a few kinds by their contexts, to show where the money goes; words of prompts
+name them where prompts are at hand.
 """
 
 from __future__ import annotations

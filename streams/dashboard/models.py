@@ -1,4 +1,4 @@
-"""What is known of one model of a router, from the decisions, bills and labels that passed by."""
+"""Tally the decisions, bills and labels of one model of a router."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What routing saves: against the dearest model, and against the cheapest fixed mix of models that
-would be as good.
+"""Compute what routing saves against the dearest model, and against the cheapest fixed mix of
+models that would be as good.
 """
 
 from __future__ import annotations

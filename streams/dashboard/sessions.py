@@ -1,4 +1,4 @@
-"""Who looks at the page: sessions of a browser, begun with an API key, and what each may do."""
+"""Keep the sessions of visitors: begun with an API key, which says what each may do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sessions:
 
     @property
     def takes_changes(self) -> bool:
-        """Whether anybody may change routers."""
+        """Say whether anybody may change routers."""
         return self._admins is not None
 
     def begin(self, key: str) -> str:

@@ -51,7 +51,7 @@ Look = Callable[[Board], None]
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What came of a scenario.
+    """The outcome of a scenario.
 
     Attributes:
         outcomes: answered requests, in the order of their answers.

@@ -1,4 +1,4 @@
-"""What remains of a play: a table, a page, and the figures as JSON."""
+"""Write the results of a play: a table, a page, and the figures as JSON."""
 
 from __future__ import annotations
 

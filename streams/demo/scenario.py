@@ -1,4 +1,4 @@
-"""What is played: prompts, what each model would earn and cost on each of them, and which
+"""Describe a play: prompts, what each model would earn and cost on each of them, and which
 declarations come when.
 """
 

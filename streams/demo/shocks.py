@@ -1,4 +1,4 @@
-"""What can happen on the way, between the first and the last third: prices move, a model fails, a
+"""Change the world between the first and the last third of a play: prices move, a model fails, a
 model joins.
 """
 

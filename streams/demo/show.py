@@ -48,7 +48,7 @@ LINE_EVERY = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a demo plays; `requests` None: all of them."""
+    """The choices of a demo's run; `requests` None: all of them."""
 
     requests: int | None = None
     shock: str = "none"

@@ -1,5 +1,5 @@
-"""What the demo needs around it: a folder for its results, topics of its own, a worker process that
-is ready.
+"""Set up what the demo needs: a folder for its results, topics of its own, a worker process that is
+ready.
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ Sent = RouterDeclared | RequestSubmitted | CostReported | RewardObserved
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How much later feedback comes, counted in decisions; each is drawn evenly from mean ±
-    mean·jitter.
-    """
+    """The delays of feedback, counted in decisions; drawn evenly from mean ± jitter·mean."""
 
     cost: int = 30
     reward: int = 100

@@ -1,6 +1,4 @@
-"""What a played scenario is measured with: random choice, fixed models, the best fixed mix, the
-oracle.
-"""
+"""Compare a played scenario with random choice, fixed models, the best fixed mix and the oracle."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report says.
+    """The content of a report.
 
     Args:
         answer: the result, in a sentence or two.

@@ -1,1 +1,1 @@
-"""From a prompt to a context."""
+"""Turn prompts into contexts."""

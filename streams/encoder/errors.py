@@ -1,4 +1,4 @@
-"""What can go wrong between a prompt and its context."""
+"""Define the errors between a prompt and its context."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a network reads of a prompt that is longer than its window: whole words of the beginning and
-of the end.
-"""
+"""Cut a prompt that is longer than a network's window to whole words of its beginning and end."""
 
 from __future__ import annotations
 

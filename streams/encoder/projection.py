@@ -1,4 +1,4 @@
-"""From sentence embeddings to contexts: centre, rotate, whiten, and a last entry 1.0."""
+"""Project sentence embeddings to contexts: centre, rotate, whiten, and a last entry 1.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every sentence encoder offers, whatever computes it."""
+"""Define what every sentence encoder offers, whatever computes it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Backend = Literal["static", "onnx", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How many tokens of a prompt have a say in its embedding, and how many it has, special tokens
-    not counted.
+    """The number of a prompt's tokens that influence its embedding, and of all its tokens, special
+    ones not counted.
     """
 
     read: int
@@ -23,7 +23,7 @@ class Reading:
 
 
 class SentenceEncoder(Protocol):
-    """What turns prompts into embeddings of length 1."""
+    """An encoder of prompts into embeddings of length 1."""
 
     @property
     def width(self) -> int:

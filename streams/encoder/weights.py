@@ -1,5 +1,5 @@
-"""Where the sentence encoder's weights are: a local folder, the Hugging Face hub, or an installed
-package.
+"""Find the sentence encoder's weights: in a local folder, on the Hugging Face hub, or in an
+installed package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a prompt to the ids of its tokens: WordPiece as BERT does it, with the words met before at
+"""Turn a prompt into the ids of its tokens: WordPiece as BERT does it, with the words met before at
 hand.
 """
 

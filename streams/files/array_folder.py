@@ -33,7 +33,7 @@ class UnusableArrays(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StoredArrays:
-    """What one header and its arrays hold; `checksum` names the content."""
+    """The content of one header and its arrays; `checksum` names it."""
 
     arrays: dict[str, Array]
     details: Document

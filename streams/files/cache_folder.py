@@ -1,4 +1,4 @@
-"""Where computed files are kept between runs."""
+"""Find the folder where computed files are kept between runs."""
 
 from __future__ import annotations
 

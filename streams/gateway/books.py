@@ -1,4 +1,4 @@
-"""What every router's state was last, as `pb.lambda` has it."""
+"""Keep every router's last state, as `pb.lambda` has it."""
 
 from __future__ import annotations
 

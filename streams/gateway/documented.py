@@ -1,5 +1,5 @@
-"""What the OpenAPI description says of bodies and answers: the schemas of the wire contract,
-without the router's id.
+"""Describe bodies and answers for OpenAPI: the schemas of the wire contract, without the router's
+id.
 """
 
 from __future__ import annotations

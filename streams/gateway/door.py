@@ -1,4 +1,4 @@
-"""What the gateway's paths share: the way to Kafka, keys, limits, and what is remembered."""
+"""Hold what the gateway's paths share: the way to Kafka, keys, limits, and what is remembered."""
 
 from __future__ import annotations
 

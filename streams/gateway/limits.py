@@ -1,4 +1,4 @@
-"""How much a caller may ask for in a second, and what of the last decisions is kept at
+"""Bound how much a caller may ask for in a second, and how many of the last decisions are kept at
 hand.
 """
 
@@ -68,7 +68,7 @@ class Recent:
 
 
 class Bounds(NamedTuple):
-    """What a request to the gateway may be: bytes of its body, events in it, seconds until it was
+    """The limits of a request to the gateway: bytes of its body, events in it, seconds until it was
     sent.
     """
 

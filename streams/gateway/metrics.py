@@ -1,4 +1,4 @@
-"""What an operator watches of a gateway."""
+"""Define the metrics of a gateway."""
 
 from collections.abc import Iterable
 

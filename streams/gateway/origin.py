@@ -1,5 +1,5 @@
-"""Where a request comes from: a program, a page of this server, or a page of another site that a
-browser lends its place on this machine.
+"""Tell where a request comes from: a program, a page of this server, or a page of another site in a
+browser on this machine.
 """
 
 from __future__ import annotations

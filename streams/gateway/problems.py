@@ -1,5 +1,5 @@
-"""What is answered when something is wrong: problem+json (RFC 9457), with the reasons of the wire
-contract and a few of HTTP's.
+"""Answer errors as problem+json (RFC 9457), with the reasons of the wire contract and a few of
+HTTP's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ MEDIA_TYPE = "application/problem+json"
 """Media type of a problem (RFC 9457)."""
 OWN = {
     "unauthorized": (401, "The request carries no valid API key."),
-    "forbidden": (403, "The API key does not cover this router."),
+    "forbidden": (
+        403,
+        "The API key does not cover this router; or there are no keys, and the request is not "
+        "one of a program on this machine.",
+    ),
     "not_found": (404, "There is no such thing here."),
     "method_not_allowed": (405, "This path takes another method."),
     "request_timeout": (408, "The request was not sent completely in time."),

@@ -1,4 +1,4 @@
-"""What of a history could not be used, and why: counted, with the first place of each kind."""
+"""Count what of a history could not be used, by its reason, with the first place of each kind."""
 
 from __future__ import annotations
 

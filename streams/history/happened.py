@@ -1,4 +1,4 @@
-"""What happened to a router, one event after the other."""
+"""Define what may happen to a router, one event after the other."""
 
 from __future__ import annotations
 

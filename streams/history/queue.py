@@ -1,4 +1,4 @@
-"""What of one router is read but not yet due, and which of its requests were decided."""
+"""Hold the events of one router that are read but not yet due, and its decided requests."""
 
 from __future__ import annotations
 

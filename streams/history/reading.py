@@ -27,7 +27,7 @@ from streams.history.records import NO_JSON, Record
 
 
 class Metadata(Struct, frozen=True, gc=False):
-    """What is read of a request's metadata; `outcomes` is unchecked."""
+    """The part of a request's metadata that is read; `outcomes` is unchecked."""
 
     outcomes: Json = None
 
@@ -69,7 +69,7 @@ class RecordedCandidate(Struct, frozen=True, gc=False):
 
 
 class Contained(Basis, frozen=True, gc=False):
-    """What the state contained, and in which order it came in; older workers do not say that."""
+    """The events that the state contained, in their order; older workers do not give the order."""
 
     request: int | None = None
     since: str | None = None

@@ -59,7 +59,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which decisions are compared: by time in seconds since the epoch, and by first and last
+    """The decisions that are compared: by time in seconds since the epoch, and by first and last
     offset of `pb.routes`.
     """
 

@@ -1,1 +1,3 @@
-"""What others say of models, bills and labels, as declarations and events of this service."""
+"""Convert what other systems record of models, bills and labels into declarations and events of
+this service.
+"""

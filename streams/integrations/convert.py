@@ -1,4 +1,4 @@
-"""From the bytes of a foreign payload to checked events, whichever form it has."""
+"""Convert the bytes of a foreign payload to checked events, whichever form it has."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which payloads of others are understood; by itself, so that a command can name them before it
-imports what reads them."""
+"""List the forms of foreign payloads, apart from what reads them, so that a command can name them
+before it imports that.
+"""
 
 FORMS = ("otel", "litellm", "langfuse", "cloudevents")
 """Names of the forms, in commands and paths."""

@@ -1,4 +1,6 @@
-"""What a foreign payload says of a request: a bill or a reward, as the value of an event."""
+"""Represent what a foreign payload states about a request: a bill or a reward, as the value of an
+event.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a payload leaves open: the router, and who is said to have judged."""
+    """The values that a payload leaves open: the router, and the source of its labels."""
 
     router_id: str
     source: str = "judge"

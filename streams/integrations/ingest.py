@@ -25,7 +25,7 @@ LARGEST_BYTES = 16 * 2**20
 
 @dataclass(slots=True)
 class Ingested:
-    """What was done: records read, events written, records refused."""
+    """The counts of a run: records read, events written, records refused."""
 
     records: int = 0
     events: int = 0

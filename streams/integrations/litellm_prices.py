@@ -55,7 +55,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would become of one model of the portfolio.
+    """The change that an import would make to one model of the portfolio.
 
     Attributes:
         doubt: why it has to be asked about; None: it may be taken.
@@ -71,7 +71,7 @@ class Change:
 
     @property
     def changes(self) -> bool:
-        """Whether prices would differ from today's."""
+        """Say whether prices would differ from today's."""
         return self.listed is not None and self.listed.prices != self.before
 
 

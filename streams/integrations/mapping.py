@@ -67,7 +67,7 @@ JsonPath = Annotated[str, AfterValidator(_readable)]
 
 
 class Rule(BaseModel):
-    """How one field comes about: where it is, what its values mean, and what it is when it is not
+    """The rule for one field: where it is, what its values mean, and what it is when it is not
     there.
 
     `scale: [low, high]` maps numbers to [0, 1], stars for example; `thumbs` maps up and down, true

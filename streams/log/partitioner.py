@@ -1,4 +1,4 @@
-"""Where a router's events lie: by murmur2 of its id, as the Java clients and aiokafka choose the
+"""Find a router's partition: murmur2 of its id, as the Java clients and aiokafka choose the
 partition of a key.
 """
 

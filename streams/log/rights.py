@@ -1,5 +1,5 @@
-"""What each kind of user may do in Kafka: the one list from which rights are printed, granted and
-checked.
+"""List what each kind of user may do in Kafka; rights are printed, granted and checked from this
+list.
 """
 
 from __future__ import annotations

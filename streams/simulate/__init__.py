@@ -1,1 +1,1 @@
-"""What would have happened: policies, scenarios and tuning over a recorded history."""
+"""Play policies, scenarios and tuning over a recorded history."""

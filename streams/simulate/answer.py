@@ -1,4 +1,4 @@
-"""What a study says, in sentences: who earned most, by how much, for which money, over
+"""Write a study's result in sentences: which policy earned most, by how much, for which money, over
 which time.
 """
 

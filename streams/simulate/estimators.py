@@ -1,10 +1,14 @@
-"""What another policy would have earned, from rewards of the models that were called.
+"""Estimate what another policy would have earned, from rewards of the models that were called.
 
-Three estimates of the mean outcome of a policy that chooses π(x) where history chose a with
-probability p: direct, the mean of q(x, π(x)); inverse propensity, the mean of w·r with w = 1{π(x) =
-a}/p; doubly robust, the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601).
-q is a ridge regression per model, fitted on earlier requests only, so that the doubly robust terms
-are a martingale around the truth and their spread gives an honest interval.
+A policy chooses π(x) where history chose a with probability p. Three estimates of its mean
+outcome are made:
+
+- direct: the mean of q(x, π(x)),
+- inverse propensity: the mean of w·r with w = 1{π(x) = a}/p,
+- doubly robust: the mean of q(x, π(x)) + w·(r − q(x, a)) (Dudík et al. 2011, arXiv:1103.4601).
+
+q is a ridge regression per model, fitted on earlier requests only. So the doubly robust terms are a
+martingale around the truth, and their spread gives an honest interval.
 """
 
 from __future__ import annotations
@@ -55,8 +59,8 @@ class Ridge:
 
 
 class Expectations(NamedTuple):
-    """What every model is expected to bring for n contexts, shape (n, K + 1); the last column is
-    for models that are not known.
+    """The outcomes that are expected of every model for n contexts, shape (n, K + 1); the last
+    column is for models that are not known.
     """
 
     column: Mapping[str | None, int]

@@ -1,4 +1,6 @@
-"""Which requests of a player wait for their decision, and which bills and rewards are due."""
+"""Keep the books of a player: requests that wait for their decision, bills and rewards that are
+due.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ class Due(NamedTuple):
 
 
 class Sent:
-    """What stands in the target's topics already, by id; an id goes as often as the player comes to
-    it.
+    """The events that stand in the target's topics already, counted by id; the player takes one off
+    each time it comes to an id.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""What a router's history says of its models: every case's reward and bill, and what its metadata
-says of the others.
+"""Read what a router's history shows of its models: every case's reward and bill, and the outcomes
+in its metadata.
 """
 
 from __future__ import annotations

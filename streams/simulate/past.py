@@ -1,4 +1,4 @@
-"""What is read of the past besides the history itself: contexts of its prompts, and the priors that
+"""Open what a study reads besides the history itself: contexts of its prompts, and the priors that
 declarations refer to.
 """
 

@@ -40,8 +40,8 @@ class SamePrefix(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """How far a player is: `already` counts requests that stood in the target's topics when it came
-    to them.
+    """The progress of a player: `already` counts requests that stood in the target's topics when it
+    came to them.
     """
 
     requests: int = 0

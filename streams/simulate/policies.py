@@ -1,5 +1,5 @@
-"""Who decides in a simulation: the engine that ships under some settings, one model always, chance,
-or history itself.
+"""Decide in a simulation: by the engine that ships, by one model always, by chance, or as history
+did.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What would have happened if: a YAML file of events and policies, checked before anything
-runs.
-"""
+"""Define a scenario: a YAML file of events and policies, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -77,8 +75,8 @@ class PriceChange(Happening):
 
 
 class Quality(Happening):
-    """What a model's answers are worth changes: every reward becomes `to`, or is moved by `shift`,
-    or multiplied by `factor`.
+    """A change of what a model's answers are worth: every reward becomes `to`, or is moved by
+    `shift`, or multiplied by `factor`.
     """
 
     kind: Literal["quality"]
@@ -189,8 +187,8 @@ ScenarioEvent = Annotated[
 
 
 class Policy(BaseModel):
-    """Who decides: a profile of the engine with any knob or switch set otherwise; always one model;
-    chance; or history itself.
+    """A policy: a profile of the engine with any knob or switch set otherwise, always one model,
+    chance, or history itself.
     """
 
     model_config = CLOSED

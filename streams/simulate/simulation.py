@@ -19,7 +19,7 @@ from streams.simulate.world import World
 
 
 class Outcomes:
-    """What any model earns and costs on a case: as observed, as the data says, else as the direct
+    """The reward and cost of any model on a case: as observed, as the data says, else as the direct
     model of the history expects.
     """
 

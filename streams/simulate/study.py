@@ -36,7 +36,7 @@ class NoRequest(Exception):
 
 @dataclass(slots=True)
 class Survey:
-    """What a first reading of a history finds; `first` and `last` decision in seconds since the
+    """The result of a first reading of a history; `first` and `last` decision in seconds since the
     epoch; `changes`, what was declared anew before the request at that place.
     """
 

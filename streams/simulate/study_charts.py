@@ -1,4 +1,4 @@
-"""What a study draws: who spent and earned what over the requests, with the events that explain
+"""Draw a study: what each policy spent and earned over the requests, with the events that explain
 it.
 """
 

@@ -1,4 +1,4 @@
-"""What a policy did, in buckets over the requests and by phase, in bounded memory."""
+"""Sum up what a policy did, in buckets over the requests and by phase, in bounded memory."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class Track:
 
     @property
     def stretch(self) -> int:
-        """How many requests a point of a drawn line stands for: a fortieth of the history, and
-        twenty at least.
+        """Return how many requests a point of a drawn line stands for: a fortieth of the history,
+        and twenty at least.
         """
         return self.width * self._group
 

@@ -1,5 +1,5 @@
-"""How much a prior should count: reward with the router's priors, with the priors of other models
-in their place, and without.
+"""Find how much a prior should count: reward with the router's priors, with the priors of other
+models in their place, and without.
 
 A prior that counts for much helps from the first request and harms for long where it is wrong;
 `t_adapt` says after how many requests new evidence outweighs it.

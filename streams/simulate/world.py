@@ -64,14 +64,14 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where something begins or ends, for reports."""
+    """The place where something begins or ends, for reports."""
 
     index: int
     label: str
 
 
 class World:
-    """What a scenario does to each request.
+    """The effects of a scenario on each request.
 
     Args:
         requests: how many there are; shares refer to it.

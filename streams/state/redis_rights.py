@@ -1,4 +1,4 @@
-"""What a worker's user may do in Redis: the list, and a check of it before a worker begins."""
+"""List what a worker's user may do in Redis, and check it before a worker begins."""
 
 from __future__ import annotations
 

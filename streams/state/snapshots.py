@@ -1,4 +1,4 @@
-"""What a snapshot says in words and numbers, and how two differ."""
+"""Describe a snapshot in words and numbers, and how two differ."""
 
 from __future__ import annotations
 

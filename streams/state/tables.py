@@ -34,7 +34,7 @@ class NotRecovered(TableError):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What one commit wrote."""
+    """The result of one commit."""
 
     partitions: int
     records: int

@@ -1,5 +1,5 @@
-"""Which column of a table holds the prompt, the model, its score and its cost: by name, or as it
-was said.
+"""Find the columns of a table that hold the prompt, the model, its score and its cost: by name, or
+as told.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which encoder serves one's own prompts best: each fits the same judgements, and is asked about
-prompts held out.
+"""Compare encoders on one's own prompts: each fits the same judgements, and predicts prompts that
+were held out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMED = 64  # prompts
 
 @dataclass(frozen=True, slots=True)
 class EncoderWorth:
-    """What the contexts of one encoder are worth on prompts that were held out.
+    """The worth of one encoder's contexts on prompts that were held out.
 
     Attributes:
         ms_per_prompt: what encoding took, on all CPU threads.

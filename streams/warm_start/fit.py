@@ -32,8 +32,8 @@ which no prompt differs whitening divides by rounding: the next prompt that does
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """What was fitted: how many prompts, per model rewards and bills with their means, the variance
-    that the projection keeps.
+    """The result of a fit: how many prompts, per model rewards and bills with their means, the
+    variance that the projection keeps.
 
     `kept_variance` is None where no projection was fitted.
     """

@@ -1,4 +1,6 @@
-"""What budgets buy by these priors, beside the best fixed mix of models, and how sure that is."""
+"""Compute what budgets buy by these priors, beside the best fixed mix of models, and how sure that
+is.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """What a budget in dollars per request buys: the best fixed mix of models, and routing by these
-    priors.
+    """The reward that a budget in dollars per request buys: by the best fixed mix of models, and by
+    routing with these priors.
 
     `off`: by how much the gain, `routed` less `mix`, may be off at 95 %, for all budgets together.
     """

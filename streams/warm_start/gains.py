@@ -1,4 +1,4 @@
-"""What may be chance in a gain: outcomes that predictions do not flatter, and intervals over
+"""Separate gains from chance, by outcomes that predictions do not flatter and by intervals over
 prompts.
 """
 

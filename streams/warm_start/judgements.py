@@ -52,7 +52,7 @@ class JudgedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a file is read: names of columns by what they hold, and what scores range over."""
+    """The way to read a file: names of columns by what they hold, and the range of scores."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     score_range: tuple[float, float] | None = None

@@ -1,5 +1,5 @@
-"""What a linear model makes of prompts it has not seen, and what a budget buys with it: choices,
-and the best fixed mix.
+"""Predict held-out prompts by a linear model, and choose with it under a budget, beside the best
+fixed mix.
 """
 
 from __future__ import annotations

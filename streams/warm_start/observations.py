@@ -1,6 +1,4 @@
-"""What is known of models on prompts, whether it was judged offline or comes from a router's
-history.
-"""
+"""Hold the known outcomes of models on prompts, judged offline or from a router's history."""
 
 from __future__ import annotations
 

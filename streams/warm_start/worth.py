@@ -1,5 +1,5 @@
-"""What priors are worth: how well they predict prompts they have not seen, who differs on which,
-and what a budget buys.
+"""Measure what priors are worth: how well they predict held-out prompts, which models differ on
+which, and what a budget buys.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NEVER_BEST = -1e9  # of a model without rewards
 
 @dataclass(frozen=True, slots=True)
 class ModelWorth:
-    """How well one model is predicted on prompts that were held out, and where it is expected to be
-    the best.
+    """The accuracy with which one model is predicted on held-out prompts, and the share of them on
+    which it is expected to be the best.
 
     Attributes:
         reward_error, reward_spread: root mean square error of the prediction, and of the model's

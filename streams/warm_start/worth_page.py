@@ -1,4 +1,4 @@
-"""What priors are worth, as a page."""
+"""Show on a page what priors are worth."""
 
 from __future__ import annotations
 

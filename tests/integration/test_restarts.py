@@ -42,6 +42,8 @@ def assert_decided_once(service: RunningService, total: int) -> None:
     first: dict[tuple[str, str], dict[str, Any]] = {}
     for route in service.routes():
         at = (route["router_id"], route["request_id"])
+        # The steps that led to a decision are kept of the last ones only.
+        route["applied"].pop("since", None)
         if route["repeat"]:
             assert {**first[at], "repeat": True, "candidates": None} == {
                 **route,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.pages import PAGES, ROOT
-from tests.prose import COLUMNS, UNBROKEN, blocks, rewritten, sentences, words
+from tests.prose import COLUMNS, UNBROKEN, blocks, docstrings, prose_of, rewritten, sentences, words
 
 LONGEST = 40
 """Most words of a sentence."""
@@ -17,6 +18,23 @@ NOT_YET = re.compile(
     r"|docs/explanation/(algorithm|architecture|guarantees|replay)\.md"
 )
 """Pages that are generated, belong to the laboratory, or have not been gone through."""
+FOLDERS = ("client/src", "paretobandit_streams", "schemas", "streams")
+EXEMPT = ("agents", "router_state", "streams/faust", "streams/service")
+"""Folders whose docstrings have not been gone through."""
+MODULES = [
+    path
+    for path in (
+        one.relative_to(ROOT) for folder in FOLDERS for one in ROOT.glob(f"{folder}/**/*.py")
+    )
+    if not path.as_posix().startswith(EXEMPT)
+]
+NO_BEGINNING = re.compile(
+    r"(after|as|at|before|behind|below|beneath|beside|between|beyond|by|for|from|how|in|not|of|on"
+    r"|over|since|than|that|times|to|under|until|what|when|where|whether|which|while|who|whom|whose"
+    r"|with|within|without)\b",
+    re.IGNORECASE,
+)
+"""Words with which no docstring says what a thing is or does."""
 READ = [page for page in PAGES if not NOT_YET.fullmatch(page)]
 
 
@@ -25,6 +43,18 @@ def paragraphs(page: str) -> Iterator[list[str]]:
     for prose, part in blocks((ROOT / page).read_text(encoding="utf-8")):
         if prose:
             yield part
+
+
+def test_the_first_page_is_short_and_has_one_picture() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    assert text.count("<img") == 1
+    assert len(re.findall(r"\]\(", text)) == 5
+
+
+def test_the_book_names_no_commit() -> None:
+    commit = re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
+    assert [page for page in READ if commit.search((ROOT / page).read_text("utf-8"))] == []
 
 
 def test_enough_pages_are_read() -> None:
@@ -52,3 +82,20 @@ def test_a_page_is_written_with_one_sentence_a_line() -> None:
     wanted = "- One.\n  Two, e.g. `a b. C` too.\n  Three.\n\n| a. B |\n\n    code. Code\n"
     assert rewritten(page) == wanted
     assert rewritten(wanted) == wanted
+
+
+def test_docstrings_are_read() -> None:
+    text = [one for path in MODULES for one in docstrings((ROOT / path).read_text("utf-8"))]
+    assert len(text) > 1500
+    assert [folder for folder in EXEMPT if not (ROOT / folder).is_dir()] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_docstrings_say_what_a_thing_is_in_sentences_that_can_be_held(path: Path) -> None:
+    found = []
+    for line, text in docstrings((ROOT / path).read_text(encoding="utf-8")):
+        if NO_BEGINNING.match(text):
+            found.append(f"{path}:{line}: it does not say what it is: {text[:60]}")
+        every = [one for part in prose_of(text) for one in sentences(part)]
+        found += [f"{path}:{line}: too long: {one}" for one in every if words(one) > LONGEST]
+    assert found == []

@@ -1,4 +1,4 @@
-"""Which model answered a request, for reports that name none."""
+"""Remember which model answered a request, for reports that name none."""
 
 from __future__ import annotations
 

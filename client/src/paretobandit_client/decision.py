@@ -14,7 +14,7 @@ from paretobandit_client.events import Route
 
 
 class Reports(Protocol):
-    """Where a decision's bills and rewards go; see `Router`."""
+    """The receiver of a decision's bills and rewards; see `Router`."""
 
     def cost(
         self,
@@ -41,7 +41,7 @@ class Reports(Protocol):
 
 @dataclass(slots=True)
 class Decision:
-    """Which model shall answer a request.
+    """The decision about one request: the model that shall answer it.
 
     Attributes:
         model: the model to call. Once a report names another one, that one: later reports name it

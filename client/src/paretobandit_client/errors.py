@@ -1,4 +1,4 @@
-"""What a client can meet: refusals with their reason, and silence."""
+"""Define the errors of this library: refusals with their reason, and silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this library reads and writes of the wire contract, and nothing more of it."""
+"""Define the part of the wire contract that this library reads and writes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """What `pb.refusals` says of a dead letter: which event of which topic was refused, and why;
-    never its body.
+    """The record of a dead letter on `pb.refusals`: which event of which topic was refused, and
+    why; never its body.
     """
 
     router_id: str
@@ -81,7 +81,7 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How good an answer was, in [0, 1], and who says so."""
+    """The quality of an answer, in [0, 1], and its source."""
 
     router_id: str
     request_id: str

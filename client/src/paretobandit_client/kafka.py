@@ -95,7 +95,7 @@ class KafkaLink:
 
     @property
     def connected(self) -> bool:
-        """Whether events can be sent and answers are read."""
+        """Say whether events can be sent and answers are read."""
         return self._connected.is_set()
 
     async def start(self, *, seconds: float) -> None:

@@ -1,6 +1,4 @@
-"""What is said while the service is away: one line when it goes, one when it is back, and one a
-minute between.
-"""
+"""Log an outage of the service: one line when it begins, one a minute, and one when it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class Outage:
 
     @property
     def suspected(self) -> bool:
-        """Whether something was wrong and nothing has succeeded since."""
+        """Say whether something was wrong and nothing has succeeded since."""
         return self.suspicion is not None or self._began is not None
 
     def suspect(self, why: object) -> None:

@@ -34,7 +34,7 @@ class Link(Protocol):
 
 @dataclass(slots=True)
 class Counts:
-    """What calls of `route` came to since the start."""
+    """The outcomes of calls of `route` since the start."""
 
     decided: int = 0
     fallbacks: int = 0

@@ -18,7 +18,7 @@ REMEMBERED = 10_000
 
 
 class Waiting:
-    """Who waits for what.
+    """The callers that wait for a decision, by request.
 
     Attributes:
         late: how many decisions came when nobody waited for them any more.
