@@ -14,6 +14,9 @@ CREDIT = 50.0
 AT_RISK = 25.0
 """Budgets that calls whose bills are awaited may cost beyond their expectations, in nine of ten
 cases."""
+TOLERATED = 0.25
+"""Share of an expectation by which the mean may be above it without being a risk: the debt corrects
+that. In a burst thousands of calls of known models await their bills."""
 FIRST_CALL = 4.0
 """Multiple of `AT_RISK` that a model's only call in flight may bring the risk to: without a first
 bill nothing would ever be known."""
@@ -78,18 +81,20 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     for model, cost in zip(arms.costs, costs, strict=True):
         regression = model.regression
         level = 0.0 if model.free else noise * regression.inverse.item(-1) / regression.decay
-        more = cost * math.expm1(Z90 * math.sqrt(level if level < MOST_LEVEL else MOST_LEVEL))
+        share = math.expm1(Z90 * math.sqrt(level if level < MOST_LEVEL else MOST_LEVEL))
+        more = cost * (share - TOLERATED) if share > TOLERATED else 0.0
         beyond.append(more)
         risks.append(model.awaited * more)
         total += risks[-1] ** 2
     if total <= 0.0 and max(costs) <= credit:
         return excluded
+    limit = AT_RISK * budget_usd
     # Where each of K arms risks at most this share of the limit, all together stay within it.
     share, found = 1.0 / math.sqrt(len(costs)), list(excluded)
     for k, why in enumerate(excluded):
         if why is not None:
             continue
-        most = AT_RISK * budget_usd * (1.0 if arms.costs[k].awaited else FIRST_CALL)
+        most = limit if arms.costs[k].awaited else FIRST_CALL * limit
         with_it = risks[k] + beyond[k]
         if costs[k] > credit:
             found[k] = "out_of_reach"

@@ -139,7 +139,7 @@ def test_what_is_not_finite_changes_nothing(number: float) -> None:
     before = np.concatenate(regression.pack())
     for attempt in (
         lambda: regression.observe(x, number),
-        lambda: regression.observe(np.array([number, 0.0, 1.0]), 0.5),
+        lambda: regression.observe(np.array([math.nan, 0.0, 1.0]), 0.5),
         lambda: regression.revise(x, difference=number, discount=1.0),
     ):
         with pytest.raises(NonFiniteInput):
