@@ -38,6 +38,7 @@ async def test_an_outage_is_one_line_however_much_the_kafka_client_says(
     def nothing(name: str, record: Any, *, now: float) -> None:
         raise AssertionError
 
+    caplog.set_level(logging.WARNING, logger="aiokafka")  # commands silence it
     starts = asyncio.Semaphore(0)
     monkeypatch.setattr(reader, "log_consumer", lambda *_, **__: Unconnected(starts))
     monkeypatch.setattr(reader, "refusal", refused)
