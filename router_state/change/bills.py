@@ -84,7 +84,7 @@ def observe(
 
 
 def _limit(budgets: float) -> float:
-    """Return the evidence that an alarm needs of a model whose bills are so many budgets on average.
+    """Return the evidence that an alarm needs where bills are so many budgets on average.
 
     As in a Bayes test it falls by the logarithm of what is at stake, but one bill alone is never
     enough.

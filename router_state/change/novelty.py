@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 MEMORY, LATELY = 400.0, 8.0
 """Prompts over which the usual distance is taken, and prompts that count as recent."""
-NOVEL = 1.0
-"""Deviations by which the recent distance must exceed the usual one: four of its own."""
+NOVEL = 1.25
+"""Deviations by which the recent distance must exceed the usual one: five of its own."""
 CUT_AT = 3.0
 """Deviations at which one prompt is cut: few of a new kind are not yet usual."""
 LEAST_DEVIATION = 1e-3

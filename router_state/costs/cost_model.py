@@ -166,9 +166,12 @@ class CostModel:
         """
         if self.free:
             return self.ratio
-        lognormal = math.exp(min(0.5 * self.prior.noise, MOST_HALF))
         own = self.calibrated - FIRST
-        return (HELD * lognormal + own * self.calibration) / (HELD + own)
+        return (HELD * self._lognormal + own * self.calibration) / (HELD + own)
+
+    @property
+    def _lognormal(self) -> float:
+        return math.exp(min(0.5 * self.prior.noise, MOST_HALF))
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio of a paid bill for a prompt with θᵀx = exponent, the input
@@ -229,9 +232,12 @@ class CostModel:
         # variance between prompts.
         half = 0.5 * (max(spread, 0.0) + self.level)
         expected = math.exp(bounded(float(theta @ means) + half))
-        calibration = self.ratio * math.exp(left) / expected
-        self.calibration = min(calibration, MOST_TAUGHT)
-        self.calibrated = FIRST + bills
+        # So that `factor`, which is shrunk, makes the mean the one that is declared.
+        factor = self.ratio * math.exp(left) / expected
+        own = max(bills, HELD)
+        calibration = factor + (factor - self._lognormal) * HELD / own
+        self.calibration = min(max(calibration, LEAST_CALIBRATION), MOST_TAUGHT)
+        self.calibrated = FIRST + own
 
     def follow(self, ratio: float) -> None:
         """Let the mean follow one bill, as ratio to the list price."""

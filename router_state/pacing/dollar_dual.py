@@ -28,8 +28,9 @@ MOST_PER_DOLLAR = 1e300
 """Largest reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 SURE_FROM = 1.05
 """Multiple of the budget that the cheapest model must surely exceed for the alert."""
-ALERT_AT = 1e-4
-"""Probability that some model costs less than that after all, below which the alert is raised."""
+SURE, LIKELY = 1e-4, 0.02
+"""Probabilities that the cheapest model, and that any model, costs less than that after all, below
+which the alert is raised."""
 
 
 class DollarDual:
@@ -106,17 +107,19 @@ class DollarDual:
     def _review(self, arms: Arms, costs: Matrix, cheapest_usd: float, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K)."""
-        limit, chance, n = SURE_FROM * self.budget_usd, 0.0, len(costs)
+        limit, n = SURE_FROM * self.budget_usd, len(costs)
+        chances: list[float] = []
         # The window is a sample of prompts, too.
         means, variances = costs.mean(0).tolist(), (costs.var(0) / n).tolist()
         for model, mean, variance in zip(arms.costs, means, variances, strict=True):
             known = model.predictive(mean)
             doubt = known.calibration + variance / (mean * mean) if mean > 0.0 else 0.0
-            chance += known._replace(calibration=doubt).chance_below(limit)
-        if chance >= ALERT_AT:
+            chances.append(known._replace(calibration=doubt).chance_below(limit))
+        # The one that is cheapest most often stands for all.
+        k = int(np.bincount(costs.argmin(1)).argmax())
+        if chances[k] >= SURE or sum(chances) >= LIKELY:
             return
-        self.unreachable = True
-        cheapest = arms[int(np.bincount(costs.argmin(1)).argmax())]
+        self.unreachable, cheapest = True, arms[k]
         self._journal.alerts.append(
             Alert(
                 kind="budget_unreachable",

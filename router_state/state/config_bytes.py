@@ -17,7 +17,11 @@ from router_state.config import (
     RouterConfig,
     knobs_for,
 )
+from router_state.errors import CorruptSnapshot
 from router_state.state.framing import frame, loads, reading
+
+MAX_DIMENSIONS = 4096
+"""Most dimensions of a context (the wire contract)."""
 
 
 def pack_config(config: RouterConfig) -> bytes:
@@ -63,6 +67,9 @@ def unpack_config(data: bytes) -> RouterConfig:
     """Invert `pack_config`. Raises CorruptSnapshot."""
     with reading("configuration"):
         body = loads(data)
+        # Before arrays of that size are made.
+        if not 2 <= body["dimensions"] <= MAX_DIMENSIONS:
+            raise CorruptSnapshot(f"{body['dimensions']} dimensions can't be")
         # JSON has no tuples.
         costs, rewards = body["applied"]
         return RouterConfig(
@@ -73,7 +80,15 @@ def unpack_config(data: bytes) -> RouterConfig:
             budget_usd_per_request=body["budget"],
             dimensions=body["dimensions"],
             profile=body["profile"],
-            knobs=knobs_for(body["profile"], body["knobs"]),
+            # Knobs that only another version of this program has are left out.
+            knobs=knobs_for(
+                body["profile"],
+                {
+                    name: value
+                    for name, value in body["knobs"].items()
+                    if name in Knobs.__slots__ and name not in UNUSED[body["profile"]]
+                },
+            ),
             caps=tuple(Cap(**cap) for cap in body["caps"]),
             offset=body["offset"],
             applied=(costs, rewards),

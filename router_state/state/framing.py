@@ -20,12 +20,12 @@ that it wrote."""
 READABLE = (4, 5)
 """Versions that can be read."""
 _HEADER = struct.Struct(">BI")
-"""Version, CRC-32 of the body."""
+"""Version; CRC-32 of the body that starts from it."""
 
 
 def frame(body: bytes) -> bytes:
     """Put version and CRC-32 before a piece."""
-    return _HEADER.pack(VERSION, crc32(body)) + body
+    return _HEADER.pack(VERSION, crc32(body, VERSION)) + body
 
 
 def version_of(data: bytes) -> int:
@@ -42,7 +42,9 @@ def body_of(data: bytes) -> bytes:
             f"format version {data[0]} is not {known}: written by another version of this program"
         )
     body = data[_HEADER.size :]
-    if len(data) < _HEADER.size or crc32(body) != _HEADER.unpack_from(data)[1]:
+    # From format 5 on the checksum covers the version.
+    start = VERSION if version_of(data) == VERSION else 0
+    if len(data) < _HEADER.size or crc32(body, start) != _HEADER.unpack_from(data)[1]:
         raise CorruptSnapshot(f"a piece of {len(data)} bytes does not match its checksum")
     return body
 

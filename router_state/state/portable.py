@@ -85,6 +85,8 @@ def unpack(data: bytes) -> Exported:
 
 
 def _exported(rest: bytes) -> Exported:
+    if len(rest) < _HEAD.size:
+        raise CorruptSnapshot("the snapshot has no head")
     at = _HEAD.size + _HEAD.unpack_from(rest)[0]
     head = orjson.loads(rest[_HEAD.size : at])
     about = {str(name): str(value) for name, value in head["about"].items()}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import orjson
 
-from router_state.config import UNUSED, Knobs
 from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
@@ -38,17 +37,12 @@ def upgraded(piece: Callable[[str], bytes]) -> Callable[[str], bytes]:
         raise CorruptSnapshot(
             "written before models learned together: start the release before this one once"
         )
-    config["knobs"] = {
-        name: value
-        for name, value in config["knobs"].items()
-        if name in Knobs.__slots__ and name not in UNUSED[config["profile"]]
-    }
     tokens = loads(piece(TOKENS)) if piece(TOKENS) else None
     # Where a program that does not know of tokens has decided since, costs are of whole bills.
     if tokens is not None and tokens["seq"] != head["counters"][SEQ]:
         tokens = None
     d, names = config["dimensions"], head["names"]
-    found = {CONFIG: frame(orjson.dumps(config)), HEAD: frame(orjson.dumps(_head(head)))}
+    found = {HEAD: frame(orjson.dumps(_head(head))), TOKENS: b""}
     if tokens is not None:
         kept = {name: tokens[name] for name in ("mean", "count", "slots")}
         found[TOKENS] = frame(orjson.dumps(kept))
@@ -65,7 +59,7 @@ def upgraded(piece: Callable[[str], bytes]) -> Callable[[str], bytes]:
     for prior in ("\x1frewards", "\x1fbills"):
         values = np.frombuffer(body_of(piece(prior)), "<f8")
         found[prior] = frame(packed(values[-_SCALES:], values[:-_SCALES]))
-    return lambda name: found.get(name) or piece(name)
+    return lambda name: found[name] if name in found else piece(name)
 
 
 _ARM = (

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from agents.declared import config_of
-from router_state import portfolio, sweeping
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 from router_state.since import Step
+from router_state.state import portfolio, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from streams.history.account import Account

@@ -71,7 +71,7 @@ async def test_a_request_that_always_fails_is_refused_after_three_lives_and_the_
 ) -> None:
     worker, log = await started()
     failed = defect(
-        monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "b"
+        monkeypatch, deciding, "decide", lambda state, policy, request: request.request_id == "b"
     )
     await worker.take(
         "requests",
@@ -97,7 +97,7 @@ async def test_a_failure_that_passes_costs_nothing(monkeypatch: pytest.MonkeyPat
         monkeypatch,
         deciding,
         "decide",
-        lambda state, request_id, *_: request_id == "b",
+        lambda state, policy, request: request.request_id == "b",
         times=poison.LIVES,
     )
     await worker.take(
@@ -153,7 +153,9 @@ async def test_a_request_that_waited_for_its_router_and_fails_then_is_refused(
         "requests",
         [log.event("requests", {"request_id": name, "context": CONTEXT}) for name in "ab"],
     )
-    defect(monkeypatch, deciding, "decide", lambda state, request_id, *_: request_id == "a")
+    defect(
+        monkeypatch, deciding, "decide", lambda state, policy, request: request.request_id == "a"
+    )
     await worker.take("routers", [log.event("routers", router(HOME))])
     assert ([route["request_id"] for route in routes(worker)], reasons(worker)) == (
         ["b"],
@@ -196,7 +198,7 @@ async def test_what_was_tried_again_is_proved_by_the_audit(monkeypatch: pytest.M
         monkeypatch,
         deciding,
         "decide",
-        lambda state, request_id, *_: request_id.endswith("3"),
+        lambda state, policy, request: request.request_id.endswith("3"),
         times=17,
     )
     for number in range(20):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,8 @@ def arrays_of(arm: Arm) -> dict[str, str]:
 def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     numbers, state = WRITTEN[name]["numbers"], restored(name).state
     arms, pacer = state.arms, state.pacer
-    whole = {
-        "rng": lambda: f"{state.rng.bit_generator.state['state']['state']:x}",  # type: ignore[call-overload]
+    whole: dict[str, Callable[[], object]] = {
+        "rng": lambda: f"{state.rng.bit_generator.state['state']['state']:x}",
         "names": lambda: list(arms.names),
         "buckets": lambda: [[one.left_usd, one.at, one.exhausted] for one in state.buckets],
         "rewards": lambda: digest(arms.rewards.mean, arms.rewards.center),
@@ -113,8 +114,8 @@ def test_every_number_of_format_4_comes_back_to_the_bit(name: str) -> None:
     for what, value in numbers.items():
         if what.startswith("arm "):
             arm = arms[what.removeprefix("arm ")]
-            found = {one: attrgetter(one)(arm) for one in value if not one.startswith("of ")}
-            assert found | arrays_of(arm) == value, what
+            scalars = {one: attrgetter(one)(arm) for one in value if not one.startswith("of ")}
+            assert scalars | arrays_of(arm) == value, what
         else:
             found = whole[what]() if what in whole else attrgetter(what)(state)
             assert found == value, what

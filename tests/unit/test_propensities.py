@@ -32,7 +32,7 @@ def test_a_propensity_is_the_share_of_draws(epsilon: float, pulls: int) -> None:
         engine.learn(str(i), reward={"a": 0.9, "b": 0.5, "c": 0.4}[record.model])
     state, seen = engine.state, project(engine.state.arms, X)
     policy, arms = POLICIES["live"], state.arms
-    costs, open_ = policy.costs(state, seen, None), [None] * 3
+    costs, open_ = policy.costs(state, seen, None), arms.open or []
     drawn, inverse, logged = np.zeros(3), np.zeros(3), np.zeros(3)
     for _ in range(DRAWS):
         arms.sample.renew(
