@@ -320,7 +320,7 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
     (
         "λ is wrong",
         "changelog",
-        lambda log: with_head(log, lambda head: put(head["pacer"]["ema"], 0, 0.123)),
+        lambda log: with_head(log, lambda head: put(head["ema"], 0, 0.123)),
         {Kind.LAMBDA, Kind.PUBLISHED},
     ),
     (
