@@ -49,7 +49,7 @@ site:
 # With the agents that call it: C refuses a type that Python takes. Not where tests replace functions or look at `__slots__`.
 compiled: setup
 	tools/compiled python -m pytest -n 2 --dist loadfile -p no:cacheprovider tests/unit/test_core_*.py tests/unit/test_live_*.py tests/unit/test_budget_unreachable.py tests/unit/test_doubt_shown.py \
-	  tests/unit/test_familiar.py tests/unit/test_older_state.py tests/unit/test_pool.py tests/unit/test_prompt_tokens.py tests/unit/test_propensities.py \
+	  tests/unit/test_novelty.py tests/unit/test_older_state.py tests/unit/test_shared_prior.py tests/unit/test_prompt_tokens.py tests/unit/test_propensities.py \
 	  tests/unit/test_replay_scenario.py tests/unit/test_worlds.py tests/agents tests/parity --ignore tests/agents/test_poison.py $(ARGS)
 
 fuzz: setup
