@@ -182,7 +182,7 @@ def _believed(
         for k, (model, price) in enumerate(zip(data.models, data.prices, strict=True))
     }
     arms = Engine.start(
-        RouterConfig(models, None, dimensions=data.contexts.shape[1], knobs=knobs)
+        RouterConfig(models, None, dimensions=data.contexts.shape[1], profile="paper", knobs=knobs)
     ).state.arms
     return np.stack([arms[k].rewards.A_inv() for k in range(len(arms))]), np.stack(
         [belief.theta for belief in arms.regressions]

@@ -44,7 +44,7 @@ class Router:
             )
             for k, (model, price) in enumerate(zip(models, prices, strict=True))
         }
-        self._config = RouterConfig(self._models, budget, knobs=knobs)
+        self._config = RouterConfig(self._models, budget, profile="paper", knobs=knobs)
         self._records = Finished(256)
         self._engine = Engine.start(self._config, self._records)
 

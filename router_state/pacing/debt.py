@@ -73,7 +73,9 @@ class Debt:
         if owed == 0.0:
             return budget_usd
         chance = HORIZON * self._scatter(budget_usd)
-        paid = owed * (owed * owed / (owed * owed + chance)) / HORIZON
+        square = owed * owed
+        # Both may be too small for a floating-point number.
+        paid = owed / HORIZON * (square / (square + chance) if square + chance > 0.0 else 0.0)
         if owed < 0.0:
             return min(budget_usd - paid, MOST * budget_usd)
         saved = max(budget_usd - cheapest_usd, 0.0)

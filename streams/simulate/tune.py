@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from router_state.config import UNUSED, n_eff_of
+from router_state.config import n_eff_of
 from streams.history.happened import Declared
 from streams.history.rerun import ReadPrior
 from streams.simulate.answer import doubt
@@ -103,11 +103,7 @@ def _search(
         {
             "name": f"{alpha:g}/{gamma:g}",
             "profile": profile,
-            "knobs": {
-                knob: value
-                for knob, value in (("alpha", alpha), ("gamma", gamma), ("n_eff", n_eff))
-                if knob not in UNUSED[profile]
-            },
+            "knobs": {"alpha": alpha, "gamma": gamma, "n_eff": n_eff},
         }
         for alpha, gamma, n_eff in pairs
     ]
