@@ -26,6 +26,8 @@ UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
 MOST_PER_DOLLAR = 1e300
 """Largest reward per dollar; times the dearest call it is still finite, whatever the budget is."""
+LEAST_PROMPTS = 50
+"""Prompts in the window from which on it says what the traffic costs."""
 SURE_FROM = 1.05
 """Multiple of the budget that the cheapest model must surely exceed for the alert."""
 SURE, LIKELY = 1e-4, 0.02
@@ -100,7 +102,7 @@ class DollarDual:
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         if cheapest_usd <= budget:
             self.unreachable = False
-        elif not self.unreachable:
+        elif not self.unreachable and self.window.size > LEAST_PROMPTS:
             self._review(arms, costs, cheapest_usd, now=now)
         self.debt.bound(budget, binds=self.lambda_t > 0.0)
 

@@ -19,6 +19,7 @@ import orjson
 
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
+from router_state.since import Since
 from router_state.state import invariants, snapshot
 from router_state.state.framing import reading
 from router_state.state.router import RouterState
@@ -121,6 +122,7 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
         state.arms.remove(name)
     # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
+    state.since = Since()
     for arm in state.arms:
         # Decisions are counted anew: all of them are after any alarm.
         if arm.suspicion is not None:

@@ -16,7 +16,7 @@ def test_a_router_is_shown_changed_and_applied_once(worker: Settings, tmp_path: 
     file.write_text(done(worker, "routers", "show", "files.chat"))
     assert "Nothing changes" in done(worker, "routers", "diff", str(file))
     document = yaml.safe_load(file.read_text())
-    document |= {"caps": {"day": {"usd": 5.0, "mode": "hard"}}, "epsilon": 0.05, "alpha": 0.2}
+    document |= {"caps": {"day": {"usd": 5.0, "mode": "hard"}}, "epsilon": 0.05, "gamma": 0.999}
     document["models"].pop("small")
     file.write_text(yaml.safe_dump(document))
     compared = run(worker, "routers", "diff", str(file))
@@ -33,7 +33,7 @@ def test_a_router_is_shown_changed_and_applied_once(worker: Settings, tmp_path: 
         yaml.safe_load(done(worker, "routers", "show", "files.chat", "--output", "yaml"))
         == document
     )
-    document["alpha"] = 0.3
+    document["gamma"] = 0.998
     file.write_text(yaml.safe_dump(document))
     stale = run(worker, "routers", "apply", str(file), "--based-on", str(before))
     assert stale.exit_code == 1

@@ -34,6 +34,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LEARNED = {
     *("mean", "bonus", "penalty", "score", "expected_reward", "expected_cost_usd"),
     *("propensity", "lambda_t", "target_usd", "size", "factor", "cusum", "limit"),
+    *("cost_low_usd", "cost_high_usd", "debt_usd", "cheapest_usd"),
 }
 """Fields whose values follow the algorithm: a better one may move them."""
 PROMPT = "What is {} plus {}?"
