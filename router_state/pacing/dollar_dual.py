@@ -27,7 +27,7 @@ UNREACHABLE = 1e6
 MOST_PER_DOLLAR = 1e300
 """Largest reward per dollar; times the dearest call it is still finite, whatever the budget is."""
 LEAST_PROMPTS = 50
-"""Prompts in the window from which on it says what the traffic costs."""
+"""Most prompts of a window that say too little of what the traffic costs."""
 SURE_FROM = 1.05
 """Multiple of the budget that the cheapest model must surely exceed for the alert."""
 SURE, LIKELY = 1e-4, 0.02
@@ -102,14 +102,18 @@ class DollarDual:
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         if cheapest_usd <= budget:
             self.unreachable = False
-        elif not self.unreachable and self.window.size > LEAST_PROMPTS:
-            self._review(arms, costs, cheapest_usd, now=now)
+        elif not self.unreachable:
+            self._review(arms, costs, now=now)
         self.debt.bound(budget, binds=self.lambda_t > 0.0)
 
-    def _review(self, arms: Arms, costs: Matrix, cheapest_usd: float, *, now: float) -> None:
+    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
-        prompts, expected costs of shape (size, K)."""
+        prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
+        costs = np.delete(costs, list(self.window.limited), axis=0)
         limit, n = SURE_FROM * self.budget_usd, len(costs)
+        if n <= LEAST_PROMPTS:
+            return
+        cheapest_usd = float(costs.min(1).mean())
         chances: list[float] = []
         # The window is a sample of prompts, too.
         means, variances = costs.mean(0).tolist(), (costs.var(0) / n).tolist()
