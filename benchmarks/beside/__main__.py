@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+import numpy as np
 
-from benchmarks.beside import code, page, result
+from benchmarks.beside import code, page, result, running
 from benchmarks.beside.entrants import ENTRANTS, OURS
+from benchmarks.beside.field import Field
 from benchmarks.beside.fields import FIELDS, load
 from benchmarks.beside.playing import (
     TRAINED,
@@ -27,7 +29,9 @@ QUICK_SEEDS, SEEDS, TUNING_SEEDS = 2, 20, 4
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Two seeds; a few minutes on two cores.")
-@click.option("--seeds", type=click.IntRange(2), help="Orders of the prompts; default: 20, quick 2.")
+@click.option(
+    "--seeds", type=click.IntRange(2), help="Orders of the prompts; default: 20, quick 2."
+)
 @click.option(
     "--where", multiple=True, type=click.Choice(tuple(FIELDS)), help="Only these data; repeatable."
 )
@@ -43,7 +47,9 @@ QUICK_SEEDS, SEEDS, TUNING_SEEDS = 2, 20, 4
     type=click.Path(path_type=Path),
     help="Folder with eleven_models.jsonl, for RouterBench; default: PB_DATA or ../shared/data.",
 )
-@click.option("--write/--no-write", default=None, help="Write docs/beside.md; default: a whole run.")
+@click.option(
+    "--write/--no-write", default=None, help="Write docs/beside.md; default: a whole run."
+)
 def main(
     quick: bool,
     seeds: int | None,
@@ -83,13 +89,16 @@ def main(
         _print(field.title, rows, count)
         text = page.table(rows)
         if name in ("code", "agentic"):
-            text += "\n\n" + _beside_published(name, played, curves, fixed)
+            text += "\n\n" + _beside_published(name, played, field)
         click.echo(text)
         if writes:
             page.write(name, text)
         late = next(row.late for row in rows if row.entrant == OURS)
         figures[f"{name}_area_last_half"] = late.value
+    costs_to_run = running.table() if not where else ""
+    click.echo(costs_to_run)
     if writes:
+        page.write("running", costs_to_run)
         page.draw({n: drawn[n] for n in drawn if n != "agentic"})
     print_figures("beside", figures)
 
@@ -110,11 +119,35 @@ def _print(title: str, rows: Sequence[result.Row], seeds: int) -> None:
     print_table(f"{title}; reward × 100, {seeds} seeds, ± 95 %", columns, cells)
 
 
-def _beside_published(
-    name: str, played: dict[str, list[list[object]]], curves: page.Curves, fixed: page.Curves
-) -> str:
-    """Return the published rows and ours at their dollars."""
-    raise NotImplementedError
+def _beside_published(name: str, played: Mapping[str, result.Seeds], field: Field) -> str:
+    """Return the published rows, and those played here: mean score, score per dollar, regret."""
+    n = len(field) - field.before
+    published = (
+        code.PUBLISHED if name == "code" else [(*row, None) for row in code.PUBLISHED_AGENTIC]
+    )
+    lines = [
+        "| router | score, % | score per dollar | $ a request | regret |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {router} (published) | {score:.2f} | "
+            + (f"{per:.2f} | {score / per / n:.5f} |  |" if per else " |  |  |")
+            for router, score, per in published
+        ),
+    ]
+    for router, seeds in played.items():
+        if router in TRAINED:
+            continue
+        for at in range(len(seeds[0])) if router == OURS else (0,):
+            points = [of[at] for of in seeds]
+            score = 100 * float(np.mean([p.reward for p in points]))
+            usd, regret = (
+                float(np.mean([getattr(p, w) for p in points])) for w in ("cost", "regret")
+            )
+            told = f"{router}, ${usd:.4f}" if router == OURS else f"{router}, dollars for nothing"
+            lines.append(
+                f"| {told} | {score:.2f} | {score / usd / n:.2f} | {usd:.5f} | {regret:.0f} |"
+            )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ PUBLISHED = (
     ("always claude-opus-4-6", 43.83, None),
     ("random", 38.75, None),
 )
-"""Published rows: mean score in percent, and score per dollar; warm-started on 7,080 other tasks."""
+"""Published rows: mean score in percent, and score per dollar; warm-started on other tasks."""
 PUBLISHED_AGENTIC = (("ACRouter", 73.30), ("always claude-opus-4-6", 63.64), ("LinUCB", 55.11))
 """Published rows of the 176 agentic tasks: mean score in percent."""
 
@@ -84,9 +84,7 @@ def _field(name: str, title: str, outcomes: Outcomes) -> Field:
     n = len(of_task)
     contexts = np.column_stack([one / np.sqrt(one.mean(0)), length, np.ones(n)])
     models, prices = tuple(PRICES), tuple(PRICES.values())
-    return Field(
-        name, title, models, prices, contexts, of_task, outcomes.rewards, outcomes.costs
-    )
+    return Field(name, title, models, prices, contexts, of_task, outcomes.rewards, outcomes.costs)
 
 
 def _shipped(part: str) -> Outcomes:

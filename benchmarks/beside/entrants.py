@@ -20,7 +20,7 @@ COUNT = 8
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 """Weights of LiteLLM's list price."""
 
-Maker = Callable[[Field, int, float], Policy]
+Maker = Callable[[Field | None, int, float], Policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,22 @@ class Entrant:
         return field.prices_of_a_dollar(COUNT) if self.trade == "price" else WEIGHTS
 
 
-def _core(profile: str, knobs: Mapping[str, float], field: Field, seed: int, value: float) -> Policy:
+def _core(
+    profile: str, knobs: Mapping[str, float], field: Field | None, seed: int, value: float
+) -> Policy:
     return core(profile, knobs)(seed)
 
 
-def _linear(kind: str, explore: float, field: Field, seed: int, value: float) -> Policy:
+def _linear(kind: str, explore: float, field: Field | None, seed: int, value: float) -> Policy:
     return Linear(seed, value, kind=kind, explore=explore)  # type: ignore[arg-type]
 
 
-def _vowpal(options: str, field: Field, seed: int, value: float) -> Policy:
+def _vowpal(options: str, field: Field | None, seed: int, value: float) -> Policy:
     return VowpalWabbit(seed, value, options=options)
 
 
-def _adaptive(field: Field, seed: int, value: float) -> Policy:
+def _adaptive(field: Field | None, seed: int, value: float) -> Policy:
+    assert field is not None
     return Adaptive(seed, value, field=field)
 
 

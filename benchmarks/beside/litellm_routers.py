@@ -113,7 +113,11 @@ def lowest_cost(field: Field) -> int:
     handler = LowestCostLoggingHandler(router_cache=DualCache())
     chosen = asyncio.run(
         handler.async_get_available_deployments(
-            model_group="all", healthy_deployments=deployments, messages=[], input="", request_kwargs={}
+            model_group="all",
+            healthy_deployments=deployments,
+            messages=[],
+            input="",
+            request_kwargs={},
         )
     )
     assert chosen is not None

@@ -38,7 +38,12 @@ def _loses(row: Row) -> bool:
 def _line(row: Row) -> str:
     cells = [
         "" if e is None else e.told(100.0, signed=ahead)
-        for e, ahead in ((row.whole, False), (row.late, False), (row.ahead, True), (row.ahead_late, True))
+        for e, ahead in (
+            (row.whole, False),
+            (row.late, False),
+            (row.ahead, True),
+            (row.ahead_late, True),
+        )
     ]
     name = f"**{row.entrant}**" if row.entrant == OURS else row.entrant
     return f"| {name} | {row.setting} | {' | '.join(cells)} |"
@@ -82,7 +87,12 @@ def draw(fields: Mapping[str, tuple[Field, Mapping[str, Curve], Mapping[str, Cur
         for at, usd, name, colour in sorted(ends, reverse=True):
             before = min(at, before - gap)
             axes.annotate(
-                name, (usd, at), (most * 1.12, before), color=colour, fontsize=9, va="center",
+                name,
+                (usd, at),
+                (most * 1.12, before),
+                color=colour,
+                fontsize=9,
+                va="center",
                 arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5},
             )
         axes.set(xscale="log", xlabel="dollars a request", xlim=(None, most * 2.4))

@@ -83,9 +83,7 @@ def rows(
 
 def _table(seeds: Seeds) -> Array:
     """Return (cost, reward, late cost, late reward) by seed and value, shape (n, V, 4)."""
-    return np.array(
-        [[(*p.at(late=False), *p.at(late=True)) for p in points] for points in seeds]
-    )
+    return np.array([[(*p.at(late=False), *p.at(late=True)) for p in points] for points in seeds])
 
 
 def _curve(table: Array, picked: Array, late: bool) -> list[tuple[float, float]]:
