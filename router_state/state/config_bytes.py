@@ -18,6 +18,7 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.periods.declared import Spending
 from router_state.state.framing import frame, loads, reading
 
 MAX_DIMENSIONS = 4096
@@ -46,6 +47,7 @@ def pack_config(config: RouterConfig) -> bytes:
                 "offset": config.offset,
                 "applied": config.applied,
                 "projection": config.projection and asdict(config.projection),
+                **({} if config.spending is None else {"spending": config.spending.pack()}),
             }
         )
     )
@@ -93,6 +95,7 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=(costs, rewards),
             projection=projection_of(body),
+            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
         )
 
 
