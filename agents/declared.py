@@ -21,6 +21,7 @@ from router_state.config import (
     RouterConfig,
     knobs_for,
 )
+from agents.spending import budgets_document, spending_of
 from router_state.errors import CorruptSnapshot
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
@@ -66,6 +67,7 @@ def config_of(
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
+        spending=spending_of(declared),
     )
 
 
@@ -134,6 +136,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.spending is not None:
+        document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
     if config.caps:

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.arena import Array, delays
 from benchmarks.elsewhere.drawn import drawn
+from benchmarks.elsewhere.world import World
 from benchmarks.periods.shapes import HOURS, SYNTHETIC
 from benchmarks.protocol import declaration, prompts
 from router_state.config import LIVE, ModelConfig, RouterConfig
@@ -143,15 +144,22 @@ def _of_paper(number: int, n: int, rng: np.random.Generator) -> Made:
     )
 
 
+def _fits(world: World) -> bool:
+    """Tell whether a world is small, stays as it is, and has a budget that is four times what its
+    cheapest model costs and less than its best one does."""
+    if not world.stationary or len(world.models) > 8 or world.contexts.shape[1] > 26:
+        return False
+    costs, quality = world.costs[-1000:].mean(0), world.quality[-1000:].mean(0)
+    return bool(4.0 * costs.min() <= world.budget <= 0.7 * costs[quality.argmax()])
+
+
 def _of_world(number: int, n: int, rng: np.random.Generator) -> Made:
     """Return a drawn world whose models and prompts stay as they are, its measured rows again and
-    again."""
+    again; its budget is one that binds, and that bears a tripled traffic."""
     world = next(
         found
         for k in range(1000)
-        if (found := drawn(40_000 + 1000 * number + k, seconds=1.0)).stationary
-        and len(found.models) <= 8
-        and found.contexts.shape[1] <= 26
+        if _fits(found := drawn(40_000 + 1000 * number + k, seconds=1.0))
     )
     m = len(world)
     first, then = np.arange(m - 1000), m - 1000 + rng.integers(1000, size=n)
