@@ -12,7 +12,7 @@ from benchmarks.periods.histories import History
 from router_state.config import RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.periods.declared import PeriodBudget, Spending
-from streams.warm_start.lines import held_out, within_budget
+from studies.warm_start.lines import held_out, within_budget
 
 Side = Literal["month", "mean traffic", "known traffic", "even days"]
 SIDES: tuple[Side, ...] = ("month", "mean traffic", "even days", "known traffic")

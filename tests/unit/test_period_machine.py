@@ -1,0 +1,124 @@
+"""Any sequence of events with budgets of a period: accounts against lists of what was charged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, rule
+
+from router_state.config import Price
+from router_state.errors import BudgetSpent
+from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
+from tests.unit.core_reference import Array, same
+from tests.unit.test_core_machine import TTL, Books, budgets, portfolios
+
+HOUR = 3600.0
+LISTS = (
+    (PeriodBudget(0.01, "hour"),),
+    (PeriodBudget(0.02, "hour"), PeriodBudget(0.1, "day", zone="Europe/Berlin", carry=math.inf)),
+    (PeriodBudget(0.0, "day"),),
+    (PeriodBudget(1e6, "month", zone="America/New_York", carry=5.0),),
+    (PeriodBudget(0.05, None, starts=1e9, until=1e9 + 5 * HOUR),),
+)
+SPENDINGS = (
+    *(Spending(budgets) for budgets in LISTS),
+    Spending(LISTS[1], "refuse", max_cost_per_request_usd=0.02),
+    Spending(LISTS[1], "overrun", ExpectedTraffic(1000.0, (1.0,) * 84 + (0.0,) * 84)),
+    Spending(LISTS[0], min_reward=0.6),
+    Spending(min_of_best=0.9),
+    Spending(max_cost_per_request_usd=1e-9),
+)
+spendings = st.none() | st.sampled_from(SPENDINGS)
+
+
+class Periods(Books):
+    """Books with what was charged to each period beside them."""
+
+    knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL}
+    spending: Spending | None = SPENDINGS[0]
+
+    @initialize(
+        portfolio=portfolios,
+        budget=budgets,
+        pulls=st.sampled_from([0, 2]),
+        kind=st.just("drawn"),
+        spending=spendings,
+    )
+    def start(  # type: ignore[override]  # more is drawn
+        self,
+        portfolio: dict[str, Price],
+        budget: float | None,
+        pulls: int,
+        kind: str,
+        spending: Spending | None,
+    ) -> None:
+        self.spending = spending
+        super().start(portfolio, budget, pulls, kind)
+        self.now = 1e9
+
+    def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
+        return replace(super()._declaration(portfolio, budget), spending=self.spending)
+
+    def check_decision(
+        self,
+        request_id: str,
+        x: Array,
+        eligible: Any,
+        allowed: set[str] | None,
+        tokens: int | None = None,
+    ) -> None:
+        spending = self.spending
+        try:
+            super().check_decision(request_id, x, eligible, allowed, tokens)
+        except Exception as error:
+            reason = getattr(error, "reason", None)
+            assert spending is not None
+            if reason == "no_affordable_model":
+                assert spending.max_cost_per_request_usd is not None
+            else:
+                assert isinstance(error, BudgetSpent)
+                assert spending.when_spent == "refuse"
+            return
+        record = self.engine.records[request_id]
+        if spending is not None and spending.max_cost_per_request_usd is not None:
+            assert record.expected_cost_usd <= spending.max_cost_per_request_usd
+
+    @rule(spending=spendings)
+    def declare_spending(self, spending: Spending | None) -> None:
+        self.spending = spending
+        config = self.engine.state.config
+        self.declare(
+            {name: model.price for name, model in config.models.items()},
+            config.budget_usd_per_request,
+        )
+
+    @rule(hours=st.sampled_from([-30.0, -0.5, 0.3, 1.0, 5.0, 30.0, 24.0 * 70, 1e7]))
+    def the_clock_jumps(self, hours: float) -> None:
+        self.now += hours * HOUR
+
+    @invariant()
+    def accounts_agree(self) -> None:
+        if not hasattr(self, "engine") or self.engine.state.ledger is None:
+            return
+        ledger, records = self.engine.state.ledger, self.engine.records
+        assert ledger.spending == self.spending
+        for accounts in ledger.budgets:
+            assert len({account.begin for account in accounts.kept}) == len(accounts.kept)
+            for account in accounts.kept:
+                charged = [r for r in records.values() if account.contains(r.decided_at, r.seq)]
+                assert account.count == len(charged)
+                assert account.waiting == sum(r.bill is None and not r.expired for r in charged)
+                assert same(
+                    account.charged_usd,
+                    math.fsum(
+                        r.expected_cost_usd if r.bill is None else r.bill.cost_usd for r in charged
+                    ),
+                    tolerance=1e-6,
+                )
+        assert math.isfinite(ledger.per_request_usd)
+
+
+TestPeriods = Periods.TestCase
