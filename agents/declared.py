@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from agents.spending import budgets_document, spending_of
 from router_state.config import (
     PROFILES,
     Cap,
@@ -21,7 +22,6 @@ from router_state.config import (
     RouterConfig,
     knobs_for,
 )
-from agents.spending import budgets_document, spending_of
 from router_state.errors import CorruptSnapshot
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared

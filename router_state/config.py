@@ -260,5 +260,6 @@ class RouterConfig:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")
         if self.profile == "paper" and self.spending is not None and self.spending.paces:
             raise InvalidConfig(
-                "profile 'paper' paces a budget per request: budget and min_reward need profile live"
+                "profile 'paper' paces a budget per request alone: budget and min_reward need "
+                "profile live"
             )

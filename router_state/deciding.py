@@ -106,6 +106,6 @@ def _commit(
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)
     if state.ledger is not None:
-        state.ledger.commit(record.expected_cost_usd, now=record.decided_at)
+        state.ledger.commit(record)
     for bucket in state.buckets:
         bucket.spend(record.expected_cost_usd)

@@ -157,16 +157,13 @@ def _of_world(number: int, n: int, rng: np.random.Generator) -> Made:
     """Return a drawn world whose models and prompts stay as they are, its measured rows again and
     again; its budget is one that binds, and that bears a tripled traffic."""
     world = next(
-        found
-        for k in range(1000)
-        if _fits(found := drawn(40_000 + 1000 * number + k, seconds=1.0))
+        found for k in range(1000) if _fits(found := drawn(40_000 + 1000 * number + k, seconds=1.0))
     )
     m = len(world)
     first, then = np.arange(m - 1000), m - 1000 + rng.integers(1000, size=n)
     rows = np.concatenate([first, then])
     models = {
-        name: ModelConfig(price)
-        for name, price in zip(world.models, world.prices, strict=True)
+        name: ModelConfig(price) for name, price in zip(world.models, world.prices, strict=True)
     }
     config = RouterConfig(models, None, world.contexts.shape[1], "live", LIVE)
     return Made(

@@ -45,8 +45,9 @@ def play(history: History, side: Side, *, seed: int = 0) -> Outcome:
             j = str(order[arrived])
             if j in engine.records:
                 engine.settle(j, cost_usd=float(cost[order[arrived]]))
-                engine.learn(j, reward=float(made.rewards[order[arrived], column[
-                    engine.records[j].model]]))
+                engine.learn(
+                    j, reward=float(made.rewards[order[arrived], column[engine.records[j].model]])
+                )
             arrived += 1
         if i == made.warm:
             engine.configure(_declared(history, side, seed), now=now)
@@ -79,7 +80,9 @@ class _Days:
 
 
 def _learning(history: History, seed: int) -> RouterConfig:
-    config = replace(history.made.config, knobs=knobs_for("live", {"seed": seed, "commitment_ttl_seconds": 1e9}))
+    config = replace(
+        history.made.config, knobs=knobs_for("live", {"seed": seed, "commitment_ttl_seconds": 1e9})
+    )
     return replace(config, budget_usd_per_request=history.made.level)
 
 

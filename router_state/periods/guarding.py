@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from router_state.alert import Alert
 from router_state.errors import BudgetSpent, NoAffordableModel
-from router_state.policies.eligibility import Excluded
 from router_state.periods.ledger import PIECE, Ledger, Standing
+from router_state.policies.eligibility import Excluded
 from router_state.state.router import RouterState
 
 

@@ -10,13 +10,15 @@ from router_state.config import Vector
 from router_state.journal import Journal
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
+from router_state.periods.floor import MEMORY as LATELY
 from router_state.periods.traffic import FIRST, Traffic
+from router_state.record import RequestRecord
 
 PIECE = "\x1fperiods"
 """The piece of the state that holds the accounts; every decision and every bill writes it."""
 RESERVED = 1.28
-"""Deviations of what the bills in flight may cost beyond their expectations that are held back: nine
-of ten cases."""
+"""Deviations of what bills in flight may cost beyond their expectations that are held back: nine of
+ten cases."""
 MEMORY = 1000.0
 """Settlements, and decisions, over which their means are taken."""
 MOST_OFF = 20.0
@@ -65,7 +67,8 @@ class Ledger:
         mean_usd: mean expected cost of a decision.
         per_request_usd: what the last request might cost.
         floor_usd: what it takes to meet the floor of rewards; infinity: not known, or none.
-        reward, best: mean expected reward of the models that were called, and of the best ones.
+        reward, best: mean expected reward of the models that were called lately, and of the best
+            ones.
     """
 
     __slots__ = (
@@ -109,16 +112,17 @@ class Ledger:
             Accounts(budget, kept.get(budget.identity, [])) for budget in spending.budgets
         ]
         self.traffic.declare(spending.traffic, self._zone)
+        if not spending.has_floor:
+            self.floor_usd, self.reward, self.best = math.inf, 0.0, 0.0
         self._journal.pieces.add(PIECE)
 
     def standings(self, now: float, *, seq: int) -> list[Standing]:
         """Return how every budget that is in force stands before decision `seq`."""
-        found = [
+        return [
             self._standing(accounts, account, now)
             for accounts in self.budgets
             if (account := accounts.at(now, seq=seq)) is not None
         ]
-        return found
 
     def _standing(self, accounts: Accounts, account: Account, now: float) -> Standing:
         usd = accounts.budget.usd + account.carried_usd
@@ -148,8 +152,9 @@ class Ledger:
         self.per_request_usd = min([one.per_request_usd for one in standings] or [usual])
         return self.per_request_usd
 
-    def commit(self, expected_usd: float, *, now: float) -> None:
+    def commit(self, record: RequestRecord) -> None:
         """Charge a decision's expected cost."""
+        expected_usd, now = record.expected_cost_usd, record.decided_at
         for accounts in self.budgets:
             if (account := accounts.at(now, seq=0)) is not None:
                 account.charged_usd += expected_usd
@@ -159,7 +164,18 @@ class Ledger:
         self.mean_usd += (expected_usd - self.mean_usd) / self.decided
         if self.budgets:
             self.traffic.note(now)
+        if self.spending.has_floor:
+            self._earn(record)
         self._journal.pieces.add(PIECE)
+
+    def _earn(self, record: RequestRecord) -> None:
+        """Note what a decision is expected to earn, and what the best model would."""
+        seen = record.candidates
+        assert seen is not None
+        open_to = [k for k, why in enumerate(seen.excluded) if why is None]
+        weight = 1.0 / min(self.decided, LATELY)
+        self.reward += (record.expected_reward - self.reward) * weight
+        self.best += (max(seen.terms[3 * k] for k in open_to) - self.best) * weight
 
     def settle(self, difference_usd: float, *, at: float, seq: int, awaited: bool) -> None:
         """Put a bill in place of what was charged.

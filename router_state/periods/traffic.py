@@ -19,16 +19,16 @@ SHAPE = "\x1fhours"
 MONDAY = 72.0
 """Hours by which the epoch, a Thursday, comes after a Monday at midnight."""
 LEVEL_HOURS = 24.0
-"""Mean hours over which the level forgets: a launch is believed within a day (benchmarks.periods)."""
+"""Mean hours over which the level forgets: a launch is believed within two days."""
 FIRST = 1e-3
-"""Share of a period that the traffic counts as having been watched before the first request: however
-fast the first ones come, they are paced for at least so long."""
+"""Share of a period that the traffic counts as watched before the first request: however fast the
+first ones come, they are paced for at least so long."""
 GAP, SHORT = 10.0, 1.0
 """What a pause counts for at most: the time of so many requests, or so many mean hours. An outage
 says nothing of the level."""
 KEPT = 0.75
 """Share of an hour of the week that a week leaves of the ones before: four weeks count."""
-SHRUNK = 1.0
+SHRUNK = 0.5
 """Weeks that the shape of a usual day counts for in every hour of the week, and that a flat one
 counts for in that."""
 WEEK_KEPT = math.exp(-1.0 / HOURS)
@@ -220,7 +220,7 @@ class Traffic:
     def spread(self, left: float, seconds: float) -> float:
         """Return the factor within which the requests of so many seconds are in nine of ten cases.
 
-        The level is a random walk by day; a mean over T days of it has a third of T steps' variance.
+        The level is a random walk by day; its mean over T days has a third of T steps' variance.
         """
         variance = self.drift * seconds / (72.0 * HOUR) + 1.0 / max(left, 1.0)
         return math.exp(min(Z90 * math.sqrt(variance), 10.0))

@@ -224,10 +224,14 @@ def _of_periods(state: RouterState, budget_usd: float | None) -> PeriodDual:
     one before."""
     pacer, ledger = state.pacer, state.ledger
     assert ledger is not None
-    if isinstance(pacer, PeriodDual) and (pacer.declared_usd is None) == (budget_usd is None):
+    if (
+        isinstance(pacer, PeriodDual)
+        and pacer.ledger is ledger
+        and (pacer.declared_usd is None) == (budget_usd is None)
+    ):
         pacer.declared_usd = budget_usd
         return pacer
-    found = PeriodDual(budget_usd, ledger.per_request_usd, state.arms.d, state.journal)
+    found = PeriodDual(ledger, budget_usd, state.arms.d, state.journal)
     if isinstance(pacer, DollarDual):
         found.go_on(pacer)
     return found
