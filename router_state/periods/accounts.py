@@ -25,7 +25,6 @@ class Account:
             expected.
         waiting: its requests whose bill is awaited; count: all of them.
         first_seq: number of the first decision that may be charged to it.
-        spent: whether nothing was left at some decision.
     """
 
     begin: float
@@ -35,7 +34,6 @@ class Account:
     waiting: int = 0
     count: int = 0
     first_seq: int = 1
-    spent: bool = False
 
     def contains(self, at: float, seq: int) -> bool:
         """Tell whether a decision was charged to it."""
@@ -44,10 +42,15 @@ class Account:
 
 @dataclass(slots=True)
 class Accounts:
-    """The periods of one budget, in the order in which they were last used."""
+    """The periods of one budget, in the order in which they were last used.
+
+    Attributes:
+        told: begin of the last period of which it was told that nothing is left; −1: of none.
+    """
 
     budget: PeriodBudget
     kept: list[Account] = field(default_factory=list)
+    told: float = -1.0
 
     def at(self, now: float, *, seq: int) -> Account | None:
         """Return the account of a time; a new one where none is kept, which `open` keeps. None
@@ -91,11 +94,12 @@ class Accounts:
         """Return the account that a decision was charged to, if it is kept."""
         return next((one for one in self.kept if one.contains(at, seq)), None)
 
-    def pack(self) -> list[tuple[Any, ...]]:
+    def pack(self) -> tuple[float, list[tuple[Any, ...]]]:
         """Return it as JSON's types."""
-        return [astuple(account) for account in self.kept]
+        return self.told, [astuple(account) for account in self.kept]
 
     @classmethod
-    def unpack(cls, budget: PeriodBudget, packed: Sequence[Sequence[Any]]) -> Accounts:
+    def unpack(cls, budget: PeriodBudget, packed: Sequence[Any]) -> Accounts:
         """Invert `pack`."""
-        return cls(budget, [Account(*values) for values in packed])
+        told, kept = packed
+        return cls(budget, [Account(*values) for values in kept], told)

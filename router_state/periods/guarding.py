@@ -62,11 +62,11 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
 
 def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) -> None:
     """Raise an alert, once a period, that nothing is left of it."""
-    account, budget = standing.account, standing.accounts.budget
-    if account.spent:
+    # A refusal opens no account: a replay, which does not see it, would open it later.
+    account, accounts, budget = standing.account, standing.accounts, standing.accounts.budget
+    if accounts.told == account.begin:
         return
-    account.spent = True
-    standing.accounts.open(account)
+    accounts.told = account.begin
     state.journal.pieces.add(PIECE)
     usd = budget.usd + account.carried_usd
     state.journal.alerts.append(

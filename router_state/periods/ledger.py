@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from router_state.config import Vector
@@ -106,10 +107,13 @@ class Ledger:
 
     def declare(self, spending: Spending) -> None:
         """Put other budgets in force: one of the same periods goes on with what was charged."""
-        kept = {accounts.budget.identity: accounts.kept for accounts in self.budgets}
+        before = {accounts.budget.identity: accounts for accounts in self.budgets}
         self.spending = spending
         self.budgets = [
-            Accounts(budget, kept.get(budget.identity, [])) for budget in spending.budgets
+            replace(before[budget.identity], budget=budget)
+            if budget.identity in before
+            else Accounts(budget)
+            for budget in spending.budgets
         ]
         self.traffic.declare(spending.traffic, self._zone)
         if not spending.has_floor:
