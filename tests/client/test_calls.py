@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
+from doors.gateway.called import of_call
+from doors.gateway.events import asks
+from doors.gateway.problems import Problem
 from paretobandit_client import checks
 from paretobandit_client.calls import last_user_message, needs_of, tokens_of
 from paretobandit_client.events import Needs
-from streams.gateway.called import of_call
-from streams.gateway.events import asks
-from streams.gateway.problems import Problem
 
 IMAGE = {
     "role": "user",
