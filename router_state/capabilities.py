@@ -1,4 +1,4 @@
-"""What models offer beside quality and price, and what requests need of them."""
+"""Capabilities: what models offer beside quality and price, and what requests need of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from router_state.errors import NoCapableModel
 
 
 class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model can do. A limit of None is unknown, and rules nothing out.
+    """Capabilities of a model. A limit of None is unknown, and rules nothing out.
 
     Attributes:
         context_window: most tokens of a call's input.
@@ -30,7 +30,7 @@ class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a request needs, see `Offers`.
+    """Needs of a request, see `Offers`.
 
     Attributes:
         output_tokens: how long the answer may become.
@@ -47,7 +47,7 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NOTHING = Needs()
-"""Of a request that does not say."""
+"""Needs of a request that does not say."""
 Excluded = list[str | None]
 
 

@@ -1,4 +1,4 @@
-"""What a model offers beside quality and price, and what a request needs of it."""
+"""Capabilities: what a model offers beside quality and price, and what a request needs of it."""
 
 from typing import Annotated
 

@@ -31,8 +31,7 @@ CAN = {
     "tools": ("supports_function_calling",),
     "json_output": ("supports_response_schema", "supports_native_structured_output"),
 }
-"""What a model can do, and the flags of the list that say so; the list leaves out what it does not
-know."""
+"""Capabilities, by the flags of the list that say so; the list leaves out what it does not know."""
 
 
 class NoPriceList(Exception):

@@ -156,7 +156,7 @@ def test_a_declaration_says_it_and_is_said_again() -> None:
     declared = RouterDeclared.model_validate_json(json.dumps(body))
     config = config_of(declared, offset=1, references={})
     assert config.offers == {"m": Offers(context_window=1000, vision=True, regions=("eu",))}
-    assert declaration_of(config, "r")["models"]["m"]["offers"] == {**offers, "regions": ("eu",)}  # type: ignore[index]
+    assert declaration_of(config, "r")["models"]["m"]["offers"] == {**offers, "regions": ("eu",)}
 
 
 @pytest.mark.parametrize(

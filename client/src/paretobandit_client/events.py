@@ -53,7 +53,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a request needs of its model; what is not named is not needed.
+    """The needs of a request, met by models that offer them; others are ruled out.
 
     `output_tokens` is how long the answer may become, `region` where the model has to run,
     `max_retention_days` how long its provider may keep the prompt.
