@@ -156,7 +156,8 @@ def test_a_declaration_says_it_and_is_said_again() -> None:
     declared = RouterDeclared.model_validate_json(json.dumps(body))
     config = config_of(declared, offset=1, references={})
     assert config.offers == {"m": Offers(context_window=1000, vision=True, regions=("eu",))}
-    assert declaration_of(config, "r")["models"]["m"]["offers"] == {**offers, "regions": ("eu",)}
+    models: Any = declaration_of(config, "r")["models"]
+    assert models["m"]["offers"] == {**offers, "regions": ("eu",)}
 
 
 @pytest.mark.parametrize(
@@ -174,5 +175,5 @@ def test_needs_of_the_wire_and_of_the_core_have_the_same_fields() -> None:
     from schemas import capabilities, quick
 
     for wire, core in ((capabilities.Needs, Needs), (capabilities.Offers, Offers)):
-        assert list(wire.model_fields) == [field.name for field in structs.fields(core)]  # type: ignore[attr-defined]
+        assert list(wire.model_fields) == [field.name for field in structs.fields(core)]
     assert quick.Needs.__struct_fields__ == Needs.__struct_fields__
