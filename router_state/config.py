@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
 from router_state.periods.declared import Spending
 
@@ -236,6 +237,7 @@ class RouterConfig:
     `projection`: None: the workers' own.
     `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
         it.
+    `offers`: what models can do, of those that say so.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -251,6 +253,7 @@ class RouterConfig:
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
     spending: Spending | None = None
+    offers: Mapping[str, Offers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
