@@ -24,7 +24,7 @@ pers = st.sampled_from(["hour", "day", "week", "month"])
 
 
 def at(*parts: int) -> float:
-    return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[arg-type,misc]
+    return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[arg-type]
 
 
 def period(moment: float, per: Per, zone: str = "UTC", starts: float | None = None) -> Any:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from router_state.config import Price
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
 from tests.unit.core_reference import same
-from tests.unit.test_core_machine import TTL, Books, budgets, portfolios
+from tests.unit.test_core_machine import TTL, Books
 
 HOUR = 3600.0
 LISTS = (
@@ -21,7 +21,7 @@ LISTS = (
     (PeriodBudget(0.02, "hour"), PeriodBudget(0.1, "day", zone="Europe/Berlin", carry=math.inf)),
     (PeriodBudget(0.0, "day"),),
     (PeriodBudget(1e6, "month", zone="America/New_York", carry=5.0),),
-    (PeriodBudget(0.05, None, starts=1e9, until=1e9 + 5 * HOUR),),
+    (PeriodBudget(0.05, None, starts=HOUR, until=6 * HOUR),),
 )
 SPENDINGS = (
     *(Spending(budgets) for budgets in LISTS),
@@ -38,26 +38,7 @@ class Periods(Books):
     """Books with what was charged to each period beside them."""
 
     knobs: ClassVar[dict[str, Any]] = {"commitment_ttl_seconds": TTL}
-    spending: Spending | None = SPENDINGS[0]
-
-    @initialize(
-        portfolio=portfolios,
-        budget=budgets,
-        pulls=st.sampled_from([0, 2]),
-        kind=st.just("drawn"),
-        spending=spendings,
-    )
-    def start(  # type: ignore[override]  # more is drawn
-        self,
-        portfolio: dict[str, Price],
-        budget: float | None,
-        pulls: int,
-        kind: str,
-        spending: Spending | None,
-    ) -> None:
-        self.spending = spending
-        super().start(portfolio, budget, pulls, kind)
-        self.now = 1e9
+    spending: Spending | None = SPENDINGS[1]
 
     def _declaration(self, portfolio: dict[str, Price], budget: float | None) -> Any:
         return replace(super()._declaration(portfolio, budget), spending=self.spending)
