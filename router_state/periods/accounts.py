@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any
 
+from ground.json_values import Json
 from router_state.periods.declared import PeriodBudget
 
 KEPT = 4
@@ -94,12 +94,12 @@ class Accounts:
         """Return the account that a decision was charged to, if it is kept."""
         return next((one for one in self.kept if one.contains(at, seq)), None)
 
-    def pack(self) -> tuple[float, list[tuple[Any, ...]]]:
+    def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
         """Return it as JSON's types."""
         return self.told, [astuple(account) for account in self.kept]
 
     @classmethod
-    def unpack(cls, budget: PeriodBudget, packed: Sequence[Any]) -> Accounts:
+    def unpack(cls, budget: PeriodBudget, packed: Sequence[Json]) -> Accounts:
         """Invert `pack`."""
         told, kept = packed
         return cls(budget, [Account(*values) for values in kept], told)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from ground.json_values import Document
 from router_state.errors import InvalidConfig
 from router_state.periods.calendar import Per, period_at, zone_of
 
@@ -138,7 +138,7 @@ class Spending:
         """Whether it says anything of what a dollar is worth."""
         return bool(self.budgets) or self.has_floor
 
-    def pack(self) -> dict[str, Any]:
+    def pack(self) -> Document:
         """Return it as JSON's types; infinity, which JSON has not, as null."""
         packed = asdict(self)
         for budget in packed["budgets"]:
@@ -146,7 +146,7 @@ class Spending:
         return packed
 
     @classmethod
-    def unpack(cls, packed: Mapping[str, Any]) -> Spending:
+    def unpack(cls, packed: Document) -> Spending:
         """Invert `pack`. Raises InvalidConfig."""
         traffic, budgets = packed["traffic"], []
         for budget in packed["budgets"]:

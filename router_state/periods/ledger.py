@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ground.json_values import Document
 from router_state.config import Vector
 from router_state.journal import Journal
 from router_state.periods.accounts import Account, Accounts
@@ -120,6 +120,23 @@ class Ledger:
             self.floor_usd, self.reward, self.best = math.inf, 0.0, 0.0
         self._journal.pieces.add(PIECE)
 
+    def start_over(self) -> None:
+        """Empty the accounts, for a router that goes on from another one's learned state."""
+        self.budgets = [Accounts(budget) for budget in self.spending.budgets]
+
+    def is_sound(self) -> bool:
+        """Tell whether it holds only what can be."""
+        traffic, accounts = self.traffic, [one for all_of in self.budgets for one in all_of.kept]
+        amounts = [n for one in accounts for n in (one.begin, one.end, one.charged_usd)]
+        carried = [one.carried_usd for one in accounts]
+        sums = [self.scatter, self.mean_usd, self.per_request_usd, traffic.requests, traffic.hours]
+        week, others = traffic.week().tolist(), [self.reward, self.best, *traffic.numbers()]
+        return (
+            all(map(math.isfinite, (*amounts, *carried, *sums, *week, *others)))
+            and min(0.0, *sums, *week, *carried) >= 0.0
+            and all(one.begin < one.end and min(one.waiting, one.count) >= 0 for one in accounts)
+        )
+
     def standings(self, now: float, *, seq: int) -> list[Standing]:
         """Return how every budget that is in force stands before decision `seq`."""
         return [
@@ -205,7 +222,7 @@ class Ledger:
                 account.waiting -= 1
         self._journal.pieces.add(PIECE)
 
-    def pack(self) -> dict[str, Any]:
+    def pack(self) -> Document:
         """Return what decisions and bills change, as JSON's types."""
         numbers = [getattr(self, name) for name in self.NUMBERS]
         return {
@@ -215,7 +232,7 @@ class Ledger:
             "numbers": [None if math.isinf(number) else number for number in numbers],
         }
 
-    def restore(self, packed: Mapping[str, Any], week: Vector) -> None:
+    def restore(self, packed: Document, week: Vector) -> None:
         """Invert `pack` and `Traffic.week`."""
         self.budgets = [
             Accounts.unpack(budget, accounts)

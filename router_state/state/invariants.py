@@ -56,6 +56,8 @@ def faults(state: RouterState) -> Iterator[str]:
     ):
         yield "posterior sample"
     yield from _pacer(state)
+    if state.ledger is not None and not state.ledger.is_sound():
+        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
