@@ -11,7 +11,8 @@ from router_state.state.router import RouterState
 
 def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -> dict[str, object]:
     """Return the fields of `LambdaUpdated` about periods and the floor of rewards."""
-    now, found = observed_at.timestamp(), {}
+    now = observed_at.timestamp()
+    found: dict[str, object] = {}
     per_request_usd = state.pacer.budget_usd
     standings = ledger.standings(now, seq=state.seq + 1)
     floor = ledger.floor_usd
