@@ -231,4 +231,3 @@ class CostModel:
         self.ratio *= factor
         self.regression.theta[-1] += moved
         self.hurry()
-

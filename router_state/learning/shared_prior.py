@@ -193,9 +193,7 @@ class SharedPrior:
         first = GUESSED / (guess.features * unit * measured)
         known_bias, bias_squares = found.known.pop(), found.squares.pop()
         own = (sum(found.known, 0.0) + GUESSED) / (sum(found.squares, 0.0) / noise + first)
-        bias = (known_bias + GUESSED) / (
-            bias_squares / noise + GUESSED / (guess.bias * measured)
-        )
+        bias = (known_bias + GUESSED) / (bias_squares / noise + GUESSED / (guess.bias * measured))
         center = (self.mean + found.shift)[:-1]
         shared = (sum(found.known_shared[:-1], 0.0) + GUESSED) / (
             center.dot(center).item() / noise + first

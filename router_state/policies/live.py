@@ -144,9 +144,7 @@ class Live:
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
         k = _cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
-        tried = choosing.draw(
-            choosing.options(arms, candidates, eligible, k, state.pacer.allowance_usd), rng
-        )
+        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
@@ -250,6 +248,19 @@ def _best(candidates: Candidates, rng: np.random.Generator) -> int:
     return tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
 
 
+def _options(
+    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
+) -> list[choosing.Option]:
+    """Return what may be tried instead of arm k."""
+    arms, pacer = state.arms, state.pacer
+    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
+        return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
+    if short:
+        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
+        return choosing.cheaper(costs, eligible, k, budget_usd)
+    return []
+
+
 def _log_costs(
     arms: Arms, costs: list[float], eligible: list[int]
 ) -> dict[int, tuple[float, float]]:
@@ -264,9 +275,7 @@ def _log_costs(
     return found
 
 
-def _cheapest(
-    arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator
-) -> int:
+def _cheapest(arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator) -> int:
     """Return the arm that is cheapest by a draw from what is known of their costs."""
     known = _log_costs(arms, costs, eligible)
     drawn = rng.standard_normal(len(known)).tolist()
