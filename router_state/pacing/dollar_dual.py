@@ -23,7 +23,7 @@ UNREACHABLE = 1e6
 MOST_PER_DOLLAR = 1e60
 """Largest reward per dollar: squares of what it makes of the dearest call are finite, whatever the
 budget is."""
-SURE = 1e-3
+SURE = 0.01
 """Probability that any model costs less than the budget after all, below which it is out of
 reach."""
 

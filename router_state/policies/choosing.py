@@ -78,5 +78,7 @@ def options(
 
 
 def cheaper(costs: list[float], eligible: list[int], k: int, budget_usd: float) -> list[Option]:
-    """Return the arms that may be cheaper than arm k by now; gaps are in budgets."""
-    return [Option(j, (costs[j] - costs[k]) / budget_usd) for j in eligible if j != k]
+    """Return the arms beside arm k that may be cheaper by now than what is cheapest; gaps are in
+    budgets."""
+    lowest = min(costs[j] for j in eligible)
+    return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != k]

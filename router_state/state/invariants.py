@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import Matrix
-from router_state.costs.input_tokens import BEGINS
+from router_state.config import BELIEVED, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.learning.regression import RIDGE_FLOOR, Regression
 from router_state.learning.shared_prior import SharedPrior
@@ -121,7 +120,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BEGINS):
+    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived anew and compared: a cache that nobody renewed differs here.
