@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from router_state.change.detector import CUT_AT, LIMIT
 
-ACCEPTED_AFTER = 100
+ACCEPTED_AFTER = 400
 """Rewards after which a shift is the new normal."""
 
 
