@@ -21,8 +21,8 @@ MONDAY = 72.0
 DAY_HOURS, WEEK_HOURS = 24.0, float(HOURS)
 """Mean hours over which the two levels forget."""
 NEAR = 48.0
-"""Hours ahead that the level of the last day is right for. Beyond them a fall is not believed before
-the level of the last week has followed: money that was saved can still be spent."""
+"""Hours ahead that the level of the last day is right for. Beyond them a fall is believed when the
+level of the last week has followed: money that was saved can still be spent."""
 FIRST = 1e-3
 """Share of a period that the traffic counts as watched before the first request: however fast the
 first ones come, they are paced for at least so long."""
