@@ -138,6 +138,11 @@ class Traffic:
         self.declared = ExpectedTraffic()
         self.declare(declared, zone)
 
+    @property
+    def shape(self) -> Shape:
+        """The week's shape as it is expected."""
+        return self._shape
+
     def declare(self, declared: ExpectedTraffic, zone: str) -> None:
         """Take what is known beforehand; what was learned stays."""
         per_week = declared.per_week
