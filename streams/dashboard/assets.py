@@ -33,10 +33,6 @@ class Assets:
             for path in sorted(folder.rglob("*"))
             if path.suffix in KINDS
         }
-        # What uPlot's build leaves in a variable, as a module: loaded with the first page that
-        # draws, and no script has to be put into the document (Trusted Types forbid that).
-        charts = self._files.pop("vendor/uPlot.js")
-        self._files["vendor/uPlot.mjs"] = charts + b"\nexport default uPlot;\n"
         self._tags = {
             name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in self._files.items()
         }
