@@ -26,7 +26,7 @@ class Chart:
 
     Args:
         line: draws a dashed level there.
-        high: how far the scale reaches at least.
+        high: how far the scale reaches at least; with `low` it shows what is between the two.
         show: how numbers are said: fixed, percent or usd; None: by three digits that count.
         more: the summary behind which it stands with others, None: in the open.
         models: whether the series are models, which have the colours of the Pareto picture.
@@ -37,6 +37,7 @@ class Chart:
     at: Sequence[float]
     series: Mapping[str, Sequence[float | None]]
     line: float | None = None
+    low: float | None = None
     high: float | None = None
     show: str | None = None
     more: str | None = None
@@ -50,6 +51,7 @@ class Chart:
             "at": self.at,
             "series": self.series,
             "line": self.line,
+            "low": self.low,
             "high": self.high,
             "show": self.show,
             "more": self.more,

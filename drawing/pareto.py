@@ -152,6 +152,44 @@ class Pareto:
             f"{told}; the best one at the same cost earns {number(abs(gain))}{by} {less}{chance}."
         )
 
+    def facts(self, calls: int) -> list[tuple[str, str, str]]:
+        """Return what stands beside the picture: a name, a value, and what explains it.
+
+        Args:
+            calls: calls that have a bill.
+        """
+        router, best, lead = self.router, self.best, self.lead
+        missing, saved, mixed = ("–", "needs bills and labels"), self.saved, self.saved_mix
+        if router is None or best is None:
+            names = ("the best model", "the best fixed mix")
+            return [*((f"Saved against {name}", *missing) for name in names), ("Quality", *missing)]
+        alone = calls * best.cost_usd
+        off = "" if lead is None or lead[1] is None else f" ± {number(lead[1])}"
+        facts = [
+            (
+                f"Saved against {short(best.name)}",
+                "–" if saved is None else usd(float(f"{alone - calls * router.cost_usd:.3g}")),
+                "" if saved is None else f"{share(saved)} of {usd(float(f'{alone:.3g}'))}",
+            ),
+            (
+                "Saved against the best fixed mix",
+                "–" if mixed is None else "no mix is as good" if mixed > 1.0 else share(mixed),
+                "" if lead is None else f"{number(lead[0], signed=True)}{off} at equal cost",
+            ),
+            (
+                "Quality",
+                number(router.quality),
+                "" if router.off is None else f"± {number(router.off)}, 95% interval",
+            ),
+        ]
+        if self.budget_usd:
+            ratio = f"{router.cost_usd / self.budget_usd:.2f}"
+            costs = f"{usd(router.cost_usd)} of {usd(self.budget_usd)} a request"
+            facts.insert(2, ("Spend ÷ budget", ratio, costs))
+        else:
+            facts.insert(2, ("Dollars a request", usd(router.cost_usd), "no budget: only counted"))
+        return facts
+
     def document(self) -> dict[str, object]:
         """Return it as `pareto.js` takes it."""
         return {
@@ -167,7 +205,7 @@ class Pareto:
 
 def share(value: float) -> str:
     """Write a share, with a decimal below ten percent."""
-    return f"{value:.0%}" if value >= 0.0995 else f"{value:.1%}"
+    return (f"{value:.0%}" if abs(value) >= 0.0995 else f"{value:.1%}").replace("-", "−")
 
 
 def short(model: str) -> str:

@@ -35,13 +35,15 @@ class _Canvas:
         width = len(self._cells[0]) - 1
         if not self.log:
             return round(width * cost_usd / self.right)
-        span = log10(self.right / self.left) or 1.0
-        return max(0, round(width * log10(max(cost_usd, self.left) / self.left) / span))
+        low, high = log10(self.left), log10(self.right)
+        return round(width * (log10(max(cost_usd, self.left)) - low) / (high - low))
 
     def cost(self, column: int) -> float:
         """Return the cost at a column."""
         share = column / (len(self._cells[0]) - 1)
-        return self.left * (self.right / self.left) ** share if self.log else self.right * share
+        if not self.log:
+            return self.right * share
+        return float(10.0 ** (log10(self.left) * (1.0 - share) + log10(self.right) * share))
 
     def row(self, quality: float) -> int:
         """Return the row of a quality, 0 at the top."""

@@ -3,7 +3,7 @@
 /** About so many round numbers between two. */
 export function ticks(low, high, many) {
   const rough = (high - low) / many, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((one) => one * power >= rough);
+  const step = power * [1, 2, 2.5, 5, 10].find((one) => one * power >= rough);
   if (!(step > 0) || !Number.isFinite(step)) return [low];
   const first = Math.ceil(low / step - 1e-9);
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));

@@ -39,7 +39,7 @@ export function chart(title, { line = null, low: least = null, high = null, show
     }).filter((one) => one.last !== undefined);
   }
 
-  const margin = (width) => Math.min(0.42 * width, 12 + Math.max(24, ...ends().map((one) => wide(one.text, true))));
+  const margin = (width) => Math.min(0.5 * width, 12 + Math.max(24, ...ends().map((one) => wide(one.text, true))));
   function scale(width) {
     const [first, last] = [times[0], times.at(-1)], right = width - margin(width);
     return (at) => last > first ? LEFT + (right - LEFT) * (at - first) / (last - first) : right;
@@ -55,7 +55,7 @@ export function chart(title, { line = null, low: least = null, high = null, show
     const across = over ? ticks(times[0], times.at(-1), Math.max(2, width / 110)).map((at) => ({ at, text: count(at) })) : moments(times[0], times.at(-1), Math.max(2, width / 110));
     const spoken = `${title}, ${pointed === null ? "at the end" : `at ${told(pointed)}`}: ${names.map((one) => one.text).join(", ")}.${above ? ` Above the scale: ${above} point${above > 1 ? "s" : ""}, up to ${show(values.at(-1))}.` : ""}`;
     place.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${HIGH}`, width, height: HIGH, role: "img", "aria-label": spoken },
-      ...ticks(low, top, 3).flatMap((tick) => [draw("path", { d: `M${LEFT} ${y(tick)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(tick) + 4, class: "tick end" }, digits(tick, 6))]),
+      ...ticks(low, top, 4).flatMap((tick) => [draw("path", { d: `M${LEFT} ${y(tick)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(tick) + 4, class: "tick end" }, digits(tick, 6))]),
       ...across.filter((one) => x(one.at) > LEFT + 12 && x(one.at) < right - 8).map((one) => draw("text", { x: x(one.at), y: HIGH - 6, class: "tick middle" }, one.text)),
       ...marks.filter((one) => x(one.at) >= LEFT && x(one.at) <= right + 1).flatMap((one) => [draw("path", { d: `M${x(one.at)} ${TOP - 4}V${bottom}`, class: "event" }), draw("text", { x: x(one.at), y: 10, class: "tick middle" }, String(one.number))]),
       line !== null && draw("path", { d: `M${LEFT} ${y(line)}H${right}`, class: "level" }),

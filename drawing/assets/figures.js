@@ -14,7 +14,7 @@ export function figures({ charts, marks, names, over }, { open = false } = {}) {
   const sync = crypto.getRandomValues(new Uint32Array(1)).join(), numbers = marks.map(({ at }, number) => ({ at, number: number + 1 })), ends = [];
   const drawn = (one) => {
     const ink = (name, at) => names.includes(name) ? `c${names.indexOf(name) % 8}` : `c${(one.models ? 1 + at % 7 : at % 8)}`;
-    const made = chart(one.title, { over, sync, ink, line: one.line, high: one.high, show: SHOWN[one.show] });
+    const made = chart(one.title, { over, sync, ink, line: one.line, low: one.low, high: one.high, show: SHOWN[one.show] });
     made.set(one.at, one.series, numbers, one.alarms);
     ends.push(made.end);
     return made.box;

@@ -37,17 +37,18 @@ function drawn({ models = [], mixes = [], router = null, tail = [], budget_usd =
   taken.push(...models.map((one) => ({ left: at(one)[0] - 2, right: at(one)[0] + 2, top: y(one.quality + (one.off ?? 0)), bottom: y(one.quality - (one.off ?? 0)) })));
   const curve = bent(mixes, x, y);
   taken.push(...curve.map(([across, down]) => around(across, down, 2)));
+  const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: TOP - 10, bottom: TOP + 8 };
+  if (budget) taken.push(budget);
   const place = placing(taken, { left: LEFT, right: width - 2, top: TOP - 12, bottom });
   const word = (text, one, kind = "", gap = 8) => draw("text", { ...place(text, ...at(one), gap), class: `word ${kind}` }, text);
-  const rows = ticks(low, top, 5), columns = log ? decades(first, last, width) : ticks(first, last, width < 500 ? 3 : 5);
+  const rows = ticks(low, top, 7), columns = log ? decades(first, last, width) : ticks(first, last, width < 500 ? 3 : 5);
   return draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": sentence || "Quality against dollars a request" },
     ...rows.flatMap((row) => [draw("path", { d: `M${LEFT} ${y(row)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(row) + 4, class: "tick end" }, digits(row))]),
     ...columns.map((cost) => draw("text", { x: x(cost), y: bottom + 18, class: "tick middle" }, usd(cost))),
     draw("text", { x: 0, y: 12, class: "tick" }, "quality"), draw("text", { x: right, y: height - 6, class: "tick end" }, "dollars a request"),
     models.some((one) => one.measured === false) && draw("text", { x: LEFT, y: height - 6, class: "tick" }, "◌ hardly called: as expected"),
     curve.length > 1 && draw("path", { d: `${path(curve)}V${bottom}H${curve[0][0]}Z`, class: "reached" }), curve.length > 1 && draw("path", { d: path(curve), class: "mixes" }),
-    budget_usd > 0 && x(budget_usd) < right && [draw("path", { d: `M${x(budget_usd)} ${TOP - 6}V${bottom}`, class: "budget" }),
-      draw("text", { x: x(budget_usd) + 6, y: bottom - 8, class: "tick" }, `budget ${usd(budget_usd)}`)],
+    budget && [draw("path", { d: `M${x(budget_usd)} ${TOP - 6}V${bottom}`, class: "budget" }), draw("text", { x: budget.left + 6, y: TOP + 4, class: "tick" }, `budget ${usd(budget_usd)}`)],
     ...tail.slice(1).map((one, number) => draw("path", { d: path([tail[number], one].map(([cost, quality]) => [x(cost), y(quality)])), class: "tail", opacity: (0.15 + 0.75 * (number + 1) / tail.length).toFixed(2) })),
     line.length > 1 && draw("path", { d: path(line.map(at)), class: "joined" }),
     ...line.flatMap((one) => [draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 4, class: "joint" }), one.name && word(one.name, one)]),
@@ -56,7 +57,7 @@ function drawn({ models = [], mixes = [], router = null, tail = [], budget_usd =
     router && draw("path", { d: star(...at(router)), class: "star" }, draw("title", {}, `this router: ${told(router)}`)),
     router && word("this router", router, "bold", STAR + 4),
     ...[...models, ...dots].map((one) => word(one.name.split("/").at(-1).slice(-24), one)),
-    curve.length > 2 && draw("text", { ...along(curve, mixed, place), class: "tick" }, mixed));
+    named(curve, mixed, taken, bottom));
 }
 
 /** A model: its point, filled where bills and labels say so, and its intervals as far as they are known. */
@@ -84,11 +85,15 @@ function bent(corners, x, y) {
   });
 }
 
-/** A name for the line of mixes, below its middle. */
-const along = (curve, text, place) => {
-  const [across, down] = curve[Math.floor(0.7 * curve.length)];
-  return place(text, across, down + LINE / 2, 8);
-};
+/** A name for the line of mixes below it, where there is room. */
+function named(curve, text, taken, bottom) {
+  const long = wide(text) / 2 + 4, boxes = [0.7, 0.6, 0.8, 0.5, 0.4].map((share) => curve[Math.floor(share * curve.length)]).filter((one) => one && curve.length > 32 + 1)
+    .map(([across, down]) => ({ left: across - long, right: across + long, top: down + 6, bottom: down + 6 + LINE }));
+  const free = boxes.find((box) => box.bottom < bottom && !taken.some((one) => meet(one, box)));
+  return free && draw("text", { x: free.left + long, y: free.bottom - 4, class: "tick middle" }, text);
+}
+
+const meet = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 
 function star(x, y) {
   const corner = (at) => { const far = at % 2 ? 0.42 * STAR : STAR, turn = Math.PI * (at / 5 - 0.5); return [x + far * Math.cos(turn), y + far * Math.sin(turn)]; };
@@ -103,8 +108,7 @@ function placing(taken, edge) {
       const start = Math.max(edge.left, Math.min(edge.right - long, left)), foot = y + down + (down < 0 ? -1 : 1) * away * LINE;
       boxes.push({ left: start, right: start + long, top: foot - LINE + 4, bottom: foot + 3 });
     }
-    const free = boxes.find((box) => box.top > edge.top && box.bottom < edge.bottom && !taken.some((one) =>
-      one.left < box.right && box.left < one.right && one.top < box.bottom && box.top < one.bottom)) ?? boxes[0];
+    const free = boxes.find((box) => box.top > edge.top && box.bottom < edge.bottom && !taken.some((one) => meet(one, box))) ?? boxes[0];
     taken.push(free);
     return { x: free.left, y: free.bottom - 3 };
   };

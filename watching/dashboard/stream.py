@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import orjson
 
-from drawing.pareto import short
 from ground.json_values import Document
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router import RouterView
@@ -137,17 +136,13 @@ def details(router: RouterView) -> Document:
 
 def drawn(router: RouterView) -> Document:
     """Return the picture as `pareto.js` takes it, and the figures beside it."""
-    picture = replace(router.pareto(), tail=router.path())
-    best, lead = picture.best, picture.lead
+    picture, tally = replace(router.pareto(), tail=router.path()), router.tally
     begins, _ = router.bins.table()
     return picture.document() | {
-        "best": best and short(best.name),
-        "best_usd": best and best.cost_usd,
-        "saved_mix": picture.saved_mix if picture.saved_mix != float("inf") else None,
-        "lead": lead,
-        "decisions": router.tally.decisions,
-        "bills": router.tally.bills.n,
-        "labels": router.tally.labels.n,
+        "facts": picture.facts(tally.bills.n),
+        "decisions": tally.decisions,
+        "bills": tally.bills.n,
+        "labels": tally.labels.n,
         "since": float(begins[0]) if len(begins) else None,
     }
 

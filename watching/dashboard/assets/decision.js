@@ -41,7 +41,7 @@ function shown({ decision, because, candidates, costs, rewards, refusals, trace,
   return parts;
 }
 
-const facts = (terms) => el("dl.sums", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+const facts = (terms) => el("dl.tiles", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
 function bars(candidates) {
   const unsure = candidates.filter(({ deviation }) => known(deviation));

@@ -82,14 +82,14 @@ export function showRouter(view, id) {
     const key = JSON.stringify(router.models);
     if (models.dataset.told === key) return;
     models.dataset.told = key;
-    const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share", "Suspicion"]
-      .map((label, at) => ({ label, number: at > 0 && at < 7, title: TERMS[label] }));
+    const heads = ["Model", "Price in/out", "Expected cost", "Mean bill", "Quality", "Expected", "Share"]
+      .map((label, at) => ({ label, number: at > 0, title: TERMS[label] }));
     const scrolled = models.firstChild?.scrollLeft ?? 0;
     models.replaceChildren(table("Prices in dollars per million tokens; quality as labelled, ± half of its 95% interval; expected: now, by the router, ± its own doubt of it (a standard deviation)", heads,
       router.models.map((one) => [el("span", {}, one.model, one.prices ? "" : " (left)"),
         one.prices ? `$${one.prices[0]} / $${one.prices[1]}` : null, usd(one.expected_cost_usd), usd(one.cost_usd),
         one.quality === null ? null : `${off(one.quality, one.doubt)} (${count(one.labels)})`,
-        off(one.expected_quality, one.deviation), percent(one.share), one.suspect ? one.suspect.text : "none"])));
+        off(one.expected_quality, one.deviation), percent(one.share)])));
     models.firstChild.scrollLeft = scrolled;
   }
 

@@ -179,13 +179,16 @@ export function showRouters(view) {
 
   function tellTotal(sum) {
     const alone = sum.spend_usd + sum.saved_usd, less = alone > 0 ? `: ${percent(sum.saved_usd / alone)} less than their best models alone` : "";
-    told.replaceChildren(...(sum.routers ? answer(`${count(sum.routers)} router${sum.routers > 1 ? "s" : ""} spent ${usd(sum.spend_usd, 3)}${less}.`) : []));
+    // Of a single router its own sentence is the answer.
+    told.hidden = sum.routers < 2;
+    ahead.classList.toggle("among", !told.hidden);
+    told.replaceChildren(...answer(`${count(sum.routers)} routers spent ${usd(sum.spend_usd, 3)}${less}.`));
     say(now, sum.routers ? `${fixed(sum.rate, 1)} requests/s, ${count(sum.in_flight)} in flight, ${sum.suspected ? `${count(sum.suspected)} with a suspected model` : "no model suspected"}.` : "");
   }
 
   function tellLead(found) {
     ahead.hidden = !found.picture.decisions;
-    whose.replaceChildren(total > 1 ? "The one that spends most: " : "", el("a", { href: page("router", found.router_id) }, found.router_id));
+    whose.replaceChildren(told.hidden ? "" : "The one that spends most: ", el("a", { href: page("router", found.router_id) }, found.router_id));
     lead.set(found, found.router_id);
   }
 
