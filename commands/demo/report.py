@@ -108,10 +108,16 @@ class Report:
 
     @property
     def result(self) -> str | None:
-        """Return in a sentence what the budget bought, beside the best fixed mix; None where no
-        model was there all along.
+        """Return in words what the budget bought, beside the best fixed mix; None where no model
+        was there all along.
         """
-        ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
+        beside = self.beside
+        return None if beside is None else f"{self.pareto.sentence()} {beside}"
+
+    @property
+    def beside(self) -> str | None:
+        """Return the dollars of the result, and the best fixed mix within the budget."""
+        told = {one.name: one for one in yardsticks(self.scenario)}
         # A model that joined on the way has no mean over all requests, and is no yardstick.
         fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
         mix = told.get(BEST_MIX)
@@ -119,9 +125,9 @@ class Report:
             return None
         best = max(fixed, key=lambda one: one.reward)
         return (
-            f"{self.pareto.sentence()} That is {usd(ours.cost_usd)} instead of "
-            f"{usd(best.cost_usd)} a request. The best fixed mix of models within the budget "
-            f"gets {mix.reward / best.reward:.1%}."
+            f"That is {usd(self.ours.cost_usd)} instead of {usd(best.cost_usd)} a request. "
+            "The best fixed mix of models within the budget gets "
+            f"{mix.reward / best.reward:.1%}."
         )
 
     @property
@@ -242,8 +248,8 @@ class Report:
         return page(
             Page(
                 title=f"Demo: {self.title}",
-                answer=self.result or "No model was there all along to compare with.",
-                others=[text for text in (self.lead, self.why) if text],
+                answer=self.pareto.sentence(),
+                others=[text for text in (self.beside, self.lead, self.why) if text],
                 notes=[
                     self.over,
                     self.summary,

@@ -1,5 +1,7 @@
 // Ticks, words and their room: what the charts and the Pareto picture share.
 
+export const LEFT = 46, LINE = 16; // pixels: room for numbers beside an axis, and a line of text
+
 /** About so many round numbers between two. */
 export function ticks(low, high, many) {
   const rough = (high - low) / many, power = 10 ** Math.floor(Math.log10(rough));

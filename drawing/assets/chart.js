@@ -1,13 +1,13 @@
 // Charts over time or over requests: lines with their names at their ends, and quiet marks of the events that explain them.
 
-import { fitted, moments, resized, spread, ticks, wide } from "./axes.js";
+import { LEFT, LINE, fitted, moments, resized, spread, ticks, wide } from "./axes.js";
 import { draw, el } from "./dom.js";
 import { clock, count, digits } from "./format.js";
 
 // A single dear bill may be 200 budgets, and would flatten all else. What is as high as this in medians, and as rare, does not stretch the scale.
 const OUTLIER_MEDIANS = 6, OUTLIERS_SHARE = 0.05;
 const SPAN = 0.2; // least that a scale between two given ends shows
-const HIGH = 180, LEFT = 46, TOP = 18, BOTTOM = 24, LINE = 16; // pixels
+const HIGH = 180, TOP = 18, BOTTOM = 24; // pixels
 
 const groups = new Map(); // charts that show the same place when one of them is pointed at
 

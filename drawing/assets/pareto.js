@@ -1,12 +1,12 @@
 // The Pareto picture: dollars a request against quality.
 
-import { resized, ticks, wide } from "./axes.js";
+import { LEFT, LINE, resized, ticks, wide } from "./axes.js";
 import { draw, el } from "./dom.js";
 import { digits, fixed, known, usd } from "./format.js";
 
 const LOG_FROM = 10; // dearest ÷ cheapest from which the axis of dollars is logarithmic; drawing.plot does alike
-const LINE = 16, STAR = 11; // pixels of a line of text, and from the middle of the star to its points
-const LEFT = 46, TOP = 26, BOTTOM = 46, RIGHT = 14;
+const STAR = 11; // pixels from the middle of the star to its points
+const ROOF = 26, FLOOR = 46, RIGHT = 14; // pixels above, below and beside the picture
 export const inkOf = (at) => `c${1 + at % 7}`;
 
 /**
@@ -16,30 +16,30 @@ export const inkOf = (at) => `c${1 + at % 7}`;
 export function pareto({ high = 420 } = {}) {
   const box = el("figure.pareto");
   let picture = null;
-  const show = () => { if (picture) box.replaceChildren(drawn(picture, Math.max(280, box.clientWidth), high)); };
+  const show = () => { if (picture) box.replaceChildren(pictured(picture, Math.max(280, box.clientWidth), high)); };
   const end = resized(box, show);
   return { box, end, set: (found) => { picture = found; show(); } };
 }
 
-function drawn({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], mixed = "fixed mixes", sentence = "" }, width, high) {
+function pictured({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], mixed = "fixed mixes", sentence = "" }, width, high) {
   const points = [...models, ...(router ? [router] : []), ...line, ...dots].filter((one) => known(one.cost_usd) && known(one.quality));
   if (!points.some((one) => one.cost_usd > 0)) return el("p.note", {}, "Without bills and labels there is nothing to draw.");
-  const height = Math.round(Math.min(high, Math.max(280, 0.62 * width))), right = width - RIGHT, bottom = height - BOTTOM;
+  const height = Math.round(Math.min(high, Math.max(280, 0.62 * width))), right = width - RIGHT, bottom = height - FLOOR;
   const costs = [...points.map((one) => one.cost_usd), ...tail.map(([cost]) => cost)].filter((cost) => cost > 0);
   const log = Math.max(...costs) >= LOG_FROM * Math.min(...costs), scale = log ? Math.log10 : (cost) => cost;
   const [first, last] = log ? widened([...costs, budget_usd].filter((one) => one > 0).map(scale), 0.07) : [0, 1.08 * Math.max(...costs)];
   const [low, top] = widened([...points.flatMap((one) => [one.quality - (one.off ?? 0), one.quality + (one.off ?? 0)]), ...tail.map(([, quality]) => quality)], 0.09);
   const x = (cost) => LEFT + (right - LEFT) * Math.min(1, Math.max(0, ((cost > 0 || !log ? scale(cost) : first) - first) / (last - first)));
-  const y = (quality) => bottom - (bottom - TOP) * (quality - low) / (top - low);
+  const y = (quality) => bottom - (bottom - ROOF) * (quality - low) / (top - low);
   const at = (one) => [x(one.cost_usd), y(one.quality)];
   const taken = points.map(at).map(([across, down]) => around(across, down, 6));
   if (router) taken.push(around(...at(router), STAR));
   taken.push(...models.map((one) => ({ left: at(one)[0] - 2, right: at(one)[0] + 2, top: y(one.quality + (one.off ?? 0)), bottom: y(one.quality - (one.off ?? 0)) })));
   const curve = bent(mixes, x, y);
   taken.push(...curve.map(([across, down]) => around(across, down, 2)));
-  const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: TOP - 10, bottom: TOP + 8 };
+  const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: ROOF - 10, bottom: ROOF + 8 };
   if (budget) taken.push(budget);
-  const place = placing(taken, { left: LEFT, right: width - 2, top: TOP - 12, bottom });
+  const place = placing(taken, { left: LEFT, right: width - 2, top: ROOF - 12, bottom });
   const word = (text, one, kind = "", gap = 8) => draw("text", { ...place(text, ...at(one), gap), class: `word ${kind}` }, text);
   const rows = ticks(low, top, 7), columns = log ? decades(first, last, width) : ticks(first, last, width < 500 ? 3 : 5);
   return draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": sentence || "Quality against dollars a request" },
@@ -48,7 +48,7 @@ function drawn({ models = [], mixes = [], router = null, tail = [], budget_usd =
     draw("text", { x: 0, y: 12, class: "tick" }, "quality"), draw("text", { x: right, y: height - 6, class: "tick end" }, "dollars a request"),
     models.some((one) => one.measured === false) && draw("text", { x: LEFT, y: height - 6, class: "tick" }, "◌ hardly called: as expected"),
     curve.length > 1 && draw("path", { d: `${path(curve)}V${bottom}H${curve[0][0]}Z`, class: "reached" }), curve.length > 1 && draw("path", { d: path(curve), class: "mixes" }),
-    budget && [draw("path", { d: `M${x(budget_usd)} ${TOP - 6}V${bottom}`, class: "budget" }), draw("text", { x: budget.left + 6, y: TOP + 4, class: "tick" }, `budget ${usd(budget_usd)}`)],
+    budget && [draw("path", { d: `M${x(budget_usd)} ${ROOF - 6}V${bottom}`, class: "budget" }), draw("text", { x: budget.left + 6, y: ROOF + 4, class: "tick" }, `budget ${usd(budget_usd)}`)],
     ...tail.slice(1).map((one, number) => draw("path", { d: path([tail[number], one].map(([cost, quality]) => [x(cost), y(quality)])), class: "tail", opacity: (0.15 + 0.75 * (number + 1) / tail.length).toFixed(2) })),
     line.length > 1 && draw("path", { d: path(line.map(at)), class: "joined" }),
     ...line.flatMap((one) => [draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 4, class: "joint" }), one.name && word(one.name, one)]),

@@ -24,6 +24,7 @@ from commands.demo.report import Report
 from commands.demo.shocks import SHOCKS
 from drawing.page import Chart, page
 from drawing.page import Report as Written
+from drawing.pareto import Pareto, Point
 from studies.warm_start.worth import worth_of
 from studies.warm_start.worth_page import render
 from tests.integration.browsing import chromium, violations
@@ -296,3 +297,46 @@ def test_alerts_are_ticks_in_the_colour_of_their_policy(tmp_path: Path, browser:
     (drawn,) = browser.find_elements("css selector", "figure.chart")
     assert browser.execute_script(DRAWN, drawn, ".alarm", "--c1") == 2
     assert browser.execute_script(DRAWN, drawn, ".alarm", "--c0") == 0
+
+
+BOXES = """const middle = one => { const box = one.getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2]; };
+    const all = kind => [...document.querySelectorAll(`.pareto ${kind}`)];
+    return Object.fromEntries(['.model', '.star', '.budget', '.mixes', '.tail', '.interval']
+      .map(kind => [kind, all(kind).map(middle)]))"""
+
+
+@pytest.mark.parametrize("dear", [1e-2, 5e-4])
+def test_the_picture_has_every_point_at_its_place(
+    tmp_path: Path, browser: Chrome, dear: float
+) -> None:
+    models = [Point("a", 1e-4, 0.6, 0.02), Point("maker/b", dear, 0.9, 0.05, measured=False)]
+    star, tail = Point("this router", 3e-4, 0.8, 0.01), [(2e-4, 0.7), (2.5e-4, 0.75), (3e-4, 0.8)]
+    shown = Pareto(models, star, tail, budget_usd=2e-4)
+    path = tmp_path / "picture.html"
+    written = Written(
+        title="P", answer=shown.sentence(), pareto=shown.document(), facts=shown.facts(9)
+    )
+    path.write_text(page(written))
+    opened(browser, path)
+    WebDriverWait(browser, 30).until(lambda _: browser.find_elements("css selector", ".star"))
+    at = browser.execute_script(BOXES)
+    (a, b), (router,), (budget,) = at[".model"], at[".star"], at[".budget"]
+    # From a hundred times on the axis of dollars is logarithmic.
+    scale = math.log10 if dear == 1e-2 else float
+    across = lambda cost: (
+        a[0]
+        + (b[0] - a[0])
+        * (  # noqa: E731
+            (scale(cost) - scale(1e-4)) / (scale(dear) - scale(1e-4))
+        )
+    )
+    assert router[0] == pytest.approx(across(3e-4), abs=1.5)
+    assert budget[0] == pytest.approx(across(2e-4), abs=1.5)
+    # The star's box is higher than its middle: its lower points are inside the circle.
+    assert router[1] == pytest.approx(a[1] + (b[1] - a[1]) * (0.8 - 0.6) / 0.3, abs=3)
+    assert len(at[".mixes"]) == 1 and len(at[".tail"]) == 2 and len(at[".interval"]) == 2
+    assert len(browser.find_elements("css selector", ".model.expected")) == 1
+    words = [one.text for one in browser.find_elements("css selector", ".pareto .word")]
+    assert sorted(words) == ["a", "b", "this router"]
+    assert browser.get_log("browser") == []

@@ -6,7 +6,7 @@ import { pareto } from "./pareto.js";
 
 /** {box, set(router, id), end}: of a router as the server shows it, with its `picture`. */
 export function leading() {
-  const told = el("p.answer"), beside = el("p.note"), picture = pareto(), facts = tiles();
+  const told = el("p.answer.lead-answer"), beside = el("p.note"), picture = pareto(), facts = tiles();
   const box = el("section", { "aria-label": "The answer" }, told, beside, el("div.lead", {}, picture.box, facts.box));
   const set = (router, id) => {
     const shown = router.picture, next = missing(shown, id);

@@ -15,7 +15,7 @@ const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
 
 /** Show the page; returns what ends it. */
 export function showRouter(view, id) {
-  const lead = leading(), now = el("p.note"), suspects = el("div", { "aria-live": "polite" }), news = el("div"), models = el("div");
+  const lead = leading(), now = el("p.note"), suspects = el("div", { "aria-live": "polite" }), news = el("div.news"), models = el("div");
   const series = new Series(), inks = new Map();
   const charts = {
     reward: chart("Quality", { low: 0, high: 1, show: fixed }), ratio: chart("Spend ÷ budget", { line: 1, show: (value) => fixed(value, 2) }),
