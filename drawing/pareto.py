@@ -30,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """What the picture shows.
+    """The content of the picture.
 
     Attributes:
         router: None without a bill or without a label.

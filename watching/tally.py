@@ -52,7 +52,7 @@ def half_width(total: float, squares: float, n: float) -> float:
 
 @dataclass(slots=True)
 class Always:
-    """What always calling one model would have brought, over the requests that were decided.
+    """Estimate what always calling one model would have brought over the decided requests.
 
     `filled` is the mean of outcomes where they are known and of expectations elsewhere. `robust` is
     the mean of what was expected plus that of w·(outcome − expected), w = 1{called}/propensity

@@ -324,13 +324,11 @@ def test_the_picture_has_every_point_at_its_place(
     (a, b), (router,), (budget,) = at[".model"], at[".star"], at[".budget"]
     # From a hundred times on the axis of dollars is logarithmic.
     scale = math.log10 if dear == 1e-2 else float
-    across = lambda cost: (
-        a[0]
-        + (b[0] - a[0])
-        * (  # noqa: E731
-            (scale(cost) - scale(1e-4)) / (scale(dear) - scale(1e-4))
-        )
-    )
+
+    def across(cost: float) -> float:
+        share = (scale(cost) - scale(1e-4)) / (scale(dear) - scale(1e-4))
+        return float(a[0] + (b[0] - a[0]) * share)
+
     assert router[0] == pytest.approx(across(3e-4), abs=1.5)
     assert budget[0] == pytest.approx(across(2e-4), abs=1.5)
     # The star's box is higher than its middle: its lower points are inside the circle.
