@@ -418,8 +418,9 @@ GRIDS = """return [...document.querySelectorAll('.tiles, .charts')].map(grid => 
 SIZES = """return [...new Set([...document.querySelectorAll('main *, header *')].filter(one =>
     one.checkVisibility() && [...one.childNodes].some(part => part.nodeType === 3 &&
     part.textContent.trim())).map(one => parseFloat(getComputedStyle(one).fontSize)))]"""
-LEGENDS = """return [...document.querySelectorAll('main *')].filter(one => one.matches('legend,
-    [class*=legend]') || /--/.test(one.firstChild?.nodeValue ?? '')).map(one => one.outerHTML)"""
+LEGENDS = """return [...document.querySelectorAll('main *')].filter(one => /legend/i.test(
+    one.tagName + one.className) || /: --/.test(one.firstChild?.nodeValue ?? ''))
+    .map(one => one.outerHTML)"""
 SCALE = (12, 15, 18.75, 23.4375, 29.295)
 
 
