@@ -187,7 +187,7 @@ class Pareto:
             costs = f"{usd(router.cost_usd)} of {usd(self.budget_usd)} a request"
             facts.insert(2, ("Spend ÷ budget", ratio, costs))
         else:
-            facts.insert(2, ("Dollars a request", usd(router.cost_usd), "no budget: only counted"))
+            facts.insert(2, ("Dollars a request", usd(router.cost_usd), "no budget per request"))
         return facts
 
     def document(self) -> dict[str, object]:

@@ -15,7 +15,7 @@ from schemas import (
     RouteDecided,
 )
 from watching.joined import Joined
-from watching.tally import Tally
+from watching.tally import Tally, budget_of
 
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
@@ -118,7 +118,7 @@ class Board:
 
     def pareto(self) -> Pareto:
         """Return the picture of the requests that were seen."""
-        budget = self.state and self.state.budget_usd_per_request
+        budget = budget_of(self.state)
         found, paid = self._tally.pareto(self._tally.models, budget_usd=budget), self.mean_bill
         quality = self._tally.labels.value
         if found.router is None and paid is not None and quality is not None:
@@ -156,7 +156,7 @@ class Board:
     @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
-        bill.
+        bill, or where a request's budget moves with what is left of a period.
         """
-        budget = self.state and self.state.budget_usd_per_request
-        return self.mean_bill / budget if self.mean_bill is not None and budget else None
+        paid, budget = self.mean_bill, budget_of(self.state)
+        return None if paid is None or budget is None else paid / budget

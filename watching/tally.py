@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from drawing.changes import Prices
 from drawing.pareto import Pareto, Point
-from schemas import RouteDecided
+from schemas import LambdaUpdated, RouteDecided
 from studies.simulate.estimators import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
 from watching.joined import Request
 
@@ -237,3 +237,12 @@ class Tally:
         if quality is not None and cost is not None:
             router = Point("this router", cost, quality, self.labels.doubt, self.bills.doubt)
         return Pareto(models, router, budget_usd=budget_usd)
+
+
+def budget_of(state: LambdaUpdated | None) -> float | None:
+    """Return a router's budget per request; None without one, or where it moves with what is left
+    of a period.
+    """
+    if state is None or state.budgets or state.floor or not state.budget_usd_per_request:
+        return None
+    return state.budget_usd_per_request

@@ -24,7 +24,7 @@ from schemas import (
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared import Declarations
 from watching.joined import Request
-from watching.tally import Tally
+from watching.tally import Tally, budget_of
 
 NEWS_KEPT = 40
 """Alerts and declarations that a page lists beside its curves."""
@@ -182,10 +182,10 @@ class RouterView:
     @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account."""
-        state = self.state
-        if state is None or not state.settled or not state.budget_usd_per_request:
+        state, budget = self.state, budget_of(self.state)
+        if state is None or budget is None or not state.settled:
             return None
-        return state.spend_usd / state.settled / state.budget_usd_per_request
+        return state.spend_usd / state.settled / budget
 
     @property
     def cost_usd(self) -> float | None:
@@ -198,10 +198,8 @@ class RouterView:
 
     def pareto(self) -> Pareto:
         """Return the picture of the router and of the models that it may choose."""
-        budget = None if self.state is None else self.state.budget_usd_per_request
-        return self.tally.pareto(
-            self.declared.prices if self.declared else self.tally.models, budget_usd=budget
-        )
+        names = self.declared.prices if self.declared else self.tally.models
+        return self.tally.pareto(names, budget_usd=budget_of(self.state))
 
     def path(self) -> list[tuple[float, float]]:
         """Return mean bill and mean label over the last week, the oldest first."""
