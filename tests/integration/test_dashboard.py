@@ -404,14 +404,15 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
 
 CUT = """return [...document.querySelectorAll('.scroll')].filter(
     one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"""
-OVERLAPPING = """const words = [...document.querySelectorAll('.pareto .word')];
-    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom
-      && b.top < a.bottom;
-    const boxes = words.map(one => one.getBoundingClientRect()), text = at => words[at].textContent;
-    const all = document.querySelector('.pareto svg').getBoundingClientRect();
-    return boxes.flatMap((box, at) => [
-      ...boxes.slice(0, at).flatMap((other, of) => meet(box, other) ? [[text(at), text(of)]] : []),
-      ...(box.right > all.right + 1 || box.left < all.left - 1 ? [[text(at)]] : [])])"""
+OVERLAPPING = """const meet = (a, b) => a.left < b.right && b.left < a.right
+      && a.top < b.bottom && b.top < a.bottom;
+    return [...document.querySelectorAll('.pareto svg')].flatMap(picture => {
+      const words = [...picture.querySelectorAll('.word')], all = picture.getBoundingClientRect();
+      const boxes = words.map(one => one.getBoundingClientRect());
+      const text = at => words[at].textContent;
+      return boxes.flatMap((box, at) => [
+        ...boxes.slice(0, at).flatMap((one, of) => meet(box, one) ? [[text(at), text(of)]] : []),
+        ...(box.right > all.right + 1 || box.left < all.left - 1 ? [[text(at)]] : [])]); })"""
 GRIDS = """return [...document.querySelectorAll('.tiles, .charts')].map(grid => [...grid.children]
     .map(one => one.getBoundingClientRect()).map(box => [box.x, box.y, box.width, box.height]
     .map(Math.round)))"""
@@ -699,7 +700,8 @@ def served(
         record = SimpleNamespace(key=b"r%05d" % number, value=value, timestamp=0, offset=number)
         made.board.fleet.observe("lambda", record, now=time.time())
     for name, event in events:
-        made.board.fleet.observe(name, Record(event, key=event.router_id), now=NOW)
+        given: Any = Record(event, key=event.router_id)
+        made.board.fleet.observe(name, given, now=NOW)
     server = uvicorn.Server(made.config)
     thread = Thread(target=server.run)
     thread.start()

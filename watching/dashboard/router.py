@@ -204,7 +204,7 @@ class RouterView:
     def path(self) -> list[tuple[float, float]]:
         """Return mean bill and mean label over the last week, the oldest first."""
         begins, rows = self.bins.table()
-        week = rows[begins > begins[-1] - WEEK_SECONDS].astype(np.float64) if len(begins) else rows
+        week = rows[begins > begins.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
         column = {name: week[:, at] for name, at in COLUMN.items()}
         bills, labels = column["settled"], column["rewarded"]
         # A quarter of what there is: fewer would show chance, more would hide where it went.
