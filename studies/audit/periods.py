@@ -1,4 +1,4 @@
-"""What was charged to each period is what its requests cost, to the cent and beyond."""
+"""Prove that each period was charged what its requests cost."""
 
 from __future__ import annotations
 
