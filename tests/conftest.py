@@ -38,7 +38,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files: the round of chaos, LiteLLM, the clients. Then files that compute
+    """Begin with the longest files: the round of chaos, LiteLLM, the clients. Files that compute
     come between those that wait for brokers, workers and browsers: so no core is idle for long.
     """
     parts = {item.path: item.path.relative_to(TESTS).parts[0] for item in items}

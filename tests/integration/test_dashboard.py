@@ -511,7 +511,8 @@ def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     assert browser.execute_script(OVERLAPPING) == []
     earned = [float(row[2]) for row in rows[:6]]
     said = "A larger budget earns less" in text(browser, "section[aria-label^='What']")
-    assert said == (earned != sorted(earned))
+    # The numbers are rounded: two that look alike may be a little less.
+    assert said if earned != sorted(earned) else not said or len(set(earned)) < len(earned)
     assert violations(browser) == []
 
 
