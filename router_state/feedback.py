@@ -77,6 +77,13 @@ def settle(
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
     state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
+    if state.ledger is not None:
+        state.ledger.settle(
+            cost_usd - charged_usd,
+            at=record.decided_at,
+            seq=record.seq,
+            awaited=first and not record.expired,
+        )
     state.bill(request_id, record, cost_usd)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill
     # has not taught.

@@ -15,6 +15,7 @@ from router_state.learning.estimating import Part, conclude_shifted, estimate, e
 from router_state.learning.regression import RIDGE_FLOOR
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, eligibility, priors, propensity, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.scoring import Choice, Projection
@@ -28,6 +29,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
+        if state.ledger is not None and config.spending is not None and config.spending.paces:
+            return _of_periods(state, budget_usd)
+        if isinstance(pacer, PeriodDual):
+            pacer = Unpaced()
         if budget_usd is not None and isinstance(pacer, DollarDual):
             pacer.set_budget(budget_usd)
             return pacer
@@ -212,6 +217,24 @@ class Live:
             state.journal.alerts.append(alert)
         if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
             estimate(Part(arms.bills, arms.priced))
+
+
+def _of_periods(state: RouterState, budget_usd: float | None) -> PeriodDual:
+    """Return the pacer of a router with budgets of a period; it goes on with the contexts of the
+    one before."""
+    pacer, ledger = state.pacer, state.ledger
+    assert ledger is not None
+    if (
+        isinstance(pacer, PeriodDual)
+        and pacer.ledger is ledger
+        and (pacer.declared_usd is None) == (budget_usd is None)
+    ):
+        pacer.declared_usd = budget_usd
+        return pacer
+    found = PeriodDual(ledger, budget_usd, state.arms.d, state.journal)
+    if isinstance(pacer, DollarDual):
+        found.go_on(pacer)
+    return found
 
 
 def due(state: RouterState) -> list[Part]:

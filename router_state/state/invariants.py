@@ -17,6 +17,7 @@ from router_state.learning.shared_prior import SharedPrior
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.pacing.window import LENGTH
+from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -55,6 +56,8 @@ def faults(state: RouterState) -> Iterator[str]:
     ):
         yield "posterior sample"
     yield from _pacer(state)
+    if state.ledger is not None and not state.ledger.is_sound():
+        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -87,7 +90,9 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if pacer.budget_usd != state.config.budget_usd_per_request:
+    if not isinstance(pacer, PeriodDual) and (
+        pacer.budget_usd != state.config.budget_usd_per_request
+    ):
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf

@@ -31,6 +31,8 @@ from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import Window
+from router_state.periods.ledger import Ledger
+from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
 from router_state.state.books import Books, Forgotten
 from router_state.state.caps import Bucket
@@ -213,7 +215,7 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
 
 REPORTS = {"_journal", "journal", "_correction", "_u"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "since"},
+    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "since", "ledger"},
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "block", "inverse", "theta", "tails", "pending"},
@@ -223,6 +225,8 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
+    Ledger: {"spending", "budgets", "traffic"},
+    Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
     RouterState: {"newcomers", "foreseen"},
@@ -230,6 +234,7 @@ DERIVED = {
     Regression: {"d", "at"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use", "latest"},
+    Traffic: {"_offset", "_offset_hour", "_shape"},
 }
 
 
@@ -261,6 +266,8 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((Bucket,), {"left_usd", "at", "exhausted"}),
         ((PosteriorSample,), {"offsets", "levels", "center", "drawn", "left"}),
         ((InputTokens,), {"mean", "count", "slots"}),
+        ((Ledger,), set(Ledger.NUMBERS)),
+        ((Traffic,), set(Traffic.NUMBERS)),
     ],
 )
 def test_nothing_of_a_state_is_left_out_of_a_file(
