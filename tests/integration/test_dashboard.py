@@ -315,7 +315,7 @@ def test_the_bars_of_a_decision_add_up_to_its_score(
     route = told["routes"][200]
     open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
     for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
-        told_of = spoken.get_attribute("aria-label").replace("−", "-")
+        told_of = str(spoken.get_attribute("aria-label")).replace("−", "-")
         mean, bonus, penalty, score = (
             float(one)
             for one in re.findall(r"(?:reward|exploration|penalty|score) ([-+.\d]+)", told_of)

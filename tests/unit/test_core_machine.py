@@ -266,8 +266,9 @@ class Books(RuleBasedStateMachine):
         request["label"] = (rank, revision)
         self.t = self.engine.state.t
         if request["seen"] is None:
-            request["seen"] = Observation(self.t, request["x"], reward)
-            self.arms[request["model"]].observations.append(request["seen"])
+            seen = Observation(self.t, request["x"], reward)
+            request["seen"] = seen
+            self.arms[request["model"]].observations.append(seen)
         else:
             request["seen"].reward = reward
 
@@ -384,7 +385,7 @@ class Paper(Books):
     def __init__(self) -> None:
         super().__init__()
         self.last_played: dict[str, int] = {}
-        self.pacer: tuple[float, float] | None = None
+        self.pacer = None
 
     def paid(self, cost: float) -> None:
         budget = self.engine.state.config.budget_usd_per_request
