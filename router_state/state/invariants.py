@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import Matrix
-from router_state.costs.input_tokens import BEGINS
+from router_state.config import BELIEVED, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.learning.regression import RIDGE_FLOOR, Regression
 from router_state.learning.shared_prior import SharedPrior
@@ -102,7 +101,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
         window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
-        if not (_finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled > 0):
+        if not (
+            _finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled >= 0.0
+        ):
             yield "debt"
         if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
             yield "window"
@@ -124,7 +125,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BEGINS):
+    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived anew and compared: a cache that nobody renewed differs here.

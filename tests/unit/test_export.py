@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from router_state.arm import Arm
 from router_state.change.detector import Detector, Side
-from router_state.change.novelty import Novelty
 from router_state.change.suspicion import Suspicion
 from router_state.config import Cap, ModelConfig, RouterConfig
 from router_state.costs.cost_model import CostModel
@@ -252,7 +251,6 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((Arm,), under("", layout.HEAD, layout.REWARDS, layout.COSTS)),
         ((Regression,), under("rewards.", layout.REWARDS)),
         ((CostModel,), under("costs.", layout.HEAD, layout.COSTS)),
-        ((Novelty,), under("costs.novelty.", layout.COSTS)),
         ((Detector,), under("detector.", layout.REWARDS)),
         ((Detector,), under("costs.detector.", layout.COSTS)),
         ((Side,), under("detector.up.", layout.REWARDS)),
@@ -365,7 +363,7 @@ def _arm(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         (HEAD, _set("dual", to=None)),
         (HEAD, _dual("lambda_t", -1.0)),
         (HEAD, _dual("debt.usd", None)),
-        (HEAD, _dual("debt.settled", 0.0)),
+        (HEAD, _dual("debt.settled", -1.0)),
         (HEAD, _dual("stale", -1)),
         (HEAD, _dual("window.size", 129)),
         (HEAD, _dual("window.size", -1)),
