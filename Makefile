@@ -42,7 +42,7 @@ test: setup
 	@$(MAKE) --no-print-directory -j 2 lint pytest
 
 pytest:
-	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
+	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
 
 test-reference:
 	@tools/setup reference

@@ -259,7 +259,7 @@ async def test_an_outage_of_the_broker_is_said_when_it_begins_and_when_it_ends(
         caplog.clear()
         began = time.monotonic()
         own_broker.kill(node)
-        fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(100)]
+        fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(30)]
         bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in fallen))
         await asyncio.to_thread(own_broker.start_node, node)
         await asyncio.to_thread(own_broker.wait_ready, [node])
