@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ground.files.atomic_file import replacing
-from router_state.journal import Journal
+from router_state.changes import Journal
 from router_state.periods.declared import ExpectedTraffic
 from router_state.periods.traffic import Traffic
 from schemas.budgets import PeriodBudget
