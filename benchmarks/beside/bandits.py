@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.arena import Array, Policy
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import RouterConfig
 
 Kind = Literal["ucb", "sample", "greedy"]

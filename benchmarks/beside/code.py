@@ -12,6 +12,7 @@ import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def pack(folder: Path, target: Path = SHIPPED) -> None:
         "ood": read(folder / "ood176_results_long.csv.gz", score="resolved", tokens="in_tok"),
     }
     names = sorted({name for part in parts.values() for name in part.dimensions})
-    arrays: dict[str, np.ndarray] = {"dimensions": np.array(names)}
+    arrays: dict[str, Any] = {"dimensions": np.array(names)}
     for part, of in parts.items():
         arrays[f"{part}_rewards"] = of.rewards.astype(np.float32)
         arrays[f"{part}_costs"] = of.costs.astype(np.float32)

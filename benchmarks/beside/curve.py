@@ -73,8 +73,10 @@ def reward_at(points: Sequence[tuple[float, float]], dollars: Array) -> Array:
     spend less has nothing to offer there.
     """
     x, y = hull(points)
+    if x[0] > 0.0:
+        x, y = np.insert(x, 0, 0.0), np.insert(y, 0, 0.0)
     found: Array = np.interp(dollars, x, y)
-    return np.where(dollars < x[0], y[0] * dollars / x[0], found)
+    return found
 
 
 def area(points: Sequence[tuple[float, float]], low: float, high: float) -> float:

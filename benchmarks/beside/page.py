@@ -74,11 +74,13 @@ def draw(fields: Mapping[str, tuple[Field, Mapping[str, Curve], Mapping[str, Cur
         colours = iter([*LINES[1:], QUIET] * 4)
         ends = []
         for name, points in curves.items():
-            usd, reward = hull(points)
+            dollars, rewards = hull(points)
             ours = name == OURS
             colour = INK if ours else next(colours)
-            axes.plot(usd, 100 * reward, color=colour, lw=2.4 if ours else 1.2, zorder=3 + ours)
-            ends.append((float(100 * reward[-1]), float(usd[-1]), name, colour))
+            axes.plot(
+                dollars, 100 * rewards, color=colour, lw=2.4 if ours else 1.2, zorder=3 + ours
+            )
+            ends.append((float(100 * rewards[-1]), float(dollars[-1]), name, colour))
         models = [points[0] for name, points in fixed.items() if name.startswith("always ")]
         axes.plot([p[0] for p in models], [100 * p[1] for p in models], "o", color=QUIET, ms=4)
         most = max(usd for _, usd, _, _ in ends)

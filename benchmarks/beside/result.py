@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.arena import Array
+from benchmarks.arena import Array, Rows
 from benchmarks.beside.curve import Point, area, reward_at
 from benchmarks.beside.entrants import OURS
 
@@ -58,10 +58,10 @@ def rows(
     for name, seeds in played.items():
         mine = _table(seeds)
 
-        def area_of(picked: Array, late: bool, mine: Array = mine) -> float:
+        def area_of(picked: Rows, late: bool, mine: Array = mine) -> float:
             return area(_curve(mine, picked, late), low, high)
 
-        def ahead(picked: Array, late: bool, mine: Array = mine) -> float:
+        def ahead(picked: Rows, late: bool, mine: Array = mine) -> float:
             us, them = _curve(ours, picked, late), _curve(mine, picked, late)
             dollars = np.array([usd for usd, _ in us])
             dollars = dollars[(dollars >= low) & (dollars <= high)]
@@ -86,13 +86,12 @@ def _table(seeds: Seeds) -> Array:
     return np.array([[(*p.at(late=False), *p.at(late=True)) for p in points] for points in seeds])
 
 
-def _curve(table: Array, picked: Array, late: bool) -> list[tuple[float, float]]:
-    mean = table[picked.astype(np.int64)].mean(0)[:, 2 * late : 2 * late + 2]
+def _curve(table: Array, picked: Rows, late: bool) -> list[tuple[float, float]]:
+    mean = table[picked].mean(0)[:, 2 * late : 2 * late + 2]
     return [(float(cost), float(reward)) for cost, reward in mean]
 
 
-def _estimate(of: object, drawn: Array, late: bool) -> Estimate:
-    assert callable(of)
-    value = float(of(np.arange(drawn.shape[1]), late))
+def _estimate(of: Callable[[Rows, bool], float], drawn: Rows, late: bool) -> Estimate:
+    value = of(np.arange(drawn.shape[1]), late)
     low, high = np.quantile([of(picked, late) for picked in drawn], (0.025, 0.975))
     return Estimate(value, float(high - low) / 2.0)
