@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from streams.encoder.sentences import Reading
 
-# Enough text for 256 tokens of nearly every prompt; more is read only if it was not.
 _CHARACTERS = 2048
-_SPECIAL = 2  # [CLS] and [SEP]
-# The share of the window that the beginning has.
+"""Characters that are read first: enough for 256 tokens of nearly every prompt."""
 HEAD = 0.5
+"""Share of the window that the beginning of a prompt has."""
 
 
 class Excerpts:
@@ -19,23 +17,26 @@ class Excerpts:
     none.
     """
 
-    def __init__(self, tokenizer_file: Path, *, max_tokens: int) -> None:
-        """Read a `tokenizer.json`; `max_tokens` is the network's window, special tokens
-        included.
-        """
-        from tokenizers import Tokenizer
+    def __init__(self, tokenizer: Any, *, max_tokens: int, before: str = "") -> None:
+        """Take a tokenizer of the library `tokenizers`, which nobody else may use.
 
-        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        Args:
+            max_tokens: the network's window, special tokens included.
+            before: what the network's own prompt puts before each text.
+        """
+        self._tokenizer = tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._max_tokens = max_tokens - _SPECIAL
+        taken = tokenizer.num_special_tokens_to_add(False) + len(self._encode(before).ids)
+        self._max_tokens = max(1, max_tokens - taken)
         self._head = int(HEAD * self._max_tokens)
 
     def of(self, prompt: str) -> str:
         """Return the prompt, or of a long one the first and the last words that fit into the
         window.
         """
-        if len(prompt) <= self._max_tokens:  # a token has at least one character
+        # A token has at least one byte.
+        if len(prompt.encode("utf-8", "replace")) <= self._max_tokens:
             return prompt
         first = self._first(prompt)
         if len(first.ids) <= self._max_tokens:
@@ -76,18 +77,22 @@ class Excerpts:
 
 
 def _end_of(encoding: Any, tokens: int) -> int:
-    """Return where the last word ends that is whole within the first `tokens` tokens."""
+    """Return where the last word ends that is whole within the first `tokens` tokens; where a
+    single word fills them, it is cut.
+    """
     words = encoding.word_ids
-    token = words.index(words[tokens])
+    token = words.index(words[tokens]) or tokens
     return int(encoding.offsets[token - 1][1]) if token else 0
 
 
 def _start_of(encoding: Any, tokens: int) -> int:
-    """Return where the first word begins that is whole within the last `tokens` tokens."""
+    """Return where the first word begins that is whole within the last `tokens` tokens; where a
+    single word fills them, it is cut.
+    """
     words = encoding.word_ids
     if len(words) <= tokens:
         return 0
     token, cut = len(words) - tokens, words[len(words) - tokens - 1]
     while token < len(words) and words[token] == cut:
         token += 1
-    return int(encoding.offsets[token][0]) if token < len(words) else int(encoding.offsets[-1][1])
+    return int(encoding.offsets[token if token < len(words) else len(words) - tokens][0])

@@ -40,8 +40,10 @@ class OnnxEncoder:
         self.width = int(manifest["width"])
         self.identity = f"int8-{manifest['model_sha256'][:16]}-ends"
         max_tokens = int(manifest["max_tokens"])
-        self._tokenizer = _load_tokenizer(folder, max_tokens)
-        self._excerpts = Excerpts(folder / TOKENIZER_FILE, max_tokens=max_tokens)
+        self._tokenizer = _load_tokenizer(folder)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+        self._excerpts = Excerpts(_load_tokenizer(folder), max_tokens=max_tokens)
         self._session = _load_session(folder, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="encoder")
 
@@ -91,13 +93,10 @@ def _read_manifest(folder: Path) -> Document:
     return manifest
 
 
-def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
+def _load_tokenizer(folder: Path) -> Any:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
-    return tokenizer
+    return Tokenizer.from_file(str(folder / TOKENIZER_FILE))
 
 
 def _load_session(folder: Path, threads: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from streams.files.array_folder import Array
 
 Progress = Callable[[int], None]
-Backend = Literal["static", "onnx", "reference"]
+Backend = Literal["static", "onnx", "sentence-transformers"]
 
 
 @dataclass(frozen=True, slots=True)
