@@ -10,7 +10,7 @@ from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
 from agents.messages import Record
 from agents.parked import Parked
-from schemas.headers import Headers
+from schemas.traces import Headers
 
 
 @dataclass(slots=True)

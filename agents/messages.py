@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from schemas.headers import Headers, trace_of
+from schemas.traces import Headers, trace_of
 
 
 class Raw(Protocol):

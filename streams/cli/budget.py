@@ -9,7 +9,7 @@ from schemas.json_values import Document
 from streams.cli.router_change import change
 from streams.console.bus import open_bus
 from streams.console.failures import NoRouter
-from streams.console.output import console, print_json, table, usd
+from streams.console.output import console, print_json, table
 from streams.console.session import (
     Session,
     json_option,
@@ -18,7 +18,7 @@ from streams.console.session import (
     run,
     timeout_option,
 )
-from streams.drawing.numbers import dual, dual_in_words
+from streams.drawing.numbers import dual, dual_in_words, usd
 
 
 class Budget(click.ParamType):

@@ -13,8 +13,9 @@ from streams.console.decision import explain_decision
 from streams.console.declarations import Declared, declared_at, read_router
 from streams.console.failures import Failure, NotReadable
 from streams.console.found import TOPICS, Found, find
-from streams.console.output import console, print_json, usd
+from streams.console.output import console, print_json
 from streams.console.session import Session, json_option, pass_session, router_option, run
+from streams.drawing.numbers import usd
 
 
 @click.command()

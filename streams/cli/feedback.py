@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from schemas import CostReported, RewardObserved
-from streams.console.output import print_json, usd
+from streams.console.output import print_json
 from streams.console.reports import Report, report
 from streams.console.session import (
     Session,
@@ -18,7 +18,7 @@ from streams.console.session import (
     run,
     timeout_option,
 )
-from streams.drawing.numbers import dual, dual_in_words
+from streams.drawing.numbers import dual, dual_in_words, usd
 
 SENTENCES = {
     "booked": "Booked.",

@@ -11,8 +11,8 @@ from streams.cli.replay_history import Options, contexts_of, prior_reader_of
 from streams.cli.replay_study import scenario_of, tell
 from streams.cli.row_options import reading_of
 from streams.console.failures import Failure
-from streams.console.output import usd
 from streams.console.session import Session
+from streams.drawing.numbers import usd
 
 MOST_MODELS = 8
 """Most models that are each played as a policy where no policy is named."""

@@ -10,7 +10,7 @@ from streams.cli.router_files import apply, diff, schema, set_fields, show
 from streams.console.bus import Bus, open_bus
 from streams.console.declarations import TOPICS, repeats
 from streams.console.failures import NoRouter, first_model
-from streams.console.output import console, print_json, table, usd
+from streams.console.output import console, print_json, table
 from streams.console.session import (
     DEFAULT_ROUTER,
     Session,
@@ -19,7 +19,7 @@ from streams.console.session import (
     router_option,
     run,
 )
-from streams.drawing.numbers import dual
+from streams.drawing.numbers import dual, usd
 
 
 @click.group()

@@ -16,7 +16,7 @@ from streams.cli.snapshot_file import LARGEST, read_file
 from streams.console.bus import open_bus
 from streams.console.declarations import TOPICS, put_in_force, read_router
 from streams.console.failures import Failure, NoRouter, Refused
-from streams.console.output import console, print_json, table, usd
+from streams.console.output import console, print_json, table
 from streams.console.session import (
     Session,
     json_option,
@@ -26,7 +26,7 @@ from streams.console.session import (
     timeout_option,
     valid_router,
 )
-from streams.drawing.numbers import dual
+from streams.drawing.numbers import dual, usd
 
 if TYPE_CHECKING:
     from rich.table import Table

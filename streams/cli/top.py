@@ -13,9 +13,9 @@ from schemas import LambdaUpdated, MalformedEvent, decode
 from schemas.json_values import Document
 from streams.console.bus import Bus, Follower, open_bus
 from streams.console.failures import first_model
-from streams.console.output import console, print_json, table, usd
+from streams.console.output import console, print_json, table
 from streams.console.session import DEFAULT_ROUTER, Session, json_option, pass_session, run
-from streams.drawing.numbers import dual
+from streams.drawing.numbers import dual, usd
 
 SORTS = ("rate", "spend", "ratio", "lambda", "in-flight", "router")
 """Columns by which routers can be sorted, the largest first, and their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas import AlertRaised
-from streams.console.output import usd
+from streams.drawing.numbers import usd
 
 
 def sentence(alert: AlertRaised) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from schemas import RouterDeclared
-from streams.console.output import usd
+from streams.drawing.numbers import usd
 
 Prices = tuple[float, float]
 """Dollars per million input tokens, and per million output tokens."""

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas import Candidate, RouteDecided
-from streams.console.output import table, usd
-from streams.drawing.numbers import dual, dual_in_words, number
+from streams.console.output import table
+from streams.drawing.numbers import dual, dual_in_words, number, usd
 
 BECAUSE = {
     "ucb": (

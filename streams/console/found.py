@@ -17,7 +17,7 @@ from schemas import (
     decode,
 )
 from schemas.event import E
-from schemas.headers import TRACEPARENT, trace_of
+from schemas.traces import TRACEPARENT, trace_of
 from streams.console.bus import Bus
 
 TOPICS = ("requests", "routes", "costs", "rewards", "dlq")

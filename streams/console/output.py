@@ -37,13 +37,6 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def usd(amount: float | None) -> str:
-    """Write dollars: four digits that count, plain from a cent on."""
-    if amount is None:
-        return "–"
-    return f"${amount:,.2f}" if abs(amount) >= 100 else f"${amount:.4g}"
-
-
 def print_json(value: object) -> None:
     """Print one document for programs: JSON, or YAML where that was asked for."""
     from pydantic import BaseModel

@@ -12,9 +12,8 @@ from rich.text import Text
 from streams.console.alerts import sentence
 from streams.console.board import Board
 from streams.console.failures import first_model
-from streams.console.output import usd
 from streams.console.session import named
-from streams.drawing.numbers import dual, dual_in_words
+from streams.drawing.numbers import dual, dual_in_words, usd
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 """Colours of the models' bars, in turn."""

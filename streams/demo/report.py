@@ -12,11 +12,12 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from streams.console.alerts import sentence
-from streams.console.output import table, usd
+from streams.console.output import table
 from streams.demo.player import Play
 from streams.demo.scenario import Scenario
 from streams.demo.series import WINDOW, Series, series_of, short
 from streams.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
+from streams.drawing.numbers import usd
 from streams.drawing.page import Report as Page
 from streams.drawing.page import Table, page
 

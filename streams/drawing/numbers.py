@@ -21,6 +21,13 @@ def number(value: float | None, digits: int = 3, *, signed: bool = False) -> str
     return text.replace("-", "−")
 
 
+def usd(amount: float | None) -> str:
+    """Write dollars: four digits that count, plain from a cent on."""
+    if amount is None:
+        return "–"
+    return f"${amount:,.2f}" if abs(amount) >= 100 else f"${amount:.4g}"
+
+
 def dual(lambda_t: float | None, digits: int = 4) -> str:
     """Write λ_t: a number, or in words that no number is high enough."""
     from router_state.pacing.dollar_dual import UNREACHABLE  # brings numpy along

@@ -25,8 +25,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from agents.boundary import Outbox
 from agents.messages import Record, headers_of
 from agents.ports import Ports, States
-from schemas.headers import trace_of
 from schemas.json_values import Document
+from schemas.traces import trace_of
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000
