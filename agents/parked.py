@@ -12,9 +12,9 @@ from typing import Self
 
 import orjson
 
-from agents.messages import Message, headers_of
+from ground.messages import Message, headers_of
+from ground.traces import Headers, trace_of
 from schemas.reasons import Reason
-from schemas.traces import Headers, trace_of
 
 VERSION = 1
 """First byte of what `Parked.pack` returns."""

@@ -6,12 +6,12 @@ from typing import Final
 
 from pydantic.json_schema import models_json_schema
 
+from ground.json_values import Document, Json
+from ground.traces import TRACEPARENT, TRACESTATE
 from schemas import EVENTS
 from schemas.dlq import HEADERS as DEAD_LETTER_HEADERS
 from schemas.headers import BASED_ON, FORWARDED
-from schemas.json_values import Document, Json
 from schemas.topic_roles import TOPICS
-from schemas.traces import TRACEPARENT, TRACESTATE
 
 VERSION: Final = "1.0.0"
 """Version of the contract; it changes with every change that is not compatible."""

@@ -1,5 +1,5 @@
 """Headers that carry meaning beside the value: `pb.forwarded`, `pb.based_on`, `pb.repeated`; a
-trace's are in `schemas.traces`.
+trace's are in `ground.traces`.
 """
 
 from collections.abc import Iterable

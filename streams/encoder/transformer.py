@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from streams import extras
+from ground import extras
+from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.weights import find_model, hash_model
-from streams.files.array_folder import Array
 
 _BATCH = 64
 """Most prompts of like length that go through the network together."""

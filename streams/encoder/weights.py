@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from streams import extras
+from ground import extras
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"

@@ -77,7 +77,7 @@ def test_wheel_has_one_name_no_benchmarks_and_its_data(wheel: Path) -> None:
         "paretobandit_streams"
     }
     assert "paretobandit_streams/py.typed" in names
-    assert "paretobandit_streams/streams/broker/server.properties" in names
+    assert "paretobandit_streams/commands/broker/server.properties" in names
     for asset in (
         "drawing/assets/chart.js",
         "drawing/assets/style.css",
