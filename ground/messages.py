@@ -1,4 +1,4 @@
-"""What the agents need of a message, however the client library hands it over."""
+"""Protocols of a message, however the client library hands it over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Raw(Protocol):
 
 
 class Placed(Protocol):
-    """Where a record stands."""
+    """A record's place: topic, partition and offset."""
 
     @property
     def topic(self) -> str: ...

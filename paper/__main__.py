@@ -20,7 +20,7 @@ from paper.table import print_rows, tally
 from streams.encoder.sentences import Backend
 
 QUICK_SEEDS = 2
-DOCS = Path(__file__).parents[2] / "docs/lab"
+DOCS = Path(__file__).parents[1] / "docs/lab"
 
 
 @click.command()

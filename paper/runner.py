@@ -65,7 +65,7 @@ def code_digest(name: str, group: tuple[str, ...]) -> str:
     if group == THEIRS:
         files.discard(Path(router.__file__))
     else:
-        files |= set((Path(__file__).parents[2] / "router_state").glob("*.py"))
+        files |= set((Path(__file__).parents[1] / "router_state").glob("*.py"))
     digest = hashlib.sha256(version("paretobandit").encode())
     for path in sorted(files):
         digest.update(path.read_bytes())

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from paretobandit_streams import FOLDERS as ROOMS
+
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("streams", "agents", "router_state", "schemas", "client/src/paretobandit_client")
+FOLDERS = (*ROOMS, "client/src/paretobandit_client")
 
 
 def _modules(folder: str) -> dict[str, Path]:
