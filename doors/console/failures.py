@@ -152,6 +152,7 @@ KNOWN = {
     "ForeignState",
     "KafkaUnavailable",
     "MissingData",
+    "MissingExtra",
     "MissingRights",
     "StateLost",
     "UnreadableBatch",

@@ -19,6 +19,7 @@ from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
+from streams.encoder.weights import source_of_weights
 
 
 class OnnxEncoder:
@@ -39,6 +40,7 @@ class OnnxEncoder:
         manifest = _read_manifest(folder)
         self.width = int(manifest["width"])
         self.identity = f"int8-{manifest['model_sha256'][:16]}-ends"
+        self.source = source_of_weights(manifest["weights_sha256"])
         max_tokens = int(manifest["max_tokens"])
         self._tokenizer = _load_tokenizer(folder)
         self._tokenizer.no_padding()

@@ -33,6 +33,10 @@ class SentenceEncoder(Protocol):
     def identity(self) -> str:
         """A name that changes whenever the embeddings may."""
 
+    @property
+    def source(self) -> str:
+        """A name of the weights, the same whatever computes with them."""
+
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Embed prompts, shape (n, e); `progress` is told how many more are done."""
 

@@ -14,7 +14,7 @@ from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
-from streams.encoder.weights import find_model, hash_model
+from streams.encoder.weights import find_model, hash_model, source_of
 
 _BATCH = 64
 """Most prompts of like length that go through the network together."""
@@ -36,6 +36,7 @@ class TransformerEncoder:
         folder = find_model(name)
         self._model = _load(folder, threads)
         self.identity = f"sentence-transformers-{hash_model(folder)[:16]}-ends"
+        self.source = source_of(folder)
         self._tokenizer = _fast(self._model.tokenizer)
         window = self._model.max_seq_length
         prompt = (self._model.prompts or {}).get(self._model.default_prompt_name) or ""
@@ -98,9 +99,8 @@ def _load(folder: Path, threads: int) -> Any:
     # A model is files of others, read by libraries of others: each fails in a way of its own.
     except (*wrong, SafetensorError) as error:
         raise EncoderError(
-            f"sentence-transformers cannot load {folder} ({type(error).__name__}: {error}). Load it "
-            f"with SentenceTransformer({str(folder)!r}) in Python, and save it again from there "
-            "with save_pretrained(FOLDER)"
+            f"sentence-transformers cannot load {folder} ({type(error).__name__}: {error}). Where "
+            "it can be loaded, save it with save_pretrained(FOLDER), and name that folder"
         ) from error
 
 

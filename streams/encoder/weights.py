@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from ground import extras
+from ground.json_values import Json
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"
@@ -25,6 +26,8 @@ _REMEDY = (
     "or point PB_ENCODER_PATH at a folder that `pbstream encoder export` wrote"
 )
 """Advice at the end of complaints about missing weights."""
+_NAMES = "give a folder, an installed package, or a name on the Hugging Face hub"
+"""Advice about a model that is nowhere."""
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 """Files of a BERT that an export needs."""
 MODULES_FILE = "modules.json"
@@ -46,10 +49,20 @@ def find_model(name: str | None = None) -> Path:
     Raises:
         EncoderError: it is nowhere; the message says what to do.
     """
+    return local_model(name) or _from_hub(on_hub(name))
+
+
+def local_model(name: str | None = None) -> Path | None:
+    """Return the folder of a model that is a folder or an installed package; None: it is on the
+    hub, if anywhere.
+    """
     if name is not None and Path(name).is_dir():
         return Path(name)
-    found = _installed(_BUNDLED if name in {None, DEFAULT_WEIGHTS} else name)
-    return found or _from_hub(name or DEFAULT_WEIGHTS)
+    try:
+        files = distribution(_BUNDLED if on_hub(name) == DEFAULT_WEIGHTS else str(name)).files or []
+    except (PackageNotFoundError, ValueError):
+        return None
+    return next((Path(f.locate()).parent for f in files if f.name == MODULES_FILE), None)
 
 
 def find_weights(name: str | None = None) -> Path:
@@ -76,21 +89,56 @@ def hash_model(folder: Path) -> str:
     return _hash(sorted(files))
 
 
+def source_of(folder: Path) -> str:
+    """Return the name of a model's embeddings, the same here and in an export."""
+    if is_mean_of_tokens(folder) and all((folder / name).is_file() for name in _FILES):
+        return source_of_weights(hash_weights(folder))
+    return f"model-{hash_model(folder)[:16]}"
+
+
+def source_of_weights(sha256: str) -> str:
+    """Return the name of the embeddings of a BERT with mean pooling, by the checksum of its
+    weights.
+    """
+    return f"weights-{sha256[:16]}"
+
+
+def is_mean_of_tokens(folder: Path) -> bool:
+    """Tell whether a model's embedding is the mean of its network's outputs and nothing more, which
+    is all that an export computes.
+    """
+    pooling = _read(folder / "1_Pooling" / "config.json", {})
+    mean = pooling.get("pooling_mode_mean_tokens", pooling.get("pooling_mode", "mean") == "mean")
+    types = {str(one.get("type")).rpartition(".")[2] for one in _read(folder / MODULES_FILE, [])}
+    return bool(mean) and types <= {"Transformer", "Pooling", "Normalize"}
+
+
 def width_of(folder: Path) -> int | None:
     """Return the length of a model's embeddings by its configuration, without loading it; None
     where that does not tell.
     """
-    try:
-        listed = json.loads((folder / MODULES_FILE).read_text(encoding="utf-8"))
-        for module in reversed(listed):
-            config = folder / module["path"] / "config.json"
-            told = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
-            for key in ("out_features", "embedding_dimension", "word_embedding_dimension"):
-                if key in told:
-                    return int(told[key])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+    for module in reversed(_read(folder / MODULES_FILE, [])):
+        told = _read(folder / str(module.get("path", "")) / "config.json", {})
+        for key in ("out_features", "embedding_dimension", "word_embedding_dimension"):
+            if isinstance(told.get(key), int):
+                return int(told[key])
     return None
+
+
+def on_hub(name: str | None) -> str:
+    """Return a model's full name on the hub; the library's own need no owner's name."""
+    if name is None:
+        return DEFAULT_WEIGHTS
+    return name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _read(path: Path, default: Json) -> Json:
+    """Return a file's JSON, or the default where there is none of that kind."""
+    try:
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return default
+    return found if isinstance(found, type(default)) else default
 
 
 def _hash(files: Iterable[Path]) -> str:
@@ -99,15 +147,6 @@ def _hash(files: Iterable[Path]) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
-
-
-def _installed(name: str) -> Path | None:
-    """Return the folder of the model that an installed package brings along."""
-    try:
-        files = distribution(name).files or []
-    except (PackageNotFoundError, ValueError):
-        return None
-    return next((Path(f.locate()).parent for f in files if f.name == MODULES_FILE), None)
 
 
 def _from_hub(name: str) -> Path:
@@ -123,8 +162,9 @@ def _from_hub(name: str) -> Path:
         if not any(folder.rglob("*.safetensors")):
             snapshot_download(name, allow_patterns=["*.bin"])
     except (OSError, ValueError) as failed:
+        remedy = _REMEDY if name == DEFAULT_WEIGHTS else _NAMES
         raise EncoderError(
-            f"{name} is neither a folder nor an installed package, and cannot be downloaded from "
-            f"the hub ({failed}): {_REMEDY}"
+            f"the model {name} is neither a folder nor an installed package, and cannot be "
+            f"downloaded: {remedy} ({str(failed).splitlines()[0]})"
         ) from failed
     return folder
