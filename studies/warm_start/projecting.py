@@ -64,7 +64,7 @@ def choose_projection(embeddings: Array, outcomes: Array, components: int) -> Ch
     """
     pca, kept = Projection.fit(embeddings, components)
     _require_spread(pca.explained_variance, prompts=len(embeddings))
-    targets = _standardised(outcomes)
+    targets = standardised(outcomes)
     counts = [components, *(count for count in SUPERVISED if count < components)]
     if len(embeddings) < LEAST_PROMPTS or not targets.shape[1] or len(counts) == 1:
         return Chosen(pca, "pca", kept, None, {})
@@ -107,7 +107,7 @@ def fit_supervised(embeddings: Array, targets: Array, components: int) -> tuple[
     return Projection(mean, found.x_rotations_.T, scores.var(axis=0, ddof=1)), kept
 
 
-def _standardised(outcomes: Array) -> Array:
+def standardised(outcomes: Array) -> Array:
     """Return the outcomes that vary, with mean 0 and variance 1."""
     outcomes = outcomes[:, np.isfinite(outcomes).sum(axis=0) > FEW]
     spread = np.nanstd(outcomes, axis=0)
