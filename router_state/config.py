@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
 
 Vector = npt.NDArray[np.float64]
@@ -233,6 +234,7 @@ class RouterConfig:
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
+    `offers`: what models can do, of those that say so.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -247,6 +249,7 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
+    offers: Mapping[str, Offers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

@@ -3,6 +3,7 @@ what is written down."""
 
 from __future__ import annotations
 
+from router_state import capabilities
 from router_state.events import Asked
 from router_state.policies import eligibility, newcomers, scoring
 from router_state.policies.eligibility import Excluded
@@ -17,8 +18,8 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
-            Nothing has changed, but that a cap may be noted as reached.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached: no model may
+            be called. Nothing has changed, but that a cap may be noted as reached.
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
@@ -79,6 +80,12 @@ def _who_may(
     limited = allowed is not None or most is not None
     if excluded is None or limited:
         excluded = eligibility.exclude(arms, allowed, most)
+    if offers := state.config.offers:
+        by_others = excluded
+        excluded = capabilities.rule_out(
+            arms.names, by_others, offers, request.needs, request.input_tokens
+        )
+        limited |= excluded is not by_others
     if limited:
         limited_to = frozenset(
             name for name, why in zip(arms.names, excluded, strict=True) if why is None

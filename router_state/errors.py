@@ -41,6 +41,12 @@ class NoAffordableModel(RouterStateError):
     reason = "no_affordable_model"
 
 
+class NoCapableModel(RouterStateError):
+    """No eligible model can do what the request needs; the message names the need."""
+
+    reason = "no_capable_model"
+
+
 class CapReached(RouterStateError):
     """The router's hard cap in dollars leaves nothing for this request."""
 

@@ -71,6 +71,10 @@ class Reason(StrEnum):
         "no_affordable_model",
         "No allowed model costs at most `max_price_per_1k`.",
     )
+    NO_CAPABLE_MODEL = (
+        "no_capable_model",
+        "No allowed model offers what the request `needs`, or has room for its tokens.",
+    )
     CAP_REACHED = "cap_reached", "A hard cap in dollars is used up for its period."
     ENCODER_UNAVAILABLE = (
         "encoder_unavailable",

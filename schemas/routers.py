@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from schemas.capabilities import Offers
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
@@ -41,6 +42,7 @@ class ModelDeclared(Content):
         "Requests sent to the model as it joins, paced by the budget; absent: 20 without a "
         "prior, none with one"
     )
+    offers: Offers | None = optional("What the model can do; absent: whatever a request needs")
 
 
 class Cap(Content):
@@ -83,6 +85,7 @@ class RouterDeclared(Event):
                         "output_price_per_m": 2.0,
                         "prior": {"like": "llama-3.1-8b", "n_eff": 50.0},
                         "onboarding_pulls": 10,
+                        "offers": {"context_window": 128000, "tools": True, "regions": ["eu"]},
                     },
                 },
                 "budget_usd_per_request": 0.000662,

@@ -111,6 +111,7 @@ class EngineDecider:
             allowed_models=case.allowed_models,
             max_price_per_1k=case.max_price_per_1k,
             input_tokens=case.input_tokens,
+            needs=case.needs,
         )
         return record.model, record.lambda_t
 

@@ -300,7 +300,7 @@ async def test_silence_of_the_service_is_said_once_however_many_calls_it_meets(
 async def test_the_last_user_message_decides(
     litellm: Any, messages: list[dict[str, Any]], text: str
 ) -> None:
-    from paretobandit_client.litellm import last_user_message
+    from paretobandit_client.calls import last_user_message
 
     assert last_user_message(messages) == text
 

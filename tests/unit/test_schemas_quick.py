@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.fields import LARGEST_INT
@@ -61,6 +62,16 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,
     "max_price_per_1k": NUMBERS,
+    "needs": st.fixed_dictionaries(
+        {},
+        optional={
+            "vision": st.booleans(),
+            "tools": st.booleans(),
+            "output_tokens": NUMBERS,
+            "region": TEXTS,
+            "max_retention_days": NUMBERS,
+        },
+    ),
 }
 
 
@@ -102,6 +113,8 @@ def assert_as_its_schema(kind: type[Quick], raw: bytes) -> None:
         found, wanted = getattr(quick, name), getattr(event, name)
         if name == "observed_at" and isinstance(quick, Reward):
             found = quick.at
+        if name == "needs" and isinstance(quick, Request) and quick.needs is not None:
+            found, wanted = structs.asdict(quick.needs), dict(wanted)
         assert (type(found), repr(found)) == (type(wanted), repr(wanted)), name
 
 
