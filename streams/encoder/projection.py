@@ -29,6 +29,10 @@ class Projection:
 
     Without components (`identity`) the embedding itself is the context, and the 1.0 follows it.
 
+    >>> projection = Projection(np.array([1.0, 1.0]), np.array([[1.0, 0.0]]), np.array([4.0]))
+    >>> projection.project(np.array([[3.0, 7.0]])).tolist()
+    [[1.0, 1.0]]
+
     Args:
         mean: shape (e,), the embeddings' mean; zeros for the identity.
         components: shape (k, e), or None for the identity.

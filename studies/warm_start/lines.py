@@ -114,6 +114,9 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
 def best_fixed_shares(rewards: Array, costs: Array, budget: float) -> Array:
     """Return each model's share in the best mixture within the budget, shape (K,); the cheapest
     alone where none is within it. See `best_fixed_mix`.
+
+    >>> best_fixed_shares(np.array([[0.6, 0.9]]), np.array([[0.001, 0.009]]), 0.003).tolist()
+    [0.75, 0.25]
     """
     cost, reward = costs.mean(0).tolist(), rewards.mean(0).tolist()
     within = [k for k, usd in enumerate(cost) if usd <= budget]
