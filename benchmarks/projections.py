@@ -9,6 +9,7 @@ and rewards 100 requests late. With `newcomer` one model has no prior and was no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -64,13 +65,13 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
     rewards, costs = found.rewards[learned][:, known], found.costs[learned][:, known]
     targets = np.column_stack([rewards, np.log(np.maximum(costs, 1e-9))])
     E = embeddings[learned]
-    ways = {PCA: lambda: Projection.fit(E, COMPONENTS)[0]}
+    ways: dict[str, Callable[[], Projection]] = {PCA: partial(_principal, E)}
     for count in (2, 4, 8):
         ways[f"least squares, {count}"] = partial(_supervised, E, targets, count)
-    ways[CHOSEN] = lambda: choose_projection(E, targets, COMPONENTS).projection
+    ways[CHOSEN] = partial(_chosen, E, targets)
     means = found.costs[asked].mean(axis=0)
     budget = np.geomspace(1.3 * means.min(), 0.8 * means.max(), 7)[BUDGETS[job["seed"] % 3]]
-    results = {}
+    results: dict[str, tuple[float, ...]] = {}
     for name, fit in ways.items():
         projection = fit()
         models = tuple(found.models[k] for k in known)
@@ -101,6 +102,14 @@ def one(job: Job) -> dict[str, tuple[float, ...]]:
         pairs = zip(results[name], results[PCA], strict=True)
         results[f"{name} − {PCA}"] = tuple(ours - theirs for ours, theirs in pairs)
     return results
+
+
+def _principal(embeddings: Array) -> Projection:
+    return Projection.fit(embeddings, COMPONENTS)[0]
+
+
+def _chosen(embeddings: Array, targets: Array) -> Projection:
+    return choose_projection(embeddings, targets, COMPONENTS).projection
 
 
 def _supervised(embeddings: Array, targets: Array, count: int) -> Projection:
