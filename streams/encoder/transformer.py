@@ -16,12 +16,9 @@ from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.weights import find_model, hash_model, source_of
 
-_BATCH = 64
-"""Most prompts of like length that go through the network together."""
-
 
 class TransformerEncoder:
-    """Embeds by sentence-transformers (its extra), in batches sorted by length.
+    """Embeds each prompt by itself (extra `sentence-transformers`).
 
     Of a prompt longer than the model's window the beginning and the end are read. A model with a
     default prompt puts it before each text, as it was trained.
@@ -53,20 +50,16 @@ class TransformerEncoder:
 
     def embed(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:
         """Embed prompts, shape (n, e), rows of length 1."""
-        parts = []
-        by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
-        for start in range(0, len(prompts), _BATCH):
-            texts = [self._read(prompts[index]) for index in by_length[start : start + _BATCH]]
-            parts.append(
-                self._model.encode(
-                    texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
-                )
+        embeddings = np.empty((len(prompts), self.width))
+        for index, prompt in enumerate(prompts):
+            text = prompt if self._excerpts is None else self._excerpts.of(prompt)
+            # Alone: in a batch the last digits depend on the prompts beside it, and a replay would
+            # find other contexts. On a CPU a batch is hardly faster.
+            embeddings[index] = self._model.encode(
+                text, normalize_embeddings=True, show_progress_bar=False
             )
             if progress is not None:
-                progress(len(texts))
-        embeddings = np.empty((len(prompts), self.width))
-        if parts:
-            embeddings[by_length] = np.concatenate(parts)
+                progress(1)
         return embeddings
 
     def reading(self, prompt: str) -> Reading:
@@ -75,9 +68,6 @@ class TransformerEncoder:
             return self._excerpts.reading(prompt)
         tokens = len(self._model.tokenizer.tokenize(prompt))
         return Reading(min(tokens, int(self._model.max_seq_length or tokens)), tokens)
-
-    def _read(self, prompt: str) -> str:
-        return prompt if self._excerpts is None else self._excerpts.of(prompt)
 
 
 def _load(folder: Path, threads: int) -> Any:
