@@ -26,7 +26,7 @@ from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import sentences_of
 from streams.encoder.projection import Projection
 from streams.priors.priors import Priors
-from streams.settings import load_settings
+from streams.settings import Settings
 
 Split = Literal["test", "val"]
 
@@ -189,7 +189,7 @@ def embed_cached(prompts: Sequence[str], *, encoder: str = "onnx") -> Array:
     """Embed prompts, shape (n, e), once per encoder: what a network makes is kept in the cache
     folder.
     """
-    sentences = sentences_of(choose_encoder(load_settings(), encoder))
+    sentences = sentences_of(choose_encoder(Settings(), encoder))
     if encoder == "static":
         return sentences.embed(prompts)
     # By encoder and prompts: another release of either must not find these.
