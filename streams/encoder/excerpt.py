@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from streams.encoder.sentences import Reading
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
 _CHARACTERS = 2048
 """Characters that are read first: enough for 256 tokens of nearly every prompt."""
@@ -17,7 +20,7 @@ class Excerpts:
     none.
     """
 
-    def __init__(self, tokenizer: Any, *, max_tokens: int, before: str = "") -> None:
+    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int, before: str = "") -> None:
         """Take a tokenizer of the library `tokenizers`, which nobody else may use.
 
         Args:
@@ -47,7 +50,7 @@ class Excerpts:
         """Count the tokens of a prompt, and those that are read."""
         return Reading(len(self._encode(self.of(prompt)).ids), len(self._encode(prompt).ids))
 
-    def _first(self, prompt: str) -> Any:
+    def _first(self, prompt: str) -> Encoding:
         """Return the tokens of the whole prompt, or of so much that a word after the window has
         begun.
         """
@@ -55,7 +58,7 @@ class Excerpts:
         while True:
             encoding = self._encode(prompt[:characters])
             # A cut changes only the last word: those before it are final.
-            words = encoding.word_ids
+            words = _words(encoding)
             if characters >= len(prompt) or (
                 len(words) > self._max_tokens and words[self._max_tokens] < words[-1]
             ):
@@ -67,29 +70,34 @@ class Excerpts:
         while True:
             piece = prompt[-characters:]
             encoding = self._encode(piece)
-            words = encoding.word_ids
+            words = _words(encoding)
             if characters >= len(prompt) or (len(words) > tokens and words[-tokens - 1] > words[0]):
                 return piece[_start_of(encoding, tokens) :]
             characters *= 4
 
-    def _encode(self, text: str) -> Any:
+    def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
 
-def _end_of(encoding: Any, tokens: int) -> int:
+def _words(encoding: Encoding) -> list[int]:
+    """Return the word of each token; without special tokens each has one."""
+    return cast("list[int]", encoding.word_ids)
+
+
+def _end_of(encoding: Encoding, tokens: int) -> int:
     """Return where the last word ends that is whole within the first `tokens` tokens; where a
     single word fills them, it is cut.
     """
-    words = encoding.word_ids
+    words = _words(encoding)
     token = words.index(words[tokens]) or tokens
     return int(encoding.offsets[token - 1][1]) if token else 0
 
 
-def _start_of(encoding: Any, tokens: int) -> int:
+def _start_of(encoding: Encoding, tokens: int) -> int:
     """Return where the first word begins that is whole within the last `tokens` tokens; where a
     single word fills them, it is cut.
     """
-    words = encoding.word_ids
+    words = _words(encoding)
     if len(words) <= tokens:
         return 0
     token, cut = len(words) - tokens, words[len(words) - tokens - 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.weights import find_model, hash_model, source_of
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
 
 
 class TransformerEncoder:
@@ -70,7 +74,7 @@ class TransformerEncoder:
         return Reading(min(tokens, int(self._model.max_seq_length or tokens)), tokens)
 
 
-def _load(folder: Path, threads: int) -> Any:
+def _load(folder: Path, threads: int) -> SentenceTransformer:
     try:
         import torch
         from safetensors import SafetensorError
@@ -94,7 +98,7 @@ def _load(folder: Path, threads: int) -> Any:
         ) from error
 
 
-def _fast(tokenizer: Any) -> Any:
+def _fast(tokenizer: object) -> Tokenizer | None:
     """Return a tokenizer's own copy that maps tokens to characters; None where it has none."""
     from tokenizers import Tokenizer
 
