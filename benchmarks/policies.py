@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
@@ -127,7 +128,9 @@ class MeanCosts(Core):
         super().settle(i, cost_usd)
         assert self.engine is not None
         for costs in self.engine.state.arms.costs:
-            costs.ignore_prompts()
+            theta = costs.regression.theta
+            theta[:-1] = 0.0
+            theta[-1] = math.log(costs.ratio / costs.factor) - 0.5 * costs.level
 
 
 def core(

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from router_state import capabilities
 from router_state.events import Asked
-from router_state.policies import eligibility, newcomers, scoring
+from router_state.pacing.dollar_dual import EVERY
+from router_state.periods import guarding
+from router_state.periods.period_dual import PeriodDual
+from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
 from router_state.record import Basis, RequestRecord
@@ -18,8 +21,9 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached: no model may
-            be called. Nothing has changed, but that a cap may be noted as reached.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
+        BudgetSpent: no model may be called. Nothing has changed, but that it may be noted that a
+            cap is reached, or a budget spent.
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
@@ -32,7 +36,10 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
         seen = scoring.project(arms, x)
         costs = policy.costs(state, seen, tokens)
     # 2. What a dollar is worth.
-    weights = state.pacer.weigh(arms, x, limited_to=limited_to, now=state.latest)
+    pacer = state.pacer
+    if state.ledger is not None and isinstance(pacer, PeriodDual):
+        pacer.pace(state.ledger.pace(now, seq=state.seq + 1))
+    weights = pacer.weigh(arms, x, limited_to=limited_to, now=state.latest)
     excluded, relaxed = policy.admit(state, excluded, costs)
     # 3. Whose draw is best.
     candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)
@@ -58,12 +65,12 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
         unsure=policy.unsure(state, x, seen),
     )
     _commit(state, policy, request.request_id, record, k)
-    if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:
+    if pacer.budget_usd is not None and record.seq % EVERY == 0:
         state.newcomers.look(
             arms,
             candidates,
             k,
-            budget=config.budget_usd_per_request,
+            budget=pacer.budget_usd,
             now=state.latest,
             journal=state.journal,
         )
@@ -92,6 +99,9 @@ def _who_may(
         )
     if state.buckets:
         excluded, capped = capping.apply(state, excluded, costs, now=now)
+    if state.ledger is not None:
+        excluded, spent = guarding.apply(state, excluded, costs, now=now)
+        capped = capped or spent
     return excluded, limited_to, capped
 
 
@@ -104,5 +114,7 @@ def _commit(
     state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)
+    if state.ledger is not None:
+        state.ledger.commit(record)
     for bucket in state.buckets:
         bucket.spend(record.expected_cost_usd)

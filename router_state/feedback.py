@@ -77,6 +77,13 @@ def settle(
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
     state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
+    if state.ledger is not None:
+        state.ledger.settle(
+            cost_usd - charged_usd,
+            at=record.decided_at,
+            seq=record.seq,
+            awaited=first and not record.expired,
+        )
     state.bill(request_id, record, cost_usd)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill
     # has not taught.
@@ -109,9 +116,8 @@ def _learn_bill(
     # quantity.
     if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
         return
-    list_price, tokens, known = list_price_of(price), state.arms.tokens, None
-    if tokens.in_use:
-        known = tokens.of(record.input_tokens) * price.input_price_per_m / 1e6 / list_price
+    list_price, tokens = list_price_of(price), state.arms.tokens.of(record.input_tokens)
+    known = tokens * price.input_price_per_m / 1e6 / list_price
     policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
 
 

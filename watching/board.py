@@ -106,9 +106,11 @@ class Board:
     @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
-        bill.
+        bill, or where a request's budget moves with what is left of a period.
         """
         state = self.state
+        if state is not None and (state.budgets or state.floor):
+            return None
         if state is None or not state.settled or not state.budget_usd_per_request:
             return None
         return state.spend_usd / state.settled / state.budget_usd_per_request

@@ -13,6 +13,7 @@ from doors.console.failures import first_model
 from doors.console.session import named
 from drawing.alerts import sentence
 from drawing.numbers import dual, dual_in_words, usd
+from drawing.periods import standing_lines
 from watching.board import Board
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
@@ -36,6 +37,8 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
     rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
     if board.state is not None and (why := dual_in_words(board.state.lambda_t)):
         rows.append(Text(why, style="yellow"))
+    if board.state is not None:
+        rows += [Text(f"{line}.") for line in standing_lines(board.state)]
     rows += [Text(line, style="yellow") for line in _unaffordable(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
@@ -70,6 +73,9 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
             f"λ_t {dual(state.lambda_t)}",
             f"in flight {state.in_flight}",
         ]
+    for one in (state and state.budgets) or ():
+        if one.binds:
+            parts.append(f"left of the {one.period} {usd(one.left_usd)}")
     if ratio is not None:
         parts.insert(3, f"cost ÷ budget {ratio:.2f}")
     if reward is not None:

@@ -20,6 +20,7 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.periods.declared import Spending
 from router_state.state.framing import Json, frame, loads, reading
 
 MAX_DIMENSIONS = 4096
@@ -57,7 +58,8 @@ def pack_config(config: RouterConfig) -> bytes:
 def _said(config: RouterConfig) -> dict[str, Json]:
     """Return what a configuration has only where it was declared."""
     offers = {name: to_builtins(one) for name, one in config.offers.items()}
-    return {"offers": offers} if offers else {}
+    said: dict[str, object] = {"offers": offers} if offers else {}
+    return said if config.spending is None else {**said, "spending": config.spending.pack()}
 
 
 def says_projection(data: bytes) -> bool:
@@ -102,6 +104,7 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=(costs, rewards),
             projection=projection_of(body),
+            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
             offers={
                 # JSON has no tuples.
                 name: Offers(**{**one, "regions": tuple(one.get("regions", ()))})

@@ -38,6 +38,15 @@ COUNTERS = {
 """The same for what only grows."""
 
 
+PERIODS = {
+    "usd": ("pb_router_period_budget_usd", "Budget of the period that goes on"),
+    "left_usd": ("pb_router_period_left_usd", "What is left of it"),
+    "forecast_usd": ("pb_router_period_forecast_usd", "What will be charged at its end"),
+    "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
+}
+"""The same by field of a budget in `budgets` of `pb.lambda`; label `period`."""
+
+
 @dataclass(slots=True)
 class Router:
     """What was last said of one router, and the rewards that its decisions were expected to earn
@@ -102,6 +111,7 @@ class RouterMetrics(Collector):
                     if (value := router.shown.get(name)) is not None:
                         family.add_metric([router_id], value)
                 yield family
+        yield from _periods(shown)
         yield from self._quality(shown)
         yield GaugeMetricFamily("pb_routers", "Routers of this worker", value=len(ranked))
         yield GaugeMetricFamily(
@@ -141,3 +151,12 @@ class RouterMetrics(Collector):
         if router_id not in self._routers:
             self._routers[router_id] = Router(self._partition_of(router_id))
         return self._routers[router_id]
+
+
+def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+    for name, (metric, meaning) in PERIODS.items():
+        family = GaugeMetricFamily(metric, meaning, labels=["router_id", "period"])
+        for router_id, router in shown:
+            for standing in router.shown.get("budgets", ()):
+                family.add_metric([router_id, standing["period"]], float(standing[name]))
+        yield family
