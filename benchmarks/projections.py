@@ -39,8 +39,8 @@ COMPONENTS = 25
 PCA, CHOSEN = "principal components", "chosen"
 MEASURED = 1_500
 BUDGETS = (1, 3, 5)
-"""Of seven budgets between the cheapest model's cost and the dearest one's, those that are
-played, in turn by seed."""
+"""Positions of budgets among seven between the cheapest model's cost and the dearest one's;
+seeds take them in turn."""
 
 
 @lru_cache

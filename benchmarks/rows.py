@@ -68,7 +68,7 @@ def gather_alike(
     differ: Sequence[str],
     extra: Sequence[str] = (),
 ) -> list[Row]:
-    """As `gather`, for jobs that begin alike but for what is named in `differ`.
+    """Do as `gather`, for jobs that begin alike but for what is named in `differ`.
 
     Args:
         each: takes such jobs together and returns their results.
