@@ -201,7 +201,7 @@ def test_bills_become_sums_of_their_logarithms_and_a_mean_with_zeros(
     priors = load_priors(tmp_path)
     x = Projection.load(tmp_path).project(HashedSentences().embed([row["prompt"] for row in rows]))
     paid = [n for n in range(20) if n % 5]
-    small = cost_prior_for_wire(priors, "small")
+    small: Any = cost_prior_for_wire(priors, "small")
     assert small is not None
     np.testing.assert_allclose(small["A"], x[paid].T @ x[paid], atol=1e-9)
     np.testing.assert_allclose(

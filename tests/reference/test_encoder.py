@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from benchmarks.data import load_benchmark, wheel_folder, wheel_priors, wheel_projection
+from benchmarks.data import load_benchmark
 from streams.encoder.cache import exported_folder
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
@@ -149,11 +149,8 @@ def test_what_is_read_is_said(int8: Encoder) -> None:
 @pytest.mark.parametrize("tokens", [253, 254, 255, 256, 300, 5000])
 def test_whole_words_of_both_ends_are_read(exported: Path, tokens: int) -> None:
     words = [f"w{n}" for n in range(tokens // 2)]  # each is two tokens or more
-    read = (
-        Excerpts(Tokenizer.from_file(str(exported / "tokenizer.json")), max_tokens=256)
-        .of(" ".join(words))
-        .split()
-    )
+    tokenizer = Tokenizer.from_file(str(exported / "tokenizer.json"))
+    read = Excerpts(tokenizer, max_tokens=256).of(" ".join(words)).split()
     assert read[0] == words[0] and read[-1] == words[-1]
     assert set(read) <= set(words)
     cut = next((n for n, word in enumerate(read) if word != words[n]), len(read))
@@ -207,22 +204,6 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
     assert done.stdout.strip() == "(1, 26)", done.stderr
 
 
-def test_missing_weights_say_what_to_install() -> None:
-    done = run_apart(
-        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', "
-        "weights='nobody/none')",
-        HF_HUB_OFFLINE="1",
-    )
-    assert done.returncode == 1
-    assert "uv pip install ./client '.[reference]'" in done.stderr
-    assert "PB_ENCODER_PATH" in done.stderr
-
-
-def test_an_incomplete_weights_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match="holds no config"):
-        find_weights(str(tmp_path))
-
-
 def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
     for path in exported.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -231,18 +212,3 @@ def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
         file.write(b"!")
     with pytest.raises(EncoderError, match="checksum"):
         OnnxEncoder(tmp_path, threads=1)
-
-
-def test_a_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match="pbstream encoder export"):
-        OnnxEncoder(tmp_path, threads=1)
-
-
-def test_the_benchmark_is_whole_and_its_priors_fit_its_contexts() -> None:
-    benchmark, priors = load_benchmark("val", limit=40), wheel_priors()
-    assert benchmark.contexts.shape == (40, 26) == (len(benchmark), priors.dimensions)
-    assert benchmark.models == priors.models
-    assert benchmark.rewards.shape == benchmark.costs.shape == (40, 3)
-    assert priors.projection == wheel_projection().checksum
-    lines = (wheel_folder() / "data/examples/test_holdout.jsonl").read_bytes().splitlines()
-    assert len(lines) == 1824

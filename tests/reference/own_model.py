@@ -1,5 +1,5 @@
 """Make a model of sentence-transformers that is nobody's: three layers of MiniLM, the first token,
-a dense layer to 64 numbers. `python -m tests.integration.own_model FOLDER`
+a dense layer to 64 numbers. `python -m tests.reference.own_model FOLDER`
 """
 
 import sys

@@ -45,7 +45,7 @@ def python(*arguments: str, **variables: str) -> str:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that no other test has: cut, pooled otherwise, of another width."""
     folder = tmp_path_factory.mktemp("own") / "model"
-    python("-m", "tests.integration.own_model", str(folder))
+    python("-m", "tests.reference.own_model", str(folder))
     return folder
 
 
