@@ -132,6 +132,8 @@ def test_a_browser_draws_every_line_and_asks_for_nothing_else(
         assert names == ["live", "paper", "middle"] and found["width"] > 300
         assert browser.execute_script(DRAWN, chart, ".event", "--soft") == 2
         assert all(browser.execute_script(DRAWN, chart, ".series", f"--c{at}") for at in range(3))
+    dots = browser.find_elements("css selector", ".pareto .dot")
+    assert [dot.get_attribute("class") for dot in dots] == ["dot c0", "dot c1", "dot c2"]
     assert len(rows_under(browser, "Phases")) == 9
     assert rows_under(browser, "Alerts")
     assert browser.get_log("browser") == []
@@ -171,7 +173,7 @@ def test_the_answer_comes_first_and_events_are_numbered(report: Path, browser: C
     opened(browser, report)
     answer = browser.find_element("css selector", "h1 + .answer").text
     assert re.match(r"(live|middle|paper) earned 0\.\d{3} per request, at \$", answer)
-    others = [item.text for item in browser.find_elements("css selector", ".answer + ul li")]
+    others = [item.text for item in browser.find_elements("css selector", "ul.others li")]
     assert len(others) == 2 and all("±" in other for other in others)
     page = browser.find_element("css selector", "body").text
     assert "Over 1,500 requests" in page and "pbstream" in page
