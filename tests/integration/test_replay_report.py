@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.support.ui import WebDriverWait
 
 from benchmarks.history import ROUTER, write_history
@@ -167,6 +167,19 @@ def test_charts_say_the_numbers_of_their_data(report: Path, browser: Chrome) -> 
             weights = [one["requests"] for one in last]
             value = np.average([one[key] for one in last], weights=weights)
             assert float(told) == pytest.approx(value, rel=6e-3)
+
+
+def test_pointing_at_a_chart_reads_all_of_them_at_that_place(report: Path, browser: Chrome) -> None:
+    charts = opened(browser, report)
+    plot = browser.find_element("css selector", "figure.chart .plot")
+    ActionChains(browser).move_to_element(plot).perform()
+    read = browser.execute_script(SHOWN)
+    assert len(browser.find_elements("css selector", ".pointed")) == len(charts) == len(read)
+    (place,) = {re.search(r", at request ([\d,]+):", one["told"])[1] for one in read}  # type: ignore[index]
+    assert 0 < int(place.replace(",", "")) < 1500
+    assert read[0]["names"] != charts[0]["names"]
+    ActionChains(browser).move_to_element(browser.find_element("css selector", "h1")).perform()
+    assert browser.execute_script(SHOWN) == charts
 
 
 def test_the_answer_comes_first_and_events_are_numbered(report: Path, browser: Chrome) -> None:
