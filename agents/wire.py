@@ -10,7 +10,7 @@ import orjson
 from msgspec import structs
 
 from agents.standings import standings_value
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.record import Candidates, RequestRecord
 from router_state.state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 
-from router_state.alert import Alert
 from router_state.change.detector import LIMIT, Shift
+from router_state.changes import Alert
 from router_state.config import Vector
 from router_state.costs.cost_model import LEAST_PART, SHARE_ABOVE, SHARE_STEP, CostModel
 from router_state.costs.ratio import bounded, log_total, rest_moves

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from router_state.change.detector import Detector
+from router_state.changes import Journal
 from router_state.config import BELIEVED, GUESSED, MEMORY, Price
 from router_state.costs.predictive import (
     MOST_LOG_VARIANCE,
@@ -26,7 +27,6 @@ from router_state.costs.predictive import (
     relative_variance,
 )
 from router_state.costs.ratio import LEAST_RATIO, bounded, list_price_of
-from router_state.journal import Journal
 from router_state.learning.regression import Regression
 from router_state.learning.shared_prior import SharedPrior
 

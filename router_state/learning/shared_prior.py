@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from router_state.changes import Journal
 from router_state.config import GUESSED, MEMORY, Vector
-from router_state.journal import Journal
 from router_state.learning.evidence import Sizes
 
 GROWTH = 0.16

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.alert import Alert
 from router_state.arms import Arms
+from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
-from router_state.journal import Journal
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.dual import solve_dual
 from router_state.pacing.pacer import Terms, Weights
@@ -65,7 +64,7 @@ class DollarDual:
             self.budget_usd, self.stale = budget_usd, EVERY
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, now: float
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer; takes the context into the window, and solves again if it is time."""
         slot = self.window.push(x, limited_to)

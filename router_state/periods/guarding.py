@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.errors import BudgetSpent, NoAffordableModel
 from router_state.periods.ledger import PIECE, Ledger, Standing
 from router_state.policies.eligibility import Excluded

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ground.json_values import Document
+from router_state.changes import Journal
 from router_state.config import Vector
-from router_state.journal import Journal
 from router_state.periods.accounts import Account, Accounts
 from router_state.periods.declared import Spending
 from router_state.periods.floor import MEMORY as LATELY

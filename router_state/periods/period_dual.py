@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from router_state.alert import Alert
 from router_state.arms import Arms
-from router_state.config import Matrix
-from router_state.journal import Journal
+from router_state.changes import Alert, Journal
+from router_state.config import Matrix, Vector
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
+from router_state.pacing.pacer import Pacer, Weights
 from router_state.periods.floor import Kept, Met, means_of, meet
 from router_state.periods.ledger import LEAST_USD, Ledger
 
@@ -72,10 +72,32 @@ class PeriodDual(DollarDual):
         floor = max(self.ledger.floor_usd, LEAST_USD)
         return min(per_request_usd, declared, floor)
 
-    def go_on(self, before: DollarDual) -> None:
-        """Take over the contexts, and the price of a dollar, of what paced before."""
-        self.window = before.window
-        self.lambda_t = min(before.lambda_t * self.budget_usd / before.budget_usd, UNREACHABLE)
+    @classmethod
+    def after(
+        cls, before: Pacer, ledger: Ledger, declared_usd: float | None, d: int, journal: Journal
+    ) -> PeriodDual:
+        """Return the pacer of a router with budgets of a period: the one `before` if it can go on,
+        or one that takes over its contexts and its price of a dollar."""
+        if (
+            isinstance(before, PeriodDual)
+            and before.ledger is ledger
+            and (before.declared_usd is None) == (declared_usd is None)
+        ):
+            before.declared_usd = declared_usd
+            return before
+        found = cls(ledger, declared_usd, d, journal)
+        if isinstance(before, DollarDual):
+            found.window = before.window
+            price = before.lambda_t / before.budget_usd
+            found.lambda_t = min(price * found.budget_usd, UNREACHABLE)
+        return found
+
+    def weigh(
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+    ) -> Weights:
+        """See Pacer; what a request may cost is what the periods leave it."""
+        self.pace(self.ledger.pace(now, seq=seq))
+        return super().weigh(arms, x, limited_to=limited_to, seq=seq, now=now)
 
     def pace(self, per_request_usd: float) -> None:
         """Let a request cost so much by the periods. The price of a dollar stays until it is solved

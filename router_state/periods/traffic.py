@@ -9,8 +9,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from router_state.changes import Journal
 from router_state.config import Vector
-from router_state.journal import Journal
 from router_state.periods.calendar import HOUR, bounded, utc_offset
 from router_state.periods.declared import HOURS, ExpectedTraffic
 

@@ -6,13 +6,9 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-import math
-import sys
-
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.arms import Arms
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.learning.estimating import Part, conclude_shifted, estimate, estimated
@@ -34,7 +30,7 @@ class Live:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
         if state.ledger is not None and config.spending is not None and config.spending.paces:
-            return _of_periods(state, budget_usd)
+            return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
         if isinstance(pacer, PeriodDual):
             pacer = Unpaced()
         if budget_usd is not None and isinstance(pacer, DollarDual):
@@ -148,7 +144,7 @@ class Live:
         eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
-        k = _cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
+        k = choosing.cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
         tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
         reason = tried.reason
         if tried.k >= 0:
@@ -159,7 +155,7 @@ class Live:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
         if short:
-            best = propensity.cheapest(_log_costs(arms, costs, eligible), k)
+            best = propensity.cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
             best = propensity.best(arms, seen, candidates, k)
         by_score = tried.passed * (1.0 - epsilon) * best
@@ -223,24 +219,6 @@ class Live:
             estimate(Part(arms.bills, arms.priced))
 
 
-def _of_periods(state: RouterState, budget_usd: float | None) -> PeriodDual:
-    """Return the pacer of a router with budgets of a period; it goes on with the contexts of the
-    one before."""
-    pacer, ledger = state.pacer, state.ledger
-    assert ledger is not None
-    if (
-        isinstance(pacer, PeriodDual)
-        and pacer.ledger is ledger
-        and (pacer.declared_usd is None) == (budget_usd is None)
-    ):
-        pacer.declared_usd = budget_usd
-        return pacer
-    found = PeriodDual(ledger, budget_usd, state.arms.d, state.journal)
-    if isinstance(pacer, DollarDual):
-        found.go_on(pacer)
-    return found
-
-
 def due(state: RouterState) -> list[Part]:
     """Return what the next decision of a router has to estimate first."""
     arms = state.arms
@@ -282,27 +260,3 @@ def _options(
         costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
         return choosing.cheaper(costs, eligible, k, budget_usd)
     return []
-
-
-def _log_costs(
-    arms: Arms, costs: list[float], eligible: list[int]
-) -> dict[int, tuple[float, float]]:
-    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
-    variance."""
-    found = {}
-    for k in eligible:
-        known = arms.costs[k].predictive(costs[k])
-        # What is free is cheapest, but its cost has no logarithm.
-        log = math.log(max(costs[k], sys.float_info.min))
-        found[k] = log, known.level + known.calibration
-    return found
-
-
-def _cheapest(arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator) -> int:
-    """Return the arm that is cheapest by a draw from what is known of their costs."""
-    known = _log_costs(arms, costs, eligible)
-    drawn = rng.standard_normal(len(known)).tolist()
-    return min(
-        zip(known.items(), drawn, strict=True),
-        key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
-    )[0][0]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from router_state.arms import Arms
+from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.journal import CONFIG, Journal
 from router_state.learning.estimating import Conclusion
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.periods.ledger import PIECE, Ledger

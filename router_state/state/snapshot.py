@@ -16,12 +16,12 @@ import orjson
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
+from router_state.changes import CONFIG
+from router_state.changes import HEAD as HEAD_PIECE
 from router_state.config import Price
 from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.journal import CONFIG
-from router_state.journal import HEAD as HEAD_PIECE
 from router_state.learning.linalg import floats, packed
 from router_state.learning.regression import Regression
 from router_state.learning.sample import PIECE as SAMPLE
@@ -34,7 +34,7 @@ from router_state.periods.declared import HOURS
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.ledger import Ledger
 from router_state.periods.traffic import SHAPE
-from router_state.policies.profiles import POLICIES
+from router_state.policies.policy import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket

@@ -3,13 +3,11 @@ remembered any longer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from itertools import islice
 
-from router_state.record import RequestRecord
+from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
-
-Records = MutableMapping[str, RequestRecord]
 
 LOOK_AT = 4
 """How many old requests are looked at for each one that is to be forgotten early; never more than

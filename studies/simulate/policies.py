@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared

@@ -240,7 +240,8 @@ def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
 
 def test_the_line_and_the_document_say_the_same() -> None:
     board = busy_board()
-    line, document = screen.line(board, now=2.0, total=20), screen.as_json(board, now=2.0)
+    line = screen.line(board, now=2.0, total=20)
+    document: Any = screen.as_json(board, now=2.0)
     for part in (
         "decided 8/20",
         "cost ÷ budget 1.20",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ SETTINGS = load_settings()
 class Record:
     """A record of a topic, as a consumer hands it over."""
 
+    topic, partition = "any", 0
+    headers: Sequence[tuple[str, bytes]] = ()
+
     def __init__(self, event: Event | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
         self.key = key.encode()
         self.value = None if event is None else encode(event)
@@ -52,7 +56,7 @@ class Record:
 
 
 def state(router_id: str = "chat", **changed: Any) -> LambdaUpdated:
-    given = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    given: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     return LambdaUpdated.model_validate_json(
         json.dumps({**given, "router_id": router_id, **changed})
     )
@@ -71,7 +75,7 @@ def route(request_id: str, model: str = "b", *, router_id: str = "chat") -> Rout
         )
         for name, mean, cost in (("a", 0.6, 1e-4), ("b", 0.8, 5e-4), ("c", 0.9, 1e-2))
     )
-    given = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    given = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     read = RouteDecided.model_validate_json(json.dumps(given))
     return read.model_copy(
         update={

@@ -12,12 +12,12 @@ import pytest
 from router_state.arms import Arms
 from router_state.change import bills
 from router_state.change.detector import LIMIT
+from router_state.changes import Journal
 from router_state.config import BELIEVED, Cap, ModelConfig, Price, RouterConfig, Vector, knobs_for
 from router_state.costs import believed
 from router_state.costs.cost_model import GAMMA, CostModel
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
-from router_state.journal import Journal
 from router_state.learning.estimating import Part, estimate
 from router_state.learning.stack import TAILS, WIDE
 from router_state.pacing.dollar_dual import DollarDual

@@ -188,7 +188,7 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     x = np.append(np.zeros(D - 1), 1.0)
     for _ in range(100):
         pacer.window.push(x)
-    pacer.weigh(arms, x, limited_to=None, now=0.0)
+    pacer.weigh(arms, x, limited_to=None, seq=1, now=0.0)
     _, costs = pacer.window.candidates(arms)
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 

@@ -10,7 +10,7 @@ import pytest
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.policies import propensity
-from router_state.policies.profiles import POLICIES
+from router_state.policies.policy import POLICIES
 from router_state.policies.scoring import Projection, project
 from router_state.record import Candidates
 
