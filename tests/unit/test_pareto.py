@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drawing.pareto import Pareto, Point
 from drawing.plot import EXPECTED, MIX, MODEL, STAR, plot
-from studies.simulate.estimators import ENOUGH
+from studies.simulate.limits import ENOUGH
 from watching.tally import Always
 
 MODELS = (
