@@ -85,7 +85,7 @@ def _load(folder: Path, threads: int) -> SentenceTransformer:
             "PB_ENCODER_BACKEND=sentence-transformers needs torch and sentence-transformers "
             f"({absent.name} is missing): {extras.command('sentence-transformers')}"
         ) from absent
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()
     torch.set_num_threads(threads)
     wrong = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ImportError)
     try:
