@@ -235,6 +235,7 @@ class RouterConfig:
         force (−1: none).
     `projection`: None: the workers' own.
     `offers`: what models can do, of those that say so.
+    `error_reward`: what a call that failed counts as; None: nothing is learned of it.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -250,6 +251,7 @@ class RouterConfig:
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
     offers: Mapping[str, Offers] = field(default_factory=dict)
+    error_reward: float | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

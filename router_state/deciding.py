@@ -86,6 +86,12 @@ def _who_may(
             arms.names, by_others, offers, request.needs, request.input_tokens
         )
         limited |= excluded is not by_others
+    if state.availability.models:
+        by_others = excluded
+        excluded = state.availability.rule_out(
+            arms.names, by_others, now=max(now, state.latest), seq=state.seq
+        )
+        limited |= excluded is not by_others
     if limited:
         limited_to = frozenset(
             name for name, why in zip(arms.names, excluded, strict=True) if why is None
@@ -101,6 +107,8 @@ def _commit(
     """Move what counts decisions, and put the k-th arm's expected cost on the books."""
     state.latest = max(state.latest, record.decided_at)
     policy.decided(state)
+    if state.availability.models:
+        state.availability.called(record.model, now=state.latest, seq=record.seq)
     state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)

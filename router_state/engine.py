@@ -169,9 +169,7 @@ class Engine:
             return Outcome.DUPLICATE
         outcome = Outcome.APPLIED if record.bill is None else Outcome.REVISED
         x = self._context(record, event.x)
-        feedback.settle(
-            self.state, self.policy, event.request_id, record, bill, model=event.model, x=x
-        )
+        feedback.settle(self.state, self.policy, event.request_id, record, bill, event=event, x=x)
         self.records[event.request_id] = record
         return outcome
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from router_state import attempts
+from router_state.availability import UNANSWERED
 from router_state.change.rewards import NOT_LEARNED
 from router_state.config import Price, Vector
 from router_state.costs.ratio import list_price_of
@@ -47,9 +49,9 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
     """Return what a bill's tokens are priced at: as at the decision, or what another model that was
     called costs now; None if that is not in the portfolio.
 
-    Of a request that has its bill, the price that was used.
+    Of a request that has the bill of its answer, the price that was used.
     """
-    if called == record.model or record.bill is not None:
+    if called == record.model or record.is_answered:
         return record.price
     arm = state.arms.find(called)
     return None if arm is None else arm.price
@@ -62,33 +64,38 @@ def settle(
     record: RequestRecord,
     bill: Settlement,
     *,
-    model: str | None,
+    event: Charged,
     x: Vector | None,
 ) -> None:
     """Book a request's bill, or a later revision of it, in place of what was charged so far.
 
     Args:
-        model: the model that was called, where the bill names it.
+        event: names the model that was called, and says how the call ended.
         x: the context, shape (d,); without one only the mean cost learns.
     """
-    first, cost_usd = record.bill is None, bill.cost_usd
+    first, cost_usd, answered = record.bill is None, bill.cost_usd, record.is_answered
     charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
     # A cap was charged what was expected: only the difference is still to be taken.
     for bucket in state.buckets:
         bucket.spend(cost_usd - charged_usd)
     state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
     state.bill(request_id, record, cost_usd)
-    # A revision is of the same call: it moves the books, and teaches nothing that the first bill
-    # has not taught.
-    if first:
-        called = model or record.called
+    called = event.model or record.called
+    attempts.observe(state, policy, record, event, called=called, first=first, x=x)
+    # A revision is of the same call: it moves the books, and teaches nothing that the first bill of
+    # an answer has not taught.
+    if not answered and event.status not in UNANSWERED:
         price = _price_of(state, record, called)
         if price is not None:
-            _learn_bill(state, policy, record, called, price, cost_usd=cost_usd, x=x)
+            lost = 0.0 if record.call is None else record.call.lost_usd
+            usd = max(cost_usd - lost, 0.0)
+            _learn_bill(state, policy, record, called, price, cost_usd=usd, x=x)
             record.price = price
         if record.label is None:
             record.answered_by = None if called == record.model else called
     record.bill = bill
+    if not answered:
+        attempts.note(record, status=event.status, cost_usd=cost_usd)
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
     record.candidates = record.unsure = None

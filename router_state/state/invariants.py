@@ -55,6 +55,7 @@ def faults(state: RouterState) -> Iterator[str]:
     ):
         yield "posterior sample"
     yield from _pacer(state)
+    yield from state.availability.faults()
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:

@@ -67,6 +67,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
+    state.availability.keep(config.models)
     state.put_in_force(config, policy.pacer(state, config))
 
 

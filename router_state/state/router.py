@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from router_state.arms import Arms
+from router_state.availability import Availability
 from router_state.config import RouterConfig
 from router_state.journal import CONFIG, Journal
 from router_state.learning.estimating import Conclusion
@@ -37,6 +38,7 @@ class RouterState(Books):
         buckets: what is left of each cap.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
+        availability: which models answer.
         foreseen: what was estimated ahead, and the clock and counts at which it holds; not kept.
     """
 
@@ -50,7 +52,11 @@ class RouterState(Books):
     buckets: list[Bucket] = field(default_factory=list)
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
+    availability: Availability = field(init=False)
     foreseen: tuple[tuple[int, int, int], Sequence[Conclusion]] = NOTHING_FORESEEN
+
+    def __post_init__(self) -> None:
+        self.availability = Availability(self.journal)
 
     @classmethod
     def start(cls, config: RouterConfig) -> RouterState:

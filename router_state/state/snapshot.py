@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 
 from router_state.arm import Arm
+from router_state.availability import PIECE as AVAILABILITY
 from router_state.change.suspicion import Suspicion
 from router_state.config import Price
 from router_state.costs.cost_model import cost_piece
@@ -166,6 +167,8 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     arms.sample.unpack(body_of(piece(SAMPLE)), len(arms))
     if tokens := piece(TOKENS):
         arms.tokens.restore(loads(tokens))
+    if health := piece(AVAILABILITY):
+        state.availability.restore(loads(health))
     state.journal.pieces.clear()
     state.journal.jumped = bool(head["jumped"])
 
@@ -209,6 +212,7 @@ def piece_names(state: RouterState) -> list[str]:
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
         *([TOKENS] if arms.tokens.count else []),
+        *([AVAILABILITY] if state.availability.values() is not None else []),
     ]
 
 
@@ -238,6 +242,9 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif name == TOKENS:
         body = orjson.dumps(arms.tokens.values())
+    elif name == AVAILABILITY:
+        health = state.availability.values()
+        body = None if health is None else orjson.dumps(health)
     elif (block := _BLOCKS.get(name)) is not None:
         pacer = state.pacer
         held = isinstance(pacer, DollarDual) and name in pacer.pieces
