@@ -37,6 +37,7 @@ def observe(
         decided=record.seq,
         seq=state.seq,
         now=state.latest,
+        nth=record.call.nth if record.call is not None and called == record.model else 0,
         retry_after=event.retry_after,
     )
     arm = state.arms.find(called)

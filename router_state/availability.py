@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from router_state.alert import Alert
 from router_state.journal import Journal
@@ -22,24 +22,27 @@ FAILED = frozenset({"error", "timeout"})
 UNANSWERED = FAILED | {"rate_limited", "cancelled"}
 """Statuses of calls whose bill says nothing of what an answer costs."""
 IN_A_ROW = 5
-"""Failures in a row after which a model is down: of one that fails one call in five, one run of
-calls in 3,000."""
+"""Failures in a row, by their coming or by their calls, after which a model is down: of one that
+fails one call in five, one run of calls in 3,000."""
 AGAIN = 2
 """Failures after which a model that has just come back is down again."""
 FIRST_WAIT, WAIT_GROWS, MOST_WAIT = 2.0, 3.0, 15.0
 """Seconds to the first trial, factor from one to the next, and the most seconds between two: half
 of the 30 s within which a model shall have its share again (benchmarks.outages)."""
-TRIAL_SHARE = 100
-"""Decisions between two trials, so that at most one request in a hundred is lost to them."""
+TRIAL_SHARE = 150
+"""Decisions between two trials, so that less than one request in a hundred is lost to them."""
 SLOW_WAIT = 60.0
 """Seconds after which a trial is due however few decisions there were."""
 LONGEST_REST = 300.0
 """Most seconds that a model is left alone at its own word (`retry_after_seconds`)."""
 MEASURED = 5
 """Refusals after which the rate that a model answers is known well enough to be kept to."""
-CUT, GROWTH = 0.9, 300.0
+CUT, GROWTH = 0.93, 300.0
 """Factor of the rate at a refusal, and the seconds in which it grows by e where there is none:
-about two refusals a minute (benchmarks.outages)."""
+about three refusals a minute (benchmarks.outages)."""
+LIFTED, RUSH = 30.0, 5.0
+"""Seconds without a refusal after which the limit is gone, it seems; then those in which the rate
+grows by e."""
 OF_LATE = 10.0
 """Seconds over which the pace is taken."""
 LEAST_RATE, BURST = 1.0 / 60.0, 1.0
@@ -55,6 +58,8 @@ class Health:
 
     Attributes:
         streak: failures since the last answer.
+        calls: calls since it is watched, each with its number; failed: numbers of the latest ones
+            that failed; heard: whether one of them was answered.
         after: outcomes of decisions up to this one say nothing any more.
         down_since: seconds since the epoch, or None: it answers.
         wait: seconds from the last trial to the next; trial_at: when that one is due; trial_seq:
@@ -81,11 +86,25 @@ class Health:
     pace: float = 0.0
     paced_at: float = 0.0
     limited_at: float | None = None
+    calls: int = 0
+    failed: list[int] = field(default_factory=list)
+    heard: bool = False
 
     @property
     def sound(self) -> bool:
         """Whether there is nothing to be remembered of it."""
-        return self.down_since is None and not self.streak and self.limited_at is None
+        fails = self.down_since is not None or self.streak or self.failed
+        return self.heard and not fails and self.limited_at is None
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether as many calls as take a model down have failed, one after the other: answers that
+        come in between are of calls from before."""
+        failed = self.failed
+        return any(
+            last - first == IN_A_ROW - 1
+            for first, last in zip(failed, failed[IN_A_ROW - 1 :], strict=False)
+        )
 
     def rests(self, now: float, seq: int) -> bool:
         """Tell whether a model that is down is not to be tried at the decision after `seq`."""
@@ -133,7 +152,8 @@ class Health:
         """Let the rate grow by the time since it was last used."""
         if self.rate > 0.0 and now > self.at:
             self.left = self.allowed(now)
-            self.rate *= math.exp(min((now - self.at) / GROWTH, 1.0))
+            lifted = self.limited_at is not None and now - self.limited_at > LIFTED
+            self.rate *= math.exp(min((now - self.at) / (RUSH if lifted else GROWTH), 1.0))
             self.at = now
 
 
@@ -183,17 +203,20 @@ class Availability:
         self._journal.pieces.add(PIECE)
         self._raise("all_models_down", None, len(names), since=since, now=now)
 
-    def called(self, model: str, *, now: float, seq: int) -> None:
-        """Note that a decision went to a model."""
+    def called(self, model: str, *, now: float, seq: int) -> int:
+        """Note that a decision went to a model; return the call's number, 0 where the model is not
+        watched."""
         health = self.models.get(model)
         if health is None:
-            return
+            return 0
+        health.calls += 1
         if health.down_since is not None:
             health.tried(now, seq)
         if health.rate > 0.0:
             health.grow(now)
             health.left = max(health.left - 1.0, 0.0)
         self._journal.pieces.add(PIECE)
+        return health.calls
 
     def observe(
         self,
@@ -203,12 +226,13 @@ class Availability:
         decided: int,
         seq: int,
         now: float,
+        nth: int = 0,
         retry_after: float | None = None,
     ) -> None:
         """Learn how a call ended; a bill without a status is that of an answer.
 
         Args:
-            decided: the call's decision; seq: the router's last one.
+            decided: the call's decision; seq: the router's last one; nth: the call's number.
             retry_after: seconds for which the model wants to be left alone.
         """
         status = status or "ok"
@@ -223,23 +247,28 @@ class Availability:
         if status == "rate_limited":
             health.limit(now, seq)
         elif status in FAILED:
-            self._fail(model, health, seq=seq, now=now)
+            self._fail(model, health, seq=seq, nth=nth, now=now)
         else:
-            self._answer(model, health, seq=seq, now=now)
+            self._answer(model, health, seq=seq, nth=nth, now=now)
         if retry_after is not None and status in UNANSWERED:
             rest = now + min(retry_after, LONGEST_REST)
             health.trial_at = max(health.trial_at, rest)
         if health.sound:
             del self.models[model]
 
-    def _fail(self, model: str, health: Health, *, seq: int, now: float) -> None:
+    def _fail(self, model: str, health: Health, *, seq: int, nth: int, now: float) -> None:
         health.streak += 1
-        if health.down_since is None and health.streak >= IN_A_ROW:
+        if nth:
+            health.failed = sorted({*health.failed, nth})[-2 * IN_A_ROW :]
+        if health.down_since is None and (health.streak >= IN_A_ROW or health.all_failed):
             health.down_since, health.after = now, seq
             health.wait, health.trial_at, health.trial_seq = FIRST_WAIT, now + FIRST_WAIT, seq
             self._raise("model_down", model, health.streak, since=now, now=now)
 
-    def _answer(self, model: str, health: Health, *, seq: int, now: float) -> None:
+    def _answer(self, model: str, health: Health, *, seq: int, nth: int, now: float) -> None:
+        if nth:
+            health.heard = True
+            health.failed = [number for number in health.failed if number > nth - IN_A_ROW]
         health.streak, health.answered = 0, health.answered + 1
         if health.rate > 0.0:
             health.follow(now, 1.0)
@@ -248,7 +277,7 @@ class Availability:
         if health.down_since is not None:
             since, health.down_since = health.down_since, None
             # What is under way was decided while it was down.
-            health.streak, health.after = IN_A_ROW - AGAIN, seq
+            health.streak, health.after, health.failed = IN_A_ROW - AGAIN, seq, []
             health.trial_at, self.all_down = now, False
             self._raise("model_back", model, now - since, since=since, now=now)
 
@@ -291,7 +320,7 @@ class Availability:
     def faults(self) -> Iterable[str]:
         """Name what it can't be."""
         for name, health in self.models.items():
-            numbers = [value for value in asdict(health).values() if value is not None]
+            numbers = [value for value in asdict(health).values() if isinstance(value, int | float)]
             if (
                 not all(map(math.isfinite, numbers))
                 or min(health.wait, health.rate, health.left) < 0

@@ -8,7 +8,7 @@ from router_state.events import Asked
 from router_state.policies import eligibility, newcomers, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
-from router_state.record import Basis, RequestRecord
+from router_state.record import Basis, Call, RequestRecord
 from router_state.state import capping
 from router_state.state.router import RouterState
 
@@ -108,7 +108,8 @@ def _commit(
     state.latest = max(state.latest, record.decided_at)
     policy.decided(state)
     if state.availability.models:
-        state.availability.called(record.model, now=state.latest, seq=record.seq)
+        nth = state.availability.called(record.model, now=state.latest, seq=record.seq)
+        record.call = Call(nth=nth) if nth else None
     state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)

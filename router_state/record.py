@@ -75,11 +75,13 @@ class Basis(Struct, frozen=True, gc=False):
 class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     """The call behind a request, as far as it was not simply made and answered.
 
-    `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`.
+    `unanswered`: its bills so far are of attempts that failed, and cost `lost_usd`. `nth` numbers
+    the calls of a model that is watched, see `availability`.
     """
 
     unanswered: bool = False
     lost_usd: float = 0.0
+    nth: int = 0
 
 
 class RequestRecord(Struct, gc=False):

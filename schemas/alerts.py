@@ -26,6 +26,9 @@ class AlertKind(StrEnum):
     CAP_REACHED = "cap_reached"
     BUDGET_UNREACHABLE = "budget_unreachable"
     NEWCOMER_UNAFFORDABLE = "newcomer_unaffordable"
+    MODEL_DOWN = "model_down"
+    MODEL_BACK = "model_back"
+    ALL_MODELS_DOWN = "all_models_down"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
 
@@ -84,7 +87,9 @@ class AlertRaised(Event):
             "cap_reached: "
             "spend ÷ cap; "
             "budget_unreachable: expected cost of the cheapest model ÷ budget; "
-            "newcomer_unaffordable: of the newcomer ÷ budget"
+            "newcomer_unaffordable: of the newcomer ÷ budget; "
+            "model_down: failures in a row; model_back: seconds that it was down; "
+            "all_models_down: models"
         ),
     ]
     since: UtcTime

@@ -16,6 +16,10 @@ MAX_PROMPT_BYTES = 2**20
 """Largest prompt, in bytes of UTF-8 (the wire contract)."""
 MAX_COST_USD = 1000.0
 """Largest bill of one call, in dollars (the wire contract)."""
+STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
+"""Ends of a call (the wire contract)."""
+UNANSWERED = STATUSES - {"ok", "refused"}
+"""Ends after which another model may be called."""
 _ROUTER_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """Pattern of a router's id (the wire contract)."""
 
@@ -117,6 +121,11 @@ def _check_cost(event: Cost) -> None:
         raise ValueError(f"a bill lies between 0 and {MAX_COST_USD:g} dollars, not {usd!r}")
     if any(count is not None and count < 0 for count in tokens):
         raise ValueError("a count of tokens is not negative")
+    if event.status is not None and event.status not in STATUSES:
+        raise ValueError(f"{event.status!r} is no status: {', '.join(sorted(STATUSES))}")
+    for seconds in (event.retry_after_seconds, event.latency_ms, event.first_token_ms):
+        if seconds is not None and not 0.0 <= seconds < math.inf:
+            raise ValueError(f"{seconds!r} is no time: a number that is not negative")
 
 
 def _too_large(prompt: str) -> bool:
