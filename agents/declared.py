@@ -10,6 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from msgspec import to_builtins
 
+from agents.spending import budgets_document, spending_of
 from router_state.capabilities import Offers
 from router_state.config import (
     PROFILES,
@@ -68,6 +69,7 @@ def config_of(
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
+        spending=spending_of(declared),
         offers={
             name: Offers(**model.offers.model_dump())
             for name, model in declared.models.items()
@@ -146,6 +148,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         document["budget_usd_per_request"] = config.budget_usd_per_request
     if config.error_reward is not None:
         document["error_reward"] = config.error_reward
+    if config.spending is not None:
+        document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
     if config.caps:

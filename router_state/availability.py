@@ -11,8 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from router_state.alert import Alert
-from router_state.journal import Journal
+from router_state.changes import Alert, Journal
 from router_state.state.framing import Json
 
 PIECE = "\x1favailability"
@@ -24,8 +23,6 @@ UNANSWERED = FAILED | {"rate_limited", "cancelled"}
 IN_A_ROW = 5
 """Failures in a row, by their coming or by their calls, after which a model is down: of one that
 fails one call in five, one run of calls in 3,000."""
-AGAIN = 2
-"""Failures after which a model that has just come back is down again."""
 FIRST_WAIT, WAIT_GROWS, MOST_WAIT = 2.0, 3.0, 15.0
 """Seconds to the first trial, factor from one to the next, and the most seconds between two: half
 of the 30 s within which a model shall have its share again (benchmarks.outages)."""
@@ -277,7 +274,7 @@ class Availability:
         if health.down_since is not None:
             since, health.down_since = health.down_since, None
             # What is under way was decided while it was down.
-            health.streak, health.after, health.failed = IN_A_ROW - AGAIN, seq, []
+            health.after, health.failed = seq, []
             health.trial_at, self.all_down = now, False
             self._raise("model_back", model, now - since, since=since, now=now)
 

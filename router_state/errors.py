@@ -53,6 +53,12 @@ class CapReached(RouterStateError):
     reason = "cap_reached"
 
 
+class BudgetSpent(RouterStateError):
+    """Nothing is left of a period's budget, and the router refuses then."""
+
+    reason = "budget_spent"
+
+
 class UnknownRequest(RouterStateError):
     """A cost or a reward names a request that has no decision (yet)."""
 

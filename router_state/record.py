@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from msgspec import Struct
 
 from router_state.config import Price, Vector
@@ -128,3 +130,7 @@ class RequestRecord(Struct, gc=False):
     def is_answered(self) -> bool:
         """Tell whether the bill of an answer has come."""
         return self.bill is not None and not (self.call is not None and self.call.unanswered)
+
+
+Records = MutableMapping[str, RequestRecord]
+"""Requests of a router by request_id; who changes one assigns it back."""

@@ -24,6 +24,8 @@ class AlertKind(StrEnum):
     DRIFT = "drift"
     RECOVERED = "recovered"
     CAP_REACHED = "cap_reached"
+    BUDGET_SPENT = "budget_spent"
+    GOALS_CONTRADICT = "goals_contradict"
     BUDGET_UNREACHABLE = "budget_unreachable"
     NEWCOMER_UNAFFORDABLE = "newcomer_unaffordable"
     MODEL_DOWN = "model_down"
@@ -89,7 +91,9 @@ class AlertRaised(Event):
             "budget_unreachable: expected cost of the cheapest model ÷ budget; "
             "newcomer_unaffordable: of the newcomer ÷ budget; "
             "model_down: failures in a row; model_back: seconds that it was down; "
-            "all_models_down: models"
+            "all_models_down: models; "
+            "budget_spent: charged ÷ budget of the period; "
+            "goals_contradict: floor of rewards − expected reward"
         ),
     ]
     since: UtcTime

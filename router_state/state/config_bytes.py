@@ -20,6 +20,7 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.periods.declared import Spending
 from router_state.state.framing import Json, frame, loads, reading
 
 MAX_DIMENSIONS = 4096
@@ -61,6 +62,8 @@ def _said(config: RouterConfig) -> dict[str, Json]:
         said["offers"] = {name: to_builtins(one) for name, one in config.offers.items()}
     if config.error_reward is not None:
         said["error_reward"] = config.error_reward
+    if config.spending is not None:
+        said["spending"] = config.spending.pack()
     return said
 
 
@@ -106,6 +109,7 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=(costs, rewards),
             projection=projection_of(body),
+            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
             offers={
                 # JSON has no tuples.
                 name: Offers(**{**one, "regions": tuple(one.get("regions", ()))})

@@ -126,6 +126,8 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # Whether models answer is another matter by then.
     state.availability.keep(())
     state.availability.all_down = False
+    if state.ledger is not None:
+        state.ledger.start_over()
     for arm in state.arms:
         # Decisions are counted anew: all of them are after any alarm.
         if arm.suspicion is not None:

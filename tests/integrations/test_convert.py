@@ -74,7 +74,7 @@ def test_open_telemetry_spans_and_their_evaluations() -> None:
                 "input_tokens": 52,
                 "output_tokens": 0,
                 "revision": 0,
-                "status": "error",
+                "status": "timeout",
             },
         ),
     ]
