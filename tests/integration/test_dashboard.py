@@ -331,7 +331,7 @@ def test_the_bars_of_a_decision_add_up_to_its_score(
     route = told["routes"][200]
     open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
     for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
-        told_of = spoken.get_attribute("aria-label").replace("−", "-")
+        told_of = str(spoken.get_attribute("aria-label")).replace("−", "-")
         mean, bonus, penalty, score = (
             float(one)
             for one in re.findall(r"(?:reward|exploration|penalty|score) ([-+.\d]+)", told_of)
@@ -560,7 +560,8 @@ def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     assert browser.execute_script(OVERLAPPING) == []
     earned = [float(row[2]) for row in rows[:6]]
     said = "A larger budget earns less" in text(browser, "section[aria-label^='What']")
-    assert said == (earned != sorted(earned))
+    # The numbers are rounded: two that look alike may be a little less.
+    assert said if earned != sorted(earned) else not said or len(set(earned)) < len(earned)
     assert violations(browser) == []
 
 

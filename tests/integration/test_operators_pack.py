@@ -54,7 +54,7 @@ def expressions() -> dict[str, str]:
     """Return every expression of rules and dashboards, with the labels that legends name, by where
     it stands.
     """
-    found = {rule.get("alert", rule.get("record")): rule["expr"] for rule in rules()}
+    found = {str(rule.get("alert", rule.get("record"))): rule["expr"] for rule in rules()}
     for path in DASHBOARDS:
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel.get("targets", ()):

@@ -107,9 +107,15 @@ def without(log: Log, at: int) -> Log:
     return log[:at] + log[at + 1 :]
 
 
-def put(names: list[Any], at: int, value: Any) -> None:
+def put(names: Any, at: int, value: Any) -> None:
     """Assign, as an expression."""
     names[at] = value
+
+
+def cut_off(log: list[Any], at: int) -> list[Any]:
+    """Return the log with the last bytes of a record gone."""
+    put(log, at, replace(log[at], value=log[at].value[:-8]))
+    return log
 
 
 def nudge(head: dict[str, Any], counter: int, by: float) -> None:
@@ -368,23 +374,13 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
     (
         "an arm is cut off",
         "changelog",
-        lambda log: (
-            put(
-                log,
-                (at := last_state(log, keys.ARM, of="home-0\x00llama")),
-                replace(log[at], value=log[at].value[:-8]),
-            )
-            or log
-        ),
+        lambda log: cut_off(log, last_state(log, keys.ARM, of="home-0\x00llama")),
         {Kind.CORRUPT},
     ),
     (
         "a head is cut off",
         "changelog",
-        lambda log: (
-            put(log, (at := last_state(log, keys.HEAD)), replace(log[at], value=log[at].value[:-8]))
-            or log
-        ),
+        lambda log: cut_off(log, last_state(log, keys.HEAD)),
         {Kind.CORRUPT},
     ),
     (
@@ -422,3 +418,18 @@ def test_damage_is_found(world: World, topic: str, spoil: Spoil, kinds: set[Kind
     found = {Kind(kind) for kind in findings.violations}
     assert found
     assert kinds <= found, findings.examples
+
+
+@pytest.mark.parametrize("at", [5, 4])
+def test_a_period_that_was_charged_otherwise_is_found(world: World, at: int) -> None:
+    """Dollars that are charged, and requests that wait."""
+    place = ("changelog", world.partition_of("home-1"))
+    log = list(world.records[place])
+    last = max(k for k, r in enumerate(log) if r.key and b"home-1" in r.key and b"periods" in r.key)
+    assert log[last].value is not None
+    found = loads(log[last].value or b"")
+    account = found["budgets"][0][1][-1]
+    account[at - 1] += 1
+    log[last] = replace(log[last], value=frame(json.dumps(found).encode()))
+    seen = audit(MemoryTopics({**world.records, place: log}), SETTINGS)
+    assert Kind.PERIOD.value in seen.violations

@@ -5,7 +5,6 @@ after every step.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -51,8 +50,6 @@ OFFERS = {"a": Offers(vision=True, context_window=1000), "b": Offers(tools=True)
 NEEDS = (None, None, Needs(), Needs(vision=True), Needs(tools=True), Needs(json_output=True))
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
-MOST_SECONDS = 5.0
-"""Of one step, on a machine that does other things too."""
 
 
 class Books(RuleBasedStateMachine):
@@ -112,9 +109,7 @@ class Books(RuleBasedStateMachine):
 
     def apply(self, event: Event) -> Changes:
         """Apply an event, and write what it says that it has changed, and nothing else."""
-        started = time.perf_counter()
         changes = self.engine.apply(event, self.now)
-        assert time.perf_counter() - started < MOST_SECONDS
         self.write(changes)
         if changes.refusal is not None:
             raise changes.refusal
@@ -288,8 +283,9 @@ class Books(RuleBasedStateMachine):
         request["label"] = (rank, revision)
         self.t = self.engine.state.t
         if request["seen"] is None:
-            request["seen"] = Observation(self.t, request["x"], reward)
-            self.arms[request["model"]].observations.append(request["seen"])
+            seen = Observation(self.t, request["x"], reward)
+            request["seen"] = seen
+            self.arms[request["model"]].observations.append(seen)
         else:
             request["seen"].reward = reward
 
@@ -406,7 +402,7 @@ class Paper(Books):
     def __init__(self) -> None:
         super().__init__()
         self.last_played: dict[str, int] = {}
-        self.pacer: tuple[float, float] | None = None
+        self.pacer = None
 
     def paid(self, cost: float) -> None:
         budget = self.engine.state.config.budget_usd_per_request

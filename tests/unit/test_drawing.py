@@ -170,7 +170,7 @@ def test_pages_and_grafana_say_of_lambda_what_terminals_say() -> None:
 def test_a_line_of_lambda_leaves_out_where_no_price_meets_the_budget() -> None:
     track = Track("live", [])
     for index in range(100):
-        known = {"model": "a", "reward": 0.5, "cost_usd": 0.1, "budget_usd": 0.2}
+        known: dict[str, Any] = {"model": "a", "reward": 0.5, "cost_usd": 0.1, "budget_usd": 0.2}
         price = UNREACHABLE if index % 2 else 0.5
         track.observe(index, **known, lambda_t=price, modelled=False)
     track.finish()

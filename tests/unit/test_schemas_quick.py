@@ -89,7 +89,8 @@ def events(draw: st.DrawFn) -> bytes:
     body = {name: draw(USUAL[name] if draw(st.integers(0, 9)) else ANY) for name in sorted(names)}
     if not draw(st.integers(0, 9)):
         body |= draw(st.dictionaries(TEXTS, ANY, max_size=2))
-    style = draw(st.sampled_from([{}, {"ensure_ascii": False}, {"indent": 1}]))
+    styles: list[dict[str, Any]] = [{}, {"ensure_ascii": False}, {"indent": 1}]
+    style = draw(st.sampled_from(styles))
     return json.dumps(body, **style).encode("utf-8", "surrogatepass")
 
 
@@ -145,7 +146,7 @@ def test_a_struct_takes_nothing_that_its_schema_refuses(kind: type[Quick], raw: 
 def test_reading_is_what_the_schema_says(kind: type[Quick], raw: bytes | None) -> None:
     for key in (None, b"acme.chat"):
         try:
-            event = decode_keyed(kind.schema, key=key, value=raw)
+            event: Any = decode_keyed(kind.schema, key=key, value=raw)
         except MalformedEvent as wanted:
             with pytest.raises(MalformedEvent) as refused:
                 read(kind, key=key, value=raw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,8 @@ def test_what_was_not_called_is_predicted_and_said_to_be() -> None:
 
 @pytest.mark.parametrize("missing", ["rewards", "costs"])
 def test_without_rewards_or_costs_there_is_no_frontier(missing: str) -> None:
-    worth = worth_of(replace(observed(0.1), **{missing: np.full((N, 2), np.nan)}))
+    unknown: dict[str, Any] = {missing: np.full((N, 2), np.nan)}
+    worth = worth_of(replace(observed(0.1), **unknown))
     assert worth.frontier == () and "needs rewards and costs" in sentence(worth)
 
 
