@@ -217,12 +217,12 @@ def _share(played: Played, start: float, end: float) -> float:
 def main(rate: float, seeds: int, longest: float, as_json: bool) -> None:
     """Compare the router that is told how calls end with one that is not."""
     worlds: dict[str, tuple[Callable[[], Breaks], float]] = {
-        f"outage of {minutes:g} min": ((lambda m=minutes: outage(m)), minutes)
+        f"outage of {minutes:g} min": (partial(outage, minutes), minutes)
         for minutes in (1.0, 5.0, 20.0, 60.0)
         if minutes <= longest
     }
-    worlds["one call in five fails"] = (lambda: half_broken(5.0)), 5.0
-    worlds["limited to a third"] = (lambda: limited(10.0, rate=rate / 3.0)), 10.0
+    worlds["one call in five fails"] = partial(half_broken, 5.0), 5.0
+    worlds["limited to a third"] = partial(limited, 10.0, rate=rate / 3.0), 10.0
     found = []
     for name, (breaks, minutes) in worlds.items():
         for told in (True, False):

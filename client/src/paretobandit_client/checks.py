@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from msgspec import ValidationError, convert
 
 from paretobandit_client.errors import Refused
 from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
@@ -59,12 +61,14 @@ def utc(time: datetime | None) -> datetime | None:
     return time.astimezone(UTC)
 
 
-def needs(said: Needs | Mapping[str, Any] | None) -> Needs | None:
+def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
     """Return what a request needs. Raises ValueError for what nobody can offer."""
     if isinstance(said, Mapping):
+        if unknown := said.keys() - set(Needs.__struct_fields__):
+            raise ValueError(f"no such need: {', '.join(sorted(unknown))}")
         try:
-            said = Needs(**said)
-        except TypeError as error:
+            said = convert(said, Needs)
+        except ValidationError as error:
             raise ValueError(f"no such need: {error}") from None
     if said is not None:
         if said.region is not None:

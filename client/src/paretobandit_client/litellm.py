@@ -15,6 +15,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from litellm import token_counter
@@ -221,7 +222,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             raise
 
     def _report(
-        self, kwargs: Mapping[str, Any], response: Any, *, revision: int, more: Mapping[str, Any]
+        self, kwargs: Mapping[str, Any], response: Any, *, revision: int, more: Mapping[str, object]
     ) -> None:
         metadata = _metadata(kwargs)
         signal = self._signal_of(metadata)
@@ -263,7 +264,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
 def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return what a call needs: what its messages show, and what its metadata says."""
-    return {**needs_of({"messages": messages}), **(metadata.get(NEEDS) or {})} or None
+    return {**needs_of({"messages": list(messages)}), **(metadata.get(NEEDS) or {})} or None
 
 
 def all_tokens(messages: Sequence[Message]) -> int:
@@ -303,16 +304,15 @@ def _cost(kwargs: Mapping[str, Any], response: Any) -> dict[str, Any]:
     return {"cost_usd": float(usd or 0.0)}
 
 
-def _took(start: Any, end: Any) -> dict[str, float]:
+def _took(start: object, end: object) -> dict[str, float]:
     """Return how long a call took; LiteLLM hands over two times."""
-    try:
-        lasted = (end - start).total_seconds() * 1e3
-    except (AttributeError, TypeError):
+    if not isinstance(start, datetime) or not isinstance(end, datetime):
         return {}
+    lasted = (end - start).total_seconds() * 1e3
     return {"latency_ms": lasted} if lasted >= 0.0 else {}
 
 
-def _failed(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:
     """Return how a call failed, by the error that LiteLLM hands over."""
     error = kwargs.get("exception")
     name = type(error).__name__
