@@ -9,13 +9,13 @@ from typing import Generic, TypeVar
 from agents.context_store import Ref
 from agents.group import Answers
 from agents.intake import Intake, Taken, take_in
-from agents.messages import Message
 from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, RouterUnreadable
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
+from ground.messages import Message
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Charged, Event, Judged, Orphaned

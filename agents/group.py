@@ -8,14 +8,14 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agents.boundary import Outbox
 from agents.context_store import Ref
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
-from agents.messages import Record
 from agents.parked import Parked
+from ground.boundary import Outbox
+from ground.messages import Record
+from ground.traces import Headers
 from router_state.config import Vector
-from schemas.headers import Headers
 
 Passed = list[tuple[str, int]]
 """When something went on to each step: (name, nanoseconds since the epoch)."""

@@ -10,10 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
-from agents.boundary import BoundaryError
 from agents.bulletin import Bulletin
 from agents.group import Agent, Answers, Batch, Declare, Group
-from agents.messages import Message, Record
 from agents.parked import Parked
 from agents.poison import LIVES, try_alone
 from agents.portions import arm_bytes
@@ -21,6 +19,8 @@ from agents.ports import Ports
 from agents.refusals import InternalError
 from agents.shard import Shard
 from agents.turns import Turns
+from ground.boundary import BoundaryError
+from ground.messages import Message, Record
 
 UNDER_WAY: Final = 2
 """Record batches of a partition that are not acknowledged yet: one travels, the next is ready when

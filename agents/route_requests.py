@@ -13,7 +13,6 @@ from agents.context_store import Prompt
 from agents.feedback import apply_waiting
 from agents.group import Answers
 from agents.intake import take_in
-from agents.messages import Message, trace_of_message
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
@@ -27,6 +26,7 @@ from agents.refusals import (
 )
 from agents.service import Service
 from agents.wire import route_value
+from ground.messages import Message, trace_of_message
 from router_state import events
 from router_state.config import Vector
 from router_state.engine import Engine

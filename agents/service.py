@@ -12,12 +12,12 @@ from agents.bulletin import Bulletin
 from agents.group import Agent, Answers, Declare
 from agents.lane import Lane
 from agents.memory import Memory
-from agents.messages import Message
 from agents.parked import Parked
 from agents.ports import Ports
 from agents.refusals import InternalError, Refused
 from agents.shard import Shard
 from agents.turns import Turns
+from ground.messages import Message
 from schemas.lambdas import Contained, Unbooked
 
 log = logging.getLogger(__name__)

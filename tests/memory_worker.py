@@ -14,19 +14,19 @@ from typing import Any
 from faust.types import TP
 
 from agents import housekeeping
-from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.declare_routers import DeclareRouters
 from agents.group import Group
 from agents.ports import Limits, Ports
 from agents.service import Service
 from agents.sweep import Sweep
+from ground.boundary import Outbox
 from streams.faust.sources import Inbox
 from streams.log.partitioner import partition_of
+from streams.priors.references import prior_reader, projection_checker
 from streams.service.worker import AGENTS, TOPICS
 from streams.settings import Settings
 from streams.state.tables import States
-from streams.warm_start.references import prior_reader, projection_checker
 
 SOURCES = ("routers", "requests", "costs", "rewards")
 

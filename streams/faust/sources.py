@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from faust.types import TP
 
-from agents.messages import Record
+from ground.messages import Record
 
 #: What of its bytes a partition that was full must have free before it is fetched again.
 DRAINED = 0.5

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from agents.boundary import fatal
-from agents.messages import Record
+from ground.boundary import fatal
+from ground.messages import Record
 from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
 from streams.log.consumer import UnreadableBatch
 

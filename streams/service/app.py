@@ -17,9 +17,9 @@ from faust.types import TP
 from faust.types.fixups import FixupT
 
 from agents import keys
-from agents.boundary import Outbox, Produce, exit_at_once, fatal
 from agents.dead_letters import DeadLetters
 from agents.group import Group
+from ground.boundary import Outbox, Produce, exit_at_once, fatal
 from schemas.topic_roles import SOURCES
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard

@@ -12,8 +12,8 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from agents.context_store import Encode, Prompt
 from agents.group import Group
-from agents.messages import Record, trace_of_message
 from agents.refusals import EncoderUnavailable
+from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
 from router_state.config import Vector
 from schemas.reasons import Reason

@@ -18,9 +18,9 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agents.group import Batch, Group, Passed
-from agents.messages import Record, headers_of
-from schemas.headers import trace_of
-from schemas.json_values import Document
+from ground.json_values import Document
+from ground.messages import Record, headers_of
+from ground.traces import trace_of
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agents.boundary import BoundaryError
+from ground.boundary import BoundaryError
 
 #: Written by a new owner before it acts; no other key may start with this byte.
 FENCE = b"\x00"

@@ -82,7 +82,7 @@ class States:
         """
         for partition in self:
             partition.open = False
-            if partition.next != partition.end:
+            while partition.next != partition.end:
                 await partition.settled.wait()
 
     async def assign(self, numbers: Iterable[int]) -> None:
@@ -152,7 +152,12 @@ class States:
         changes |= {
             key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE
         }
-        await (await partition.write(changes, epoch=epoch))
+        try:
+            await (await partition.write(changes, epoch=epoch))
+        except BaseException:
+            # It is on the log or not: the recovery that goes on finds out.
+            partition.next = partition.end
+            raise
         partition.epoch = epoch
         partition.fenced = True
         partition.repairs.clear()

@@ -19,7 +19,7 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import choose_encoder
 
 from agents.parked import Parked
-from schemas.headers import trace_of
+from ground.traces import trace_of
 from streams.service.cloud_events import as_cloud_events
 from streams.service.metrics import Metrics
 from streams.service.spans import Spans

@@ -1,11 +1,21 @@
 """The durable table over a log in memory: one batch a commit, one owner a partition."""
 
+import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable
 
 import pytest
 
-from streams.state.partition import FENCE, Changes, NotWriting, Partition, PartitionLost
-from streams.state.tables import ForeignWrite, NotRecovered, States
+from streams.state.partition import (
+    FENCE,
+    RECORD_BYTES,
+    Changes,
+    ForeignWrite,
+    NotWriting,
+    Partition,
+    PartitionLost,
+)
+from streams.state.tables import NotRecovered, States
 
 
 class Log:
@@ -15,11 +25,12 @@ class Log:
         self.records: dict[int, list[tuple[bytes, bytes | None, int]]] = defaultdict(list)
         self.batches = 0
 
-    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
-        first = len(self.records[partition])
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
+        landed = asyncio.get_running_loop().create_future()
+        landed.set_result(len(self.records[partition]))
         self.records[partition] += [(key, value, epoch) for key, value in changes.items()]
         self.batches += 1
-        return first
+        return landed
 
     async def recover(self, *numbers: int) -> States:
         """Return a new owner's table, recovered."""
@@ -37,26 +48,27 @@ class Log:
 
 
 async def write(states: States, number: int, **values: bytes | None) -> None:
-    async with states.writing():
+    partition = states.partition(number)
+    with partition.writing():
         for name, value in values.items():
-            partition = states.partition(number)
             partition.delete(name.encode()) if value is None else partition.put(
                 name.encode(), value
             )
-        await states.commit()
+    await (await partition.write(partition.take()))
 
 
-async def test_a_commit_writes_one_batch_a_changed_partition() -> None:
+async def test_a_batch_holds_what_a_group_has_changed_of_its_partition() -> None:
     log = Log()
     states = await log.recover(0, 1, 2)
     fences = log.batches
-    async with states.writing():
-        states.partition(0).put(b"a", b"1")
-        states.partition(0).put(b"b", b"2")
-        states.partition(2).put(b"a", b"3")
-        committed = await states.commit()
-    assert (committed.partitions, committed.records, committed.size) == (2, 3, 6)
+    await write(states, 0, a=b"1", b=b"2")
+    await write(states, 2, a=b"3")
     assert log.batches == fences + 2
+    assert [log.records[number][1:] for number in range(3)] == [
+        [(b"a", b"1", 1), (b"b", b"2", 1)],
+        [],
+        [(b"a", b"3", 1)],
+    ]
 
 
 async def test_a_successor_finds_what_was_committed() -> None:
@@ -69,34 +81,96 @@ async def test_a_successor_finds_what_was_committed() -> None:
 
 
 async def test_deleting_what_is_not_there_changes_nothing() -> None:
-    log = Log()
-    states = await log.recover(0)
-    async with states.writing():
-        states.partition(0).delete(b"a")
-        assert (await states.commit()).records == 0
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        partition.delete(b"a")
+    assert partition.take() == {}
 
 
-async def test_changes_need_the_only_writer_and_a_commit() -> None:
-    states = await Log().recover(0)
+async def test_changes_need_the_only_writer() -> None:
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        pass
     with pytest.raises(NotWriting):
-        states.partition(0).put(b"a", b"1")
-    with pytest.raises(NotWriting, match="without a commit"):
-        await write_and_forget(states)
-    with pytest.raises(NotWriting, match="earlier batch failed"):
-        await write(states, 0, a=b"1")
+        partition.put(b"a", b"1")
 
 
-async def write_and_forget(states: States) -> None:
-    async with states.writing():
-        states.partition(0).put(b"a", b"1")
+async def test_only_the_group_that_is_applied_is_rolled_back() -> None:
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing():
+        partition.put(b"a", b"1")
+        partition.put(b"b", b"1")
+    before = partition.take()
+    with partition.writing():
+        partition.put(b"a", b"2")
+        partition.put(b"a", b"3")
+        partition.delete(b"b")
+        partition.put(b"c", b"2")
+        partition.roll_back()
+    assert partition.records == {b"a": b"1", b"b": b"1"} == before
+    assert (partition.take(), partition.size) == ({}, 2 * (2 + RECORD_BYTES))
+
+
+class Slow(Log):
+    """A log that takes batches at once and says later where they landed, if at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = False
+        self.waiting: list[tuple[asyncio.Future[int], int]] = []
+
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
+        landed = await super().publish(partition, changes, epoch)
+        if not self.slow:
+            return landed
+        later = asyncio.get_running_loop().create_future()
+        self.waiting.append((later, await landed))
+        return later
+
+    def land(self) -> None:
+        """Say of the oldest batch where it landed."""
+        later, first = self.waiting.pop(0)
+        later.set_result(first)
+
+
+async def test_batches_are_on_their_way_together_and_each_must_land_behind_the_one_before() -> None:
+    log = Slow()
+    states = await log.recover(0)
+    partition, log.slow = states.partition(0), True
+    landings = [asyncio.ensure_future(await partition.write({b"a": b"%d" % n})) for n in range(3)]
+    closing = asyncio.create_task(states.close())
+    for landing in landings:
+        assert not closing.done()
+        log.land()
+        await landing
+    await closing
+    assert (partition.end, partition.open) == (4, False)
+
+
+async def test_all_batches_behind_one_that_did_not_land_are_void() -> None:
+    log = Slow()
+    states = await log.recover(0)
+    partition, log.slow = states.partition(0), True
+    landings = [asyncio.ensure_future(await partition.write({b"a": b"%d" % n})) for n in range(3)]
+    log.land()
+    await landings[0]
+    # The second was refused, and the third took its place.
+    (second, at), (third, _) = log.waiting
+    second.set_exception(ConnectionError("refused"))
+    third.set_result(at)
+    with pytest.raises(ConnectionError):
+        await landings[1]
+    with pytest.raises(ForeignWrite):
+        await landings[2]
+    with pytest.raises(PartitionLost, match="in the middle"):
+        await states.assign([])
 
 
 @pytest.mark.parametrize("key", [b"", FENCE, FENCE + b"x"])
 async def test_the_fences_keys_are_reserved(key: bytes) -> None:
-    states = await Log().recover(0)
-    async with states.writing():
-        with pytest.raises(ValueError, match="zero byte"):
-            states.partition(0).put(key, b"1")
+    partition = (await Log().recover(0)).partition(0)
+    with partition.writing(), pytest.raises(ValueError, match="zero byte"):
+        partition.put(key, b"1")
 
 
 async def test_a_stale_owner_learns_it_at_its_next_commit() -> None:
@@ -182,7 +256,7 @@ async def test_a_partition_that_another_had_meanwhile_is_forgotten_before_it_is_
 
 async def test_losing_a_partition_in_the_middle_of_a_batch_is_an_error() -> None:
     states = await Log().recover(0)
-    async with states.writing():
+    with states.partition(0).writing():
         states.partition(0).put(b"a", b"1")
         with pytest.raises(PartitionLost):
             await states.assign([])
@@ -236,16 +310,17 @@ async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_rea
     log = Log()
     await write(await log.recover(0), 0, a=b"1")
 
-    async def broken_off(partition: int, changes: Changes, epoch: int) -> int:
+    async def broken_off(partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
         raise ConnectionError("rebalancing again")
 
     heir = States(broken_off)
     await heir.assign([0])
     with pytest.raises(ConnectionError):
         await log.read_into(heir)
+    await heir.close()
     # The owner before it was still at work.
     log.records[0].append((b"b", b"2", log.records[0][-1][2]))
-    heir._publish = log.publish
+    heir.partition(0).publish = log.publish
     await log.read_into(heir)
     assert heir.partition(0).records == {b"a": b"1", b"b": b"2"}
     assert (await log.recover(0)).partition(0).records == {b"a": b"1", b"b": b"2"}
