@@ -283,6 +283,11 @@ class Lane:
             await self._room.wait()
         self._require_sound()
 
+    def _break(self, error: BaseException) -> None:
+        """Let no other group pass: this one is neither undone nor on the log for sure."""
+        self._broken = error
+        self._room.set()
+
     def _require_sound(self) -> None:
         if self._broken is not None:
             raise Voided("a group before this one is not on the log") from self._broken
@@ -305,8 +310,10 @@ class Lane:
             self.delivered = delivered
             self._roll_back()
             raise
-        except BaseException as error:
-            self._broken = error
+        except (
+            BaseException
+        ) as error:  # let pass: what the group has moved is neither here nor there
+            self._break(error)
             raise
 
     def contain(self, messages: Sequence[Record]) -> None:
@@ -343,11 +350,9 @@ class Lane:
         with self.ports.fatal():
             try:
                 await self.land(group, before)
-            except BaseException as error:
-                self._broken = error
-                group.durable.set_exception(error)
-                group.durable.exception()  # whoever waits for it is told, and nobody has to
-                self._room.set()
+            except BaseException as error:  # let pass: who waits for it is told
+                self._break(error)
+                group.durable.cancel()
                 raise
             group.durable.set_result(None)
             self._under_way -= 1

@@ -154,7 +154,7 @@ class States:
         }
         try:
             await (await partition.write(changes, epoch=epoch))
-        except BaseException:
+        except BaseException:  # let pass
             # It is on the log or not: the recovery that goes on finds out.
             partition.next = partition.end
             raise
