@@ -310,9 +310,7 @@ class Lane:
             self.delivered = delivered
             self._roll_back()
             raise
-        except (
-            BaseException
-        ) as error:  # let pass: what the group has moved is neither here nor there
+        except BaseException as error:  # let pass: it is half applied
             self._break(error)
             raise
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from agents.group import Group
 from benchmarks.report import command, print_figures, print_table
-from benchmarks.stream_sides import Bench
+from benchmarks.stream_sides import Bench, cpu_seconds
 from benchmarks.streaming import ROUTERS, bills_and_rewards
 from commands.broker.choose import choose_broker
 
@@ -83,8 +83,10 @@ async def measure(bootstrap: str, seconds: float, out: Path) -> dict[str, dict[s
     count = int(PER_SECOND * seconds)
     first = bench.more(count)
     await bench.send("requests", first)
-    with bench.worker(["-m", "benchmarks.stream_waits", "worker"], {OUT: str(out)}):
+    program = ["-m", "benchmarks.stream_waits", "worker"]
+    with bench.worker(program, {OUT: str(out)}) as (child, _):
         await bench.decided()
+        cpu = cpu_seconds(child)
         begins, before = time.time(), bench.asked
         bills, rewards = bills_and_rewards(first)
         await asyncio.gather(
@@ -94,10 +96,12 @@ async def measure(bootstrap: str, seconds: float, out: Path) -> dict[str, dict[s
         )
         decided, asked = await bench.decided(), await bench.asked_at()
         await bench.settled(count)
+        cpu = cpu_seconds(child) - cpu
     waits = [decided[f"r{i}"] - asked[f"r{i}"] for i in range(before, bench.asked)]
     found = [batch for batch in _read(out) if batch[0] > begins]
     return {kind: _mean(kind, found) for kind in KINDS} | {
-        "decision": {f"p{part}": float(np.percentile(waits, part)) for part in (50, 90, 99)}
+        "decision": {f"p{part}": float(np.percentile(waits, part)) for part in (50, 90, 99)},
+        "worker": {"CPU µs an event": 1e6 * cpu / 3 / count},
     }
 
 
@@ -130,8 +134,8 @@ def run(quick: bool) -> None:
     ]
     title = f"ms an event waits, 3 x {PER_SECOND:.0f} a second, {ROUTERS} routers"
     print_table(title, ["step", *KINDS], rows)
-    waits = found["decision"]
-    print("A request waits", *(f"{name} {value:.0f} ms" for name, value in waits.items()))
+    waits = found["decision"] | found["worker"]
+    print("A request waits, ms:", *(f"{name} {value:.1f}" for name, value in waits.items()))
     figures = {f"{kind}, {step}": found[kind][step] for kind in KINDS for step in STEPS}
     print_figures("stream_waits", {**figures, **waits})
 

@@ -14,15 +14,17 @@ from faust.types import TP
 
 from ground.boundary import fatal
 from ground.messages import Record
-from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
+from streams.faust.fetching import (
+    FETCH_HELD_FOR,
+    FETCH_HELD_IN_RECOVERY,
+    FETCH_WITHIN,
+    ConsumerThread,
+)
 from streams.log.consumer import UnreadableBatch
 
 if TYPE_CHECKING:
     from mode.types import ServiceT
 
-#: How long a fetch may wait for records, seconds: a seek waits for its end, and so does a partition
-#: that was not asked for.
-FETCH_WITHIN = 0.2
 #: How long the fetcher sleeps while every partition is paused, seconds: Faust has one, which each
 #: restart would wait for.
 PAUSED_FOR = 0.02
@@ -128,6 +130,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def stop_flow(self) -> None:
         """Stop fetching, and drop what no agent has in hand: it is read again."""
         super().stop_flow()
+        self._thread.rest()
         self.app.sources.clear()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
