@@ -144,7 +144,7 @@ class Group:
         changes: its record batch, by key.
         contexts: what the store outside of the table keeps of it.
         passed: when it went on to each step.
-        durable: done when the record batch is where it belongs.
+        durable: true when the record batch is where it belongs, false when it never will be.
         finished: whether everything was said.
     """
 
@@ -153,7 +153,7 @@ class Group:
     changes: Mapping[bytes, bytes | None] = field(default_factory=dict)
     contexts: list[tuple[Ref, Vector]] = field(default_factory=list)
     passed: Passed = field(default_factory=list)
-    durable: asyncio.Future[None] = field(
+    durable: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     finished: bool = False

@@ -23,8 +23,8 @@ from ground.boundary import BoundaryError
 from ground.messages import Message, Record
 
 UNDER_WAY: Final = 2
-"""Record batches of a partition that are not acknowledged yet: one travels, the next is ready when
-it has landed. More would only make them smaller (`benchmarks.stream`)."""
+"""Groups of a partition that are applied and not durable: the record batch of one travels, that of
+the next is packed when it has landed. More would only make them smaller (`benchmarks.stream`)."""
 UNANSWERED: Final = 8
 """Groups of a partition that are not finished, those whose answers are on their way included."""
 FEW: Final = 64
@@ -51,8 +51,9 @@ class Lane:
        worker fails rolls the group back.
     3. `contain`: the state now contains these offsets of its sources.
     4. `pack`: what changed becomes one record batch: pieces, records and offsets.
-    5. `send`: it is handed over behind the one before it, and the lane goes on with the next group.
-    6. `land`: Kafka has it, at the offset where this owner's next batch belongs.
+    5. `send`: it goes its way, and the lane goes on with the next group.
+    6. `land`: once the one before it is on the log it is written, and it is there when Kafka has
+       it, at the offset where this owner's next batch belongs.
     7. `answer`: decisions and dead letters leave, and Kafka has them.
     8. `finish`: its source offsets may be committed, as all before them.
 
@@ -86,7 +87,6 @@ class Lane:
         self._groups: deque[Group] = deque()
         self._under_way = 0
         self._room = asyncio.Event()
-        self._in_order = asyncio.Lock()
         self._broken: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -350,31 +350,26 @@ class Lane:
                 await self.land(group, before)
             except BaseException as error:  # let pass: who waits for it is told
                 self._break(error)
-                group.durable.cancel()
+                if not group.durable.done():
+                    group.durable.set_result(False)
                 raise
-            group.durable.set_result(None)
+            group.durable.set_result(True)
             self._under_way -= 1
             self._room.set()
             await self.answer(group)
             self.finish(group)
 
     async def land(self, group: Group, before: Group | None) -> None:
-        """Hand the record batch over, and return when it is on the log, and all before it."""
-        landing = None
-        async with self._in_order:
-            # Before the record batch: a decision that is durable has its context. One that is there
-            # without its decision is only a waste, and expires.
-            if self.ports.contexts is not None and group.contexts:
-                await self.ports.contexts.put(group.contexts)
-            self._require_sound()
-            group.step("commit")
-            if group.changes:
-                landing = await self.shard.table.write(group.changes)
-        if landing is not None:
-            await landing
-        if before is not None and not before.durable.done():
-            await asyncio.wait([before.durable])
-        self._require_sound()
+        """Write the record batch behind that of the group before, and return when it is durable."""
+        # Before the record batch: a decision that is durable has its context. One that is there
+        # without its decision is only a waste, and expires.
+        if self.ports.contexts is not None and group.contexts:
+            await self.ports.contexts.put(group.contexts)
+        if before is not None and not await before.durable:
+            raise Voided("the group before this one is not on the log")
+        group.step("commit")
+        if group.changes:
+            await self.shard.table.write(group.changes)
 
     async def answer(self, group: Group) -> None:
         """Deliver what a durable group has to say, all of it."""

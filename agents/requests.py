@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -29,7 +29,7 @@ class Table(Protocol):
 
     def roll_back(self) -> None: ...
 
-    async def write(self, changes: Mapping[bytes, bytes | None]) -> Awaitable[None]: ...
+    async def write(self, changes: Mapping[bytes, bytes | None]) -> None: ...
 
     def get(self, key: bytes) -> bytes | None: ...
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -74,7 +74,7 @@ class MemoryWorker:
         self._left: asyncio.Future[Exception] | None = None
         self._inboxes: dict[int, Inbox] = {}
         self._topics = {name: settings.topic(name) for name in SOURCES}
-        self.states = States(self._append)
+        self.states = States(self._publish)
         self._ends = dict.fromkeys(partitions, 0)
         dead_letters = DeadLetters(settings.prefix, stage="test", send_large=self._send_large)
         self.service = Service(
@@ -182,13 +182,6 @@ class MemoryWorker:
     def table(self, number: int) -> dict[bytes, bytes]:
         """Return the durable records of a partition."""
         return dict(self.states.partition(number).records)
-
-    async def _append(
-        self, number: int, changes: Mapping[bytes, bytes | None], epoch: int
-    ) -> Awaitable[int]:
-        first = asyncio.ensure_future(self._publish(number, changes, epoch))
-        await asyncio.sleep(0)
-        return first
 
     async def _publish(self, number: int, changes: Mapping[bytes, bytes | None], epoch: int) -> int:
         first = self._ends[number]

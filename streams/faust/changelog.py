@@ -114,9 +114,9 @@ class RecordBatches:
         self._limit = limit
         self._may_write = may_write
 
-    async def publish(self, partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
-        """Hand changes over as one record batch, all of it or nothing, behind those before; what is
-        returned gives its first record's offset.
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        """Write changes as one record batch, all of it or nothing, and return its first record's
+        offset.
 
         Raises:
             BatchTooLarge: they do not fit; nothing was written.
@@ -136,7 +136,7 @@ class RecordBatches:
                     "PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
                     f"{self._changelog}"
                 )
-        return _offset_of(await self._send(batch, self._changelog, partition))
+        return int((await self._send(batch, self._changelog, partition)).offset)
 
     async def send_large(
         self,
@@ -173,18 +173,9 @@ class RecordBatches:
     ) -> None:
         batch = BatchBuilder(MAX_BYTES, GZIP)
         batch.append(timestamp=None, key=key, value=value, headers=list(headers))
-        await (await self._send(batch, topic, partition))
+        await self._send(batch, topic, partition)
 
-    async def _send(
-        self, batch: BatchBuilder, topic: str, partition: int
-    ) -> Awaitable[RecordMetadata]:
+    async def _send(self, batch: BatchBuilder, topic: str, partition: int) -> RecordMetadata:
         await self._may_write()
         batch.close()  # a closed batch does not linger, and takes nobody else's records
-        delivery: Awaitable[RecordMetadata] = await self.producer.send_batch(
-            batch, topic, partition=partition
-        )
-        return delivery
-
-
-async def _offset_of(delivery: Awaitable[RecordMetadata]) -> int:
-    return int((await delivery).offset)
+        return await (await self.producer.send_batch(batch, topic, partition=partition))

@@ -29,9 +29,9 @@ RECORD_BYTES = 200
 EQUAL_FROM, EQUAL_TO = 2_000, 20_000
 
 Changes = Mapping[bytes, bytes | None]
-Publish = Callable[[int, Changes, int], Awaitable[Awaitable[int]]]
-"""Hand the changes of a partition over as one record batch under an epoch, behind those that were
-handed over before; what is returned gives the offset of its first record."""
+Publish = Callable[[int, Changes, int], Awaitable[int]]
+"""Write the changes of a partition as one record batch under an epoch; returns the offset of its
+first record."""
 
 
 class TableError(BoundaryError):
@@ -69,11 +69,9 @@ class Partition:
     publish: Publish | None = None
     records: dict[bytes, bytes] = field(default_factory=dict)
     dirty: dict[bytes, bytes | None] = field(default_factory=dict)
-    #: Offset of the last record seen; after the last one that landed where it had to; and where the
-    #: next batch must land, once those that are on their way have.
+    #: Offset of the last record seen, and where the next batch must land.
     offset: int = -1
     end: int = -1
-    next: int = -1
     epoch: int = 0
     fenced: bool = False
     owned: bool = True
@@ -81,8 +79,8 @@ class Partition:
     #: partition is recovered.
     open: bool = False
     writable: bool = False
-    #: Set while nothing is on its way to the log.
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Held while a batch is on its way to the log: one at a time.
+    travelling: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Keys whose last record on the log is a stale owner's.
     repairs: set[bytes] = field(default_factory=set)
     #: Bytes that the records take in memory, about.
@@ -141,41 +139,33 @@ class Partition:
                 self._keep(key, value)
         self.take()
 
-    async def write(self, changes: Changes, *, epoch: int | None = None) -> Awaitable[None]:
-        """Hand changes over as one record batch; what is returned ends when it has landed.
+    async def write(self, changes: Changes, *, epoch: int | None = None) -> None:
+        """Write changes as one record batch, and return when it is on the log, where it belongs.
 
-        Call it in order: the next batch must land behind this one.
+        One at a time: a batch behind one that never landed would leave a hole that no recovery
+        sees.
 
         Raises:
-            ForeignWrite: it did not land where it belongs: void, and all behind it.
+            ForeignWrite: it did not land where this owner's next batch belongs, so it is void.
             PartitionLost: the partition was lost meanwhile.
         """
-        expected = self.next
-        # A change is a record is an offset: the batch is not transactional, so no marker follows
-        # it.
-        self.next += len(changes)
-        self.settled.clear()
         if self.publish is None:
             raise NotWriting("this partition is only read")
-        landing = await self.publish(self.number, changes, self.epoch if epoch is None else epoch)
-        return self._landed(landing, expected, len(changes))
-
-    async def _landed(self, landing: Awaitable[int], expected: int, count: int) -> None:
-        first = await landing
-        # The offset is the fence: had another owner written, this batch would have landed behind
-        # its. Its records are on the log all the same; the epoch tells the next recovery to drop
-        # them.
-        if first != expected:
-            raise ForeignWrite(
-                f"partition {self.number}: batch landed at {first}, not at {expected}"
-            )
-        if not self.owned:
-            raise PartitionLost(f"partition {self.number} was lost during a commit")
-        # What was just written counts as recovered.
-        self.end = first + count
-        self.offset = self.end - 1
-        if self.end == self.next:
-            self.settled.set()
+        async with self.travelling:
+            first = await self.publish(self.number, changes, self.epoch if epoch is None else epoch)
+            # The offset is the fence: had another owner written, this batch would have landed
+            # behind its. Its records are on the log all the same; the epoch tells the next recovery
+            # to drop them.
+            if first != self.end:
+                raise ForeignWrite(
+                    f"partition {self.number}: batch landed at {first}, not at {self.end}"
+                )
+            if not self.owned:
+                raise PartitionLost(f"partition {self.number} was lost during a commit")
+            # A change is a record is an offset: the batch is not transactional, so no marker
+            # follows it. What was just written counts as recovered.
+            self.end += len(changes)
+            self.offset = self.end - 1
 
     def recover(self, key: bytes, value: bytes | None, *, offset: int, epoch: int) -> None:
         """Apply one record of the log; a stale owner's is left out and noted for repair."""

@@ -77,13 +77,13 @@ class States:
         return -1 if found is None else found.offset
 
     async def close(self) -> None:
-        """Let no more groups be applied, and return when all that are on their way have landed: a
-        recovery must not read them while memory is ahead of them.
+        """Let no more groups be applied, and return when what is on its way has landed: a recovery
+        must not read it while memory is ahead of it.
         """
         for partition in self:
             partition.open = False
-            while partition.next != partition.end:
-                await partition.settled.wait()
+            async with partition.travelling:
+                pass
 
     async def assign(self, numbers: Iterable[int]) -> None:
         """Take over a new assignment: drop what is not in it, begin empty with what is new."""
@@ -93,7 +93,7 @@ class States:
             partition = self._partitions.pop(number)
             partition.owned = False
             # What is under way may be on the log already, or never: the next owner alone can tell.
-            if partition.dirty or partition.next != partition.end:
+            if partition.dirty or partition.travelling.locked():
                 raise PartitionLost(f"partition {number} was lost in the middle of a batch")
         for number in assigned - self.owned:
             self._partitions[number] = Partition(number, self._publish, log_only=self._log_only)
@@ -138,7 +138,7 @@ class States:
             await _call(self._on_lost, rewritten)
         for partition in anew:
             partition.fenced = False
-            partition.next = partition.end = ends[partition.number]
+            partition.end = ends[partition.number]
         await asyncio.gather(*(self._fence(partition) for partition in anew))
         for partition in self:
             partition.open = True
@@ -152,12 +152,7 @@ class States:
         changes |= {
             key: partition.records.get(key) for key in sorted(partition.repairs) if key != FENCE
         }
-        try:
-            await (await partition.write(changes, epoch=epoch))
-        except BaseException:  # let pass
-            # It is on the log or not: the recovery that goes on finds out.
-            partition.next = partition.end
-            raise
+        await partition.write(changes, epoch=epoch)
         partition.epoch = epoch
         partition.fenced = True
         partition.repairs.clear()

@@ -30,7 +30,7 @@ async def crowded(requests: int, settings: Settings = SMALL) -> tuple[Dying, Log
             for number in range(start, min(start + 20_000, requests)):
                 table.put(keys.key(keys.REQUEST, HOME, f"request-{number:030}"), record)
                 table.put(keys.key(keys.CONTEXT, HOME, f"request-{number:030}"), context)
-        await (await table.write(table.take()))
+        await table.write(table.take())
     after = Dying(settings)
     await after.start(worker)
     return after, log

@@ -43,7 +43,7 @@ async def crowded(requests: int) -> Dying:
                 table.put(
                     keys.key(keys.REQUEST, HOME, f"r-{number:05}"), record_bytes.pack_record(record)
                 )
-        await (await table.write(table.take()))
+        await table.write(table.take())
     after = Dying(SETTINGS)
     await after.start(worker)
     after.clock.now += 3600.0

@@ -70,7 +70,7 @@ class Counting:
                     for index in range(self.spread):
                         partition.put(b"s%d" % index, NUMBER.pack(event.offset))
         if changes := partition.take():
-            await (await partition.write(changes))
+            await partition.write(changes)
         outbox = self.app.outbox()
         for event in events:
             answer = event.value.ljust(self.answer_bytes)

@@ -140,16 +140,13 @@ async def test_nothing_is_written_and_nothing_said_without_the_lease(lease: Leas
     batches = RecordBatches(app, "changelog", 10_000, may_write=lease.held)
     outgoing = Outgoing(lambda: producer, may_write=lease.held, codec="none")
 
-    async def write() -> None:
-        await (await batches.publish(0, {b"a": b"1"}, 1))
-
     async def say() -> None:
         await (await outgoing.send("routes", b"{}", b"home"))
 
     async def everything() -> list[type[Exception] | None]:
         found: list[type[Exception] | None] = []
         for act in (
-            write,
+            lambda: batches.publish(0, {b"a": b"1"}, 1),
             say,
             lambda: batches.send_large("dlq", key=b"home", value=b"{", headers=[]),
         ):

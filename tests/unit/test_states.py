@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable
 
 import pytest
 
@@ -25,12 +24,11 @@ class Log:
         self.records: dict[int, list[tuple[bytes, bytes | None, int]]] = defaultdict(list)
         self.batches = 0
 
-    async def publish(self, partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
-        landed = asyncio.get_running_loop().create_future()
-        landed.set_result(len(self.records[partition]))
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        first = len(self.records[partition])
         self.records[partition] += [(key, value, epoch) for key, value in changes.items()]
         self.batches += 1
-        return landed
+        return first
 
     async def recover(self, *numbers: int) -> States:
         """Return a new owner's table, recovered."""
@@ -54,7 +52,7 @@ async def write(states: States, number: int, **values: bytes | None) -> None:
             partition.delete(name.encode()) if value is None else partition.put(
                 name.encode(), value
             )
-    await (await partition.write(partition.take()))
+    await partition.write(partition.take())
 
 
 async def test_a_batch_holds_what_a_group_has_changed_of_its_partition() -> None:
@@ -112,58 +110,30 @@ async def test_only_the_group_that_is_applied_is_rolled_back() -> None:
 
 
 class Slow(Log):
-    """A log that takes batches at once and says later where they landed, if at all."""
+    """A log that writes a batch when it is told to."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.slow = False
-        self.waiting: list[tuple[asyncio.Future[int], int]] = []
+        self.may_write = asyncio.Event()
+        self.may_write.set()
 
-    async def publish(self, partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
-        landed = await super().publish(partition, changes, epoch)
-        if not self.slow:
-            return landed
-        later = asyncio.get_running_loop().create_future()
-        self.waiting.append((later, await landed))
-        return later
-
-    def land(self) -> None:
-        """Say of the oldest batch where it landed."""
-        later, first = self.waiting.pop(0)
-        later.set_result(first)
+    async def publish(self, partition: int, changes: Changes, epoch: int) -> int:
+        await self.may_write.wait()
+        return await super().publish(partition, changes, epoch)
 
 
-async def test_batches_are_on_their_way_together_and_each_must_land_behind_the_one_before() -> None:
+async def test_one_batch_travels_at_a_time_and_a_partition_is_closed_when_it_has_landed() -> None:
     log = Slow()
     states = await log.recover(0)
-    partition, log.slow = states.partition(0), True
-    landings = [asyncio.ensure_future(await partition.write({b"a": b"%d" % n})) for n in range(3)]
+    log.may_write.clear()
+    writing = [asyncio.create_task(write(states, 0, a=b"%d" % n)) for n in range(2)]
+    await asyncio.sleep(0)
     closing = asyncio.create_task(states.close())
-    for landing in landings:
-        assert not closing.done()
-        log.land()
-        await landing
-    await closing
-    assert (partition.end, partition.open) == (4, False)
-
-
-async def test_all_batches_behind_one_that_did_not_land_are_void() -> None:
-    log = Slow()
-    states = await log.recover(0)
-    partition, log.slow = states.partition(0), True
-    landings = [asyncio.ensure_future(await partition.write({b"a": b"%d" % n})) for n in range(3)]
-    log.land()
-    await landings[0]
-    # The second was refused, and the third took its place.
-    (second, at), (third, _) = log.waiting
-    second.set_exception(ConnectionError("refused"))
-    third.set_result(at)
-    with pytest.raises(ConnectionError):
-        await landings[1]
-    with pytest.raises(ForeignWrite):
-        await landings[2]
-    with pytest.raises(PartitionLost, match="in the middle"):
-        await states.assign([])
+    await asyncio.sleep(0)
+    assert not closing.done()
+    log.may_write.set()
+    await asyncio.gather(*writing, closing)
+    assert [value for _, value, _ in log.records[0][1:]] == [b"0", b"1"]
 
 
 @pytest.mark.parametrize("key", [b"", FENCE, FENCE + b"x"])
@@ -262,6 +232,19 @@ async def test_losing_a_partition_in_the_middle_of_a_batch_is_an_error() -> None
             await states.assign([])
 
 
+async def test_losing_a_partition_whose_batch_travels_is_an_error_for_both() -> None:
+    log = Slow()
+    states = await log.recover(0)
+    log.may_write.clear()
+    writing = asyncio.create_task(write(states, 0, a=b"1"))
+    await asyncio.sleep(0)
+    with pytest.raises(PartitionLost, match="in the middle"):
+        await states.assign([])
+    log.may_write.set()
+    with pytest.raises(PartitionLost, match="during a commit"):
+        await writing
+
+
 def test_a_record_read_twice_counts_once() -> None:
     partition = Partition(0)
     partition.recover(b"a", b"1", offset=5, epoch=1)
@@ -310,7 +293,7 @@ async def test_a_fence_that_was_broken_off_voids_nothing_that_is_still_to_be_rea
     log = Log()
     await write(await log.recover(0), 0, a=b"1")
 
-    async def broken_off(partition: int, changes: Changes, epoch: int) -> Awaitable[int]:
+    async def broken_off(partition: int, changes: Changes, epoch: int) -> int:
         raise ConnectionError("rebalancing again")
 
     heir = States(broken_off)
