@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import pytest
@@ -180,7 +181,8 @@ class Protocol:
     def _apply(self, world: World, at: int, worker: Worker) -> Iterator[World]:
         """Take a group of what is there."""
         (requests, bills), following = worker.state, worker.following
-        for end in ((r, b) for r in range(requests, REQUESTS + 1) for b in range(bills, BILLS + 1)):
+        _, most_requests, most_bills = self.size
+        for end in product(range(requests, most_requests + 1), range(bills, most_bills + 1)):
             if end != worker.state:
                 flight = Flight(Entry(worker.epoch, worker.state, end), following)
                 yield _with(
