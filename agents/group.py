@@ -13,7 +13,7 @@ from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
 from agents.parked import Parked
 from ground.boundary import Outbox
-from ground.messages import Record
+from ground.messages import Message, Record
 from ground.traces import Headers
 from router_state.config import Vector
 
@@ -35,8 +35,8 @@ class Answers:
     """
 
     routes: list[tuple[str, bytes, Headers]] = field(default_factory=list)
-    strays: list[tuple[Record, str]] = field(default_factory=list)
-    refused: list[tuple[Record, Exception]] = field(default_factory=list)
+    strays: list[tuple[Message, str]] = field(default_factory=list)
+    refused: list[tuple[Message, Exception]] = field(default_factory=list)
     refused_later: list[tuple[Parked, Exception]] = field(default_factory=list)
     answered_later: list[Parked] = field(default_factory=list)
     repeated: list[tuple[str, bytes, Headers]] = field(default_factory=list)
