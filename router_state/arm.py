@@ -6,9 +6,9 @@ import math
 
 from router_state.change.detector import Detector
 from router_state.change.suspicion import Suspicion
+from router_state.changes import Journal
 from router_state.config import Price
 from router_state.costs.cost_model import CostModel
-from router_state.journal import Journal
 from router_state.learning.regression import Regression
 from router_state.learning.shared_prior import SharedPrior
 

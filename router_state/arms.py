@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
+from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
 from router_state.costs.cost_model import CostModel
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.journal import Journal
 from router_state.learning.regression import Regression
 from router_state.learning.sample import PIECE as SAMPLE
 from router_state.learning.sample import PosteriorSample

@@ -10,16 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
+from router_state.periods.declared import Spending
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 INF = float("inf")
 """No bound."""
+MEMORY = 2000.0
+"""Observations that every estimate is of at most: what `live`'s γ keeps."""
+GUESSED = 3.0
+"""Observations that a first guess counts for."""
+BELIEVED = 20.0
+"""Bills that count as much as what a declaration, or a lognormal's shape, says of their mean."""
 MAX_NORM = 1e4
 """Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
 precision loses what tells prompts apart."""
+MAX_COST_USD = 1000.0
+"""Dollars of one bill (the wire contract)."""
 LEAST_RIDGE = 1e-6
 """Least λ_0, in observations: beside a context of the largest norm, rounding would leave less of it
 than nothing."""
@@ -167,7 +177,7 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 
 PAPER = Knobs()
 """As the reference library has them; parity is tested bit by bit."""
-LIVE = Knobs(gamma=0.9995, lambda_c=0.0, onboarding_pulls=0)
+LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
 """What a service wants that is never reset: docs/algorithm.md says why, knob by knob."""
 UNUSED: Mapping[str, frozenset[str]] = MappingProxyType(
     {"paper": frozenset(), "live": frozenset({"alpha", "lambda_c", "ridge", "v_max"})}
@@ -233,6 +243,9 @@ class RouterConfig:
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
+    `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
+        it.
+    `offers`: what models can do, of those that say so.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -247,6 +260,8 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
+    spending: Spending | None = None
+    offers: Mapping[str, Offers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
@@ -254,3 +269,8 @@ class RouterConfig:
             raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
         if self.dimensions < 2:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")
+        if self.profile == "paper" and self.spending is not None and self.spending.paces:
+            raise InvalidConfig(
+                "profile 'paper' paces a budget per request alone: budget and min_reward need "
+                "profile live"
+            )

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.errors import CorruptSnapshot, NonFiniteInput
-from router_state.journal import Journal
 from router_state.learning.linalg import (
     correction_for,
     lower_triangle,

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.errors import CorruptSnapshot
-from router_state.journal import Journal
 from router_state.learning.linalg import floats, packed
 from router_state.learning.regression import Regression
 from router_state.learning.stack import Stack

@@ -7,10 +7,10 @@ import numpy.typing as npt
 import orjson
 
 from router_state.arms import Arms
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot, NonFiniteInput
-from router_state.journal import Journal
 
 LENGTH = 128
 """Contexts that λ_t is solved over; from 32 to 512 it makes no difference (docs/algorithm.md)."""

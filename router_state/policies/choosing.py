@@ -1,43 +1,35 @@
-"""Trying what the posterior sample alone would not: ties, onboarding pulls, probes, cheaper models.
+"""Trying what a posterior sample would not: onboarding pulls, and probes of suspects and, where no
+price of a dollar meets the budget, of models that may have become cheaper unseen.
 
-All of them follow one rule, inverse-gap weighting (Abe and Long 1999): an arm is drawn with
-probability loss ÷ gap, so what trying costs per request is bounded, and dear arms are drawn as
-rarely as that asks.
+All follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
+so what trying costs per request is bounded, and dear arms are drawn as rarely as that asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from router_state.arms import Arms
-from router_state.pacing.pacer import Allowance
 from router_state.record import Candidates
 
 LOSS = 0.02
-"""Reward that trying one arm may cost per request, dollars counted by their price (docs/lab); where
-no price meets the budget, budgets."""
-AT_MOST = 0.25
-"""Largest probability of a probe."""
-PULL_AT_MOST = 0.5
-"""Largest probability of an onboarding pull."""
-LOOK_SHARE = 0.5
-"""Share of what the cheapest arm costs beyond the budget that looking for a cheaper one may
-cost."""
-RETURNING = 10.0
-"""Multiple of the loss for a suspect that looks as before: some more probes tell."""
+"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
+where there is no such price."""
+AT_MOST = 0.5
+"""Largest probability of trying one arm."""
 
 
 class Option(NamedTuple):
-    """An arm that may be tried: its gap to the best, and what trying it may cost per request."""
+    """An arm that may be tried, and its gap to the best."""
 
     k: int
     gap: float
-    loss: float
     reason: str = "probe"
-    at_most: float = AT_MOST
 
 
 class Tried(NamedTuple):
@@ -49,22 +41,22 @@ class Tried(NamedTuple):
     passed: float
 
 
-def draw(options: Iterable[Option], rng: np.random.Generator) -> Tried:
+def draw(options: Sequence[Option], rng: np.random.Generator) -> Tried:
     """Draw one of the options, each with probability loss ÷ gap, or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
-    for option in options:
-        gap, loss = option.gap, option.loss
-        chance = option.at_most if gap * option.at_most <= loss else loss / gap
-        chances[option.k] = passed * chance
+    loss = LOSS / max(len(options), 1)
+    for k, gap, reason in options:
+        chance = AT_MOST if gap * AT_MOST <= loss else loss / gap
+        chances[k] = passed * chance
         passed *= 1.0 - chance
         if drawn < 0 and rng.random() < chance:
-            drawn, why = option.k, option.reason
+            drawn, why = k, reason
     return Tried(drawn, why, chances, passed)
 
 
-def pulls_and_probes(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, allowance: Allowance
+def options(
+    arms: Arms, candidates: Candidates, eligible: list[int], k: int, allowance_usd: float
 ) -> list[Option]:
     """Return suspects to be probed and a newcomer to be pulled, beside the best arm k.
 
@@ -77,35 +69,42 @@ def pulls_and_probes(
     pulls = arms[k].pulls_left == 0
     found = []
     for j in eligible:
-        if j == k:
+        if j == k or costs[j] > allowance_usd:
             continue
-        suspicion = arms[j].suspicion
-        if suspicion is not None:
-            if costs[j] <= allowance.probe:
-                loss = LOSS * RETURNING if suspicion.evidence > 0.0 else LOSS
-                found.append(Option(j, best - (mean[j] - penalty[j]), loss))
-        elif pulls and arms[j].pulls_left > 0 and costs[j] <= allowance.pull:
+        if arms[j].suspicion is not None:
+            found.append(Option(j, best - (mean[j] - penalty[j])))
+        elif pulls and arms[j].pulls_left > 0:
             pulls = False  # one at a time
-            gap = best - (hopeful - penalty[j])
-            found.append(Option(j, gap, LOSS, "onboarding", PULL_AT_MOST))
+            found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
     return found
 
 
-def cheaper(
-    arms: Arms, candidates: Candidates, eligible: list[int], k: int, budget_usd: float
-) -> list[Option]:
-    """Return the arms that may cost less than arm k, where no price of a dollar meets the budget.
+def cheaper(costs: list[float], eligible: list[int], k: int, budget_usd: float) -> list[Option]:
+    """Return the arms beside arm k that may be cheaper by now than what is cheapest; gaps are in
+    budgets."""
+    lowest = min(costs[j] for j in eligible)
+    return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != k]
 
-    What is thought dear is then never called, and never known better. The gap is dollars. Any arm
-    may have become cheaper unseen; beyond that, half of what arm k costs above the budget goes to
-    arms by the probability that they cost less.
-    """
-    costs = candidates.expected_cost_usd
-    others = [j for j in eligible if j != k]
-    chances = [arms.costs[j].predictive(costs[j]).chance_below(costs[k]) for j in others]
-    share = LOOK_SHARE * max(costs[k] - budget_usd, 0.0) / max(sum(chances), 1.0)
-    each = LOSS * budget_usd / len(others)
-    return [
-        Option(j, costs[j] - costs[k], each + share * chance)
-        for j, chance in zip(others, chances, strict=True)
-    ]
+
+def log_costs(
+    arms: Arms, costs: list[float], eligible: list[int]
+) -> dict[int, tuple[float, float]]:
+    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
+    variance."""
+    found = {}
+    for k in eligible:
+        known = arms.costs[k].predictive(costs[k])
+        # What is free is cheapest, but its cost has no logarithm.
+        log = math.log(max(costs[k], sys.float_info.min))
+        found[k] = log, known.level + known.calibration
+    return found
+
+
+def cheapest(arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator) -> int:
+    """Return the arm that is cheapest by a draw from what is known of their costs."""
+    known = log_costs(arms, costs, eligible)
+    drawn = rng.standard_normal(len(known)).tolist()
+    return min(
+        zip(known.items(), drawn, strict=True),
+        key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
+    )[0][0]

@@ -15,6 +15,7 @@ from router_state.learning.estimating import Part, conclude_shifted, estimate, e
 from router_state.learning.regression import RIDGE_FLOOR
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, eligibility, priors, propensity, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.scoring import Choice, Projection
@@ -28,6 +29,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
+        if state.ledger is not None and config.spending is not None and config.spending.paces:
+            return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
+        if isinstance(pacer, PeriodDual):
+            pacer = Unpaced()
         if budget_usd is not None and isinstance(pacer, DollarDual):
             pacer.set_budget(budget_usd)
             return pacer
@@ -99,7 +104,7 @@ class Live:
             shifts = [costs.log_left(tokens.mean) for costs in split]
             conclude_shifted(arms.bills, arms.priced, shifts)
         for costs in split:
-            costs.split()
+            costs.hurry()
         state.journal.jumped = True
         return True
 
@@ -137,22 +142,22 @@ class Live:
         penalties = [weights[2] * cost for cost in costs]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         eligible = [k for k, why in enumerate(excluded) if why is None]
+        # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
-        k = _best(candidates, rng)
-        options = _options(state, candidates, eligible, k, short=short)
-        if not options and epsilon <= 0.0:
-            reason = "onboarding" if arms[k].pulls_left > 0 else "ucb"
-            return candidates, Choice(k, reason, propensity.best(arms, seen, candidates, k))
-        tried = choosing.draw(options, rng)
+        k = choosing.cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
+        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), rng)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
         elif epsilon > 0.0 and rng.random() < epsilon:
             k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
-        elif epsilon <= 0.0 and arms[k].pulls_left > 0:
+        elif arms[k].pulls_left > 0:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
-        best = propensity.best(arms, seen, candidates, k)
+        if short:
+            best = propensity.cheapest(choosing.log_costs(arms, costs, eligible), k)
+        else:
+            best = propensity.best(arms, seen, candidates, k)
         by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
         return candidates, Choice(k, reason, min(aside + by_score, 1.0))
@@ -202,12 +207,12 @@ class Live:
         arm: Arm,
         *,
         ratio: float,
-        known: float | None,
+        known: float,
         x: Vector | None,
     ) -> None:
         """See Policy."""
-        arms, budget = state.arms, state.pacer.budget_usd
-        alert = bills.observe(arm.costs, ratio, x, known=known, budget_usd=budget, now=state.latest)
+        arms = state.arms
+        alert = bills.observe(arm.costs, ratio, x, known=known, now=state.latest)
         if alert is not None:
             state.journal.alerts.append(alert)
         if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
@@ -249,10 +254,9 @@ def _options(
 ) -> list[choosing.Option]:
     """Return what may be tried instead of arm k."""
     arms, pacer = state.arms, state.pacer
-    if len(eligible) == 1:
-        return []
     if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
-        return choosing.pulls_and_probes(arms, candidates, eligible, k, pacer.allowance)
+        return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
     if short:
-        return choosing.cheaper(arms, candidates, eligible, k, pacer.budget_usd or 0.0)
+        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
+        return choosing.cheaper(costs, eligible, k, budget_usd)
     return []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from router_state.arm import Arm
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
+from router_state.policies.live import Live
+from router_state.policies.paper import Paper
 from router_state.policies.scoring import Choice, Projection
 from router_state.record import Candidates, RequestRecord
 from router_state.state.router import RouterState
@@ -76,7 +80,7 @@ class Policy(Protocol):
         arm: Arm,
         *,
         ratio: float,
-        known: float | None,
+        known: float,
         x: Vector | None,
     ) -> None:
         """Learn a request's first bill, as ratio to its list price."""
@@ -85,3 +89,7 @@ class Policy(Protocol):
     def decided(self, state: RouterState) -> None:
         """Note that a decision was made, on the clock of forgetting if that counts decisions."""
         ...
+
+
+POLICIES: Mapping[str, Policy] = MappingProxyType({"paper": Paper(), "live": Live()})
+"""By the names of `config.PROFILES`."""

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import Matrix
-from router_state.costs.input_tokens import BEGINS
+from router_state.config import BELIEVED, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.learning.regression import RIDGE_FLOOR, Regression
 from router_state.learning.shared_prior import SharedPrior
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.pacing.window import LENGTH
+from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -55,6 +55,8 @@ def faults(state: RouterState) -> Iterator[str]:
     ):
         yield "posterior sample"
     yield from _pacer(state)
+    if state.ledger is not None and not state.ledger.is_sound():
+        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -87,7 +89,9 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if pacer.budget_usd != state.config.budget_usd_per_request:
+    if not isinstance(pacer, PeriodDual) and (
+        pacer.budget_usd != state.config.budget_usd_per_request
+    ):
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
@@ -97,7 +101,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
         window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
-        if not (_finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled > 0):
+        if not (
+            _finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled >= 0.0
+        ):
             yield "debt"
         if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
             yield "window"
@@ -119,7 +125,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BEGINS):
+    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived anew and compared: a cache that nobody renewed differs here.

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.capabilities import Offers
+from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.journal import CONFIG, HEAD
 from router_state.learning.regression import Regression
 from router_state.learning.shared_prior import SharedPrior
 from router_state.record import RequestRecord
@@ -35,6 +36,7 @@ def declaration(
     profile: str = "paper",
     pulls: int | None = 0,
     offset: int = 0,
+    offers: Mapping[str, Offers] | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -46,6 +48,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
+        offers=offers or {},
     )
 
 

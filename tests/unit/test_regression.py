@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
+from router_state.changes import Journal
 from router_state.errors import NonFiniteInput
-from router_state.journal import Journal
 from router_state.learning.regression import RIDGE_FLOOR, Regression
 from router_state.learning.stack import TAILS, WIDE
 from tests.unit.core_reference import Array
