@@ -21,6 +21,10 @@ Passed = list[tuple[str, int]]
 """When something went on to each step: (name, nanoseconds since the epoch)."""
 
 
+Events = Any
+"""What an agent has decoded: only itself knows the type."""
+
+
 @dataclass(slots=True)
 class Answers:
     """What a group has to deliver once its changes are durable.
@@ -94,15 +98,15 @@ class Agent(Protocol):
 
     name: str
 
-    def take_in(self, messages: Sequence[Any]) -> Any:
+    def take_in(self, messages: Sequence[Record]) -> Events:
         """Decode events."""
         ...
 
-    def preparation(self, events: Any) -> Coroutine[Any, Any, None] | None:
+    def preparation(self, events: Events) -> Coroutine[object, object, None] | None:
         """Return what events have to wait for before they can be applied, None for nothing."""
         ...
 
-    def apply(self, events: Any, answers: Answers) -> None:
+    def apply(self, events: Events, answers: Answers) -> None:
         """Apply events, in order. Raises InternalError where this worker fails on one."""
         ...
 
@@ -127,7 +131,7 @@ class Batch:
 
     name: str
     messages: list[Record]
-    events: Any = None
+    events: Events = None
     passed: Passed = field(default_factory=lambda: [("decode", time.time_ns())])
 
     def step(self, name: str) -> None:

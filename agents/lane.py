@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final
+from typing import Final
 
 from agents.bulletin import Bulletin
 from agents.group import Agent, Answers, Batch, Declare, Group
@@ -187,7 +187,7 @@ class Lane:
         self._spawn(self._prepare(batch, preparation))
         return True
 
-    async def _prepare(self, batch: Batch, preparation: Coroutine[Any, Any, None]) -> None:
+    async def _prepare(self, batch: Batch, preparation: Coroutine[object, object, None]) -> None:
         with self.ports.fatal():
             await preparation
             batch.step("decode")
@@ -390,7 +390,7 @@ class Lane:
             self.ports.finished(first)
         self._room.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
