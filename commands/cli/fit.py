@@ -178,9 +178,10 @@ def _fit_history(
     from studies.history.account import Account
     from studies.simulate.cases import Cases
     from studies.simulate.observed import NothingObserved, observe
+    from studies.simulate.traffic import TrafficSeen
     from studies.warm_start.fit import fit_observed
 
-    account = Account()
+    account, traffic = Account(), TrafficSeen()
     with ExitStack() as stack:
         history = history_of(session, export, stack)
         cases = Cases(
@@ -189,7 +190,7 @@ def _fit_history(
             account=account,
         )
         try:
-            observed = observe(cases)
+            observed = observe(traffic.through(cases))
         except NothingObserved as nothing:
             raise (
                 # Nothing to learn from is one thing, and a wrong name of the router another.
@@ -197,6 +198,12 @@ def _fit_history(
             ) from None
     for line in account.lines():
         click.echo(f"Left out: {line}", err=True)
+    if (written := traffic.write(folder)) is not None:
+        click.echo(
+            f"{written} says what traffic a usual week has: the field `traffic` of a router with a "
+            "budget of a period.",
+            err=True,
+        )
     named = cases.projection
     if named is None:
         return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)

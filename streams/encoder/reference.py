@@ -36,7 +36,7 @@ class ReferenceEncoder:
                 "the reference encoder needs torch and sentence-transformers: "
                 f"{extras.command('reference')}"
             ) from absent
-        disable_progress_bar()  # type: ignore[no-untyped-call]
+        disable_progress_bar()
         torch.set_num_threads(threads)
         self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         self.identity = f"reference-{hash_weights(folder)[:16]}-ends"
