@@ -54,7 +54,7 @@ class Declaration:
         )
 
 
-class DeclareRouters:
+async def declare_routers(service: Service, messages: list[Record]) -> None:
     """Compare each declaration with the router's state: models join, retire or change price, the
     budget changes.
 
@@ -66,47 +66,40 @@ class DeclareRouters:
     `corrupt_snapshot`, `invalid_config`.
     """
 
-    name = "routers"
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    async def put_in_force(self, messages: list[Record]) -> None:
-        """Put declarations of one partition in force, in as many record batches as they need."""
-        service, number = self._service, messages[0].partition
-        read = Answers()  # what is refused or sent on without a look at the state
-        declarations = [
-            d for message in messages if (d := await _read(message, service, read)) is not None
-        ]
-        declared: list[tuple[int, str]] = []
-        overtaken: list[tuple[int, str]] = []
-        await service.clear(number)
-        for portion in [
-            *portions(
-                declarations,
-                # One that goes is a portion of its own: what it leaves is cleared before the next.
-                lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
-                limit=service.batch_bytes,
-            )
-        ] or [[]]:
-            async with service.lanes[number].batch() as answers:
-                declared += [
-                    (number, d.router_id) for d in portion if _put_in_force(d, service, answers)
-                ]
-                # Refused and stray ones count with the last portion: a crash before it reads them
-                # again.
-                is_last = not declarations or portion[-1] is declarations[-1]
-                if is_last:
-                    answers.strays += read.strays
-                    answers.refused += read.refused
-                overtaken += _overtaken(answers, service)
-                service.lanes[number].contain(messages if is_last else [d.message for d in portion])
-            await service.clear(number)  # a router that comes again finds nothing of the one before
-        if any(d.declared is None for d in declarations):
-            # Before the event is done: nothing of the state would tell the next worker of it.
-            await publish(service)
-        await repeat(overtaken, service)
-        await route_waiting(declared, service)
+    number = messages[0].partition
+    read = Answers()  # what is refused or sent on without a look at the state
+    declarations = [
+        d for message in messages if (d := await _read(message, service, read)) is not None
+    ]
+    declared: list[tuple[int, str]] = []
+    overtaken: list[tuple[int, str]] = []
+    await service.clear(number)
+    for portion in [
+        *portions(
+            declarations,
+            # One that goes is a portion of its own: what it leaves is cleared before the next.
+            lambda d: service.batch_bytes + 1 if d.declared is None else d.weight,
+            limit=service.batch_bytes,
+        )
+    ] or [[]]:
+        async with service.lanes[number].batch() as answers:
+            declared += [
+                (number, d.router_id) for d in portion if _put_in_force(d, service, answers)
+            ]
+            # Refused and stray ones count with the last portion: a crash before it reads them
+            # again.
+            is_last = not declarations or portion[-1] is declarations[-1]
+            if is_last:
+                answers.strays += read.strays
+                answers.refused += read.refused
+            overtaken += _overtaken(answers, service)
+            service.lanes[number].contain(messages if is_last else [d.message for d in portion])
+        await service.clear(number)  # a router that comes again finds nothing of the one before
+    if any(d.declared is None for d in declarations):
+        # Before the event is done: nothing of the state would tell the next worker of it.
+        await publish(service)
+    await repeat(overtaken, service)
+    await route_waiting(declared, service)
 
 
 def _overtaken(answers: Answers, service: Service) -> list[tuple[int, str]]:

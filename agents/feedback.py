@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from agents.context_store import Ref
-from agents.group import Answers
+from agents.group import Answers, Batch
 from agents.intake import Intake, Taken, take_in
 from agents.parked import Parked
 from agents.poison import on_behalf_of
@@ -15,7 +15,7 @@ from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, Ro
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
-from ground.messages import Message
+from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Charged, Event, Judged, Orphaned
@@ -31,45 +31,41 @@ ORPHANS: dict[type[Bill | Reward], type[Refusal]] = {
 """What an event is refused with whose request never comes."""
 
 
-@dataclass(slots=True)
-class Booking(Generic[E]):
-    """Bills or rewards as they were taken in, and the contexts that the store outside of the table
-    has of their requests."""
+class Feedback(Batch, Generic[E]):
+    """Book bills or rewards.
 
-    intake: Intake[Message, E]
-    contexts: dict[Ref, Vector | None] = field(default_factory=dict)
+    Attributes:
+        kind: how an event is decoded.
+    """
 
-
-class Feedback(Generic[E]):
-    """Book everything that a topic of bills or of rewards brings."""
-
-    name: str
+    __slots__ = ("_contexts", "_intake", "_service")
     kind: type[E]
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, messages: list[Record]) -> None:
+        super().__init__(messages)
         self._service = service
-
-    def take_in(self, messages: Sequence[Message]) -> Booking[E]:
-        """Decode events."""
-        ports, most = self._service.ports, self._service.batch_bytes
-        return Booking(
-            take_in(messages, self.kind, partition_of=ports.partition_of, max_bytes=most)
+        self._intake: Intake[Record, E] = take_in(
+            messages,
+            self.kind,
+            partition_of=service.ports.partition_of,
+            max_bytes=service.batch_bytes,
         )
+        self._contexts: dict[Ref, Vector | None] = {}
 
-    def preparation(self, events: Booking[E]) -> Coroutine[object, object, None] | None:
+    def preparation(self) -> Coroutine[object, object, None] | None:
         """Return the reading of contexts that are in the store outside of the table, of the
         requests that are decided by now; None where all are known."""
         if self._service.ports.contexts is None:
             return None
         missing = {
             ref: taken.message.partition
-            for taken in events.intake.taken
-            if (ref := (taken.event.router_id, taken.event.request_id)) not in events.contexts
+            for taken in self._intake.taken
+            if (ref := (taken.event.router_id, taken.event.request_id)) not in self._contexts
             and _is_decided(self._service, taken.message.partition, ref)
         }
-        return self._read(events, missing) if missing else None
+        return self._read(missing) if missing else None
 
-    async def _read(self, events: Booking[E], missing: dict[Ref, int]) -> None:
+    async def _read(self, missing: dict[Ref, int]) -> None:
         service = self._service
         assert service.ports.contexts is not None
         # What is on its way has its context neither there nor on the changelog.
@@ -79,18 +75,18 @@ class Feedback(Generic[E]):
         found = await service.ports.contexts.get(
             refs, lambda ref: _decided_at(service, missing[ref], ref)
         )
-        events.contexts |= dict(zip(refs, found, strict=True))
+        self._contexts |= dict(zip(refs, found, strict=True))
 
-    def apply(self, events: Booking[E], answers: Answers) -> None:
-        """Book events."""
-        service, intake = self._service, events.intake
+    def apply(self, answers: Answers) -> None:
+        """Book them."""
+        service, intake = self._service, self._intake
         answers.strays += intake.strays
         answers.refused += intake.refused
         for message, _ in intake.refused:
             service.note_unbooked(message, (message.key or b"").decode(errors="replace"), "refused")
         for taken in intake.taken:
             with on_behalf_of(taken.message):
-                x = events.contexts.get((taken.event.router_id, taken.event.request_id))
+                x = self._contexts.get((taken.event.router_id, taken.event.request_id))
                 book(taken, service, answers, x=x)
 
 
@@ -107,7 +103,7 @@ def _decided_at(service: Service, partition: int, ref: Ref) -> float | None:
 
 
 def book(
-    taken: Taken[Message, E], service: Service, answers: Answers, *, x: Vector | None = None
+    taken: Taken[Record, E], service: Service, answers: Answers, *, x: Vector | None = None
 ) -> None:
     """Apply one bill or reward, let it wait, or refuse it; one that the state contains changes
     nothing."""

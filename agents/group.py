@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from agents.context_store import Ref
 from agents.dead_letters import DeadLetters
@@ -19,10 +18,6 @@ from router_state.config import Vector
 
 Passed = list[tuple[str, int]]
 """When something went on to each step: (name, nanoseconds since the epoch)."""
-
-
-Events = Any
-"""What an agent has decoded: only itself knows the type."""
 
 
 @dataclass(slots=True)
@@ -89,54 +84,40 @@ class Answers:
         await outbox.delivered()
 
 
-class Agent(Protocol):
-    """What is done with the events of one source topic; it has no state of its own.
+class Batch:
+    """Events of one source topic on their way; what is done with them, its agent says.
 
     Attributes:
         name: the topic's, without the prefix.
-    """
-
-    name: str
-
-    def take_in(self, messages: Sequence[Record]) -> Events:
-        """Decode events."""
-        ...
-
-    def preparation(self, events: Events) -> Coroutine[object, object, None] | None:
-        """Return what events have to wait for before they can be applied, None for nothing."""
-        ...
-
-    def apply(self, events: Events, answers: Answers) -> None:
-        """Apply events, in order. Raises InternalError where this worker fails on one."""
-        ...
-
-
-class Declare(Protocol):
-    """What is done with declarations."""
-
-    name: str
-
-    async def put_in_force(self, messages: list[Record]) -> None:
-        """Put declarations of one partition in force. Raises InternalError."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class Batch:
-    """Events of one source topic: as fetched, and as decoded.
-
-    Attributes:
+        messages: the events as they were fetched.
         passed: when it went on to each step before it was in a group.
     """
 
+    __slots__ = ("messages", "passed")
     name: str
-    messages: list[Record]
-    events: Events = None
-    passed: Passed = field(default_factory=lambda: [("decode", time.time_ns())])
+
+    def __init__(self, messages: list[Record]) -> None:
+        self.messages = messages
+        self.passed: Passed = [("decode", time.time_ns())]
+
+    def preparation(self) -> Coroutine[object, object, None] | None:
+        """Return what has to be waited for before it can be applied, None for nothing."""
+        return None
+
+    def apply(self, answers: Answers) -> None:
+        """Apply the events, in order. Raises InternalError where this worker fails on one."""
 
     def step(self, name: str) -> None:
         """Note that it goes on to a step."""
         self.passed.append((name, time.time_ns()))
+
+
+Agents = Mapping[str, Callable[[list[Record]], Batch]]
+"""How the events of each source topic are decoded, in the order in which they are applied."""
+
+
+Declare = Callable[[list[Record]], Awaitable[None]]
+"""Puts declarations of one partition in force. Raises InternalError."""
 
 
 @dataclass(slots=True, eq=False)

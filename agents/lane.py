@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from agents.bulletin import Bulletin
-from agents.group import Agent, Answers, Batch, Declare, Group
+from agents.group import Agents, Answers, Batch, Declare, Group
 from agents.parked import Parked
 from agents.poison import LIVES, try_alone
 from agents.portions import arm_bytes
@@ -40,6 +40,13 @@ class Voided(BoundaryError):
     """A group can't become durable, as one before it did not."""
 
     reason = "voided"
+
+
+class Declarations(Batch):
+    """Declarations, which are put in force beside the groups."""
+
+    __slots__ = ()
+    name = "routers"
 
 
 class Lane:
@@ -89,10 +96,12 @@ class Lane:
         self._room = asyncio.Event()
         self._broken: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._agents: Agents = {}
 
-    def start(self, agents: Sequence[Agent], declare: Declare) -> None:
+    def start(self, agents: Agents, declare: Declare) -> None:
         """Begin to pass what comes."""
-        self._spawn(self._serve(agents))
+        self._agents = agents
+        self._spawn(self._serve())
         self._spawn(self._declare(declare))
 
     def stop(self) -> None:
@@ -110,51 +119,48 @@ class Lane:
             await asyncio.wait([self._groups[-1].durable])
         self._require_sound()
 
-    async def _serve(self, agents: Sequence[Agent]) -> None:
-        """Pass what comes of the agents' topics, in groups, applied in the agents' order."""
+    async def _serve(self) -> None:
+        """Pass what comes of the agents' topics, in groups."""
         with self.ports.fatal():
             while True:
                 await self.inbox.arrived.wait()
                 self.inbox.arrived.clear()
-                while any(map(self._has_work, agents)):
+                while any(map(self._has_work, self._agents)):
                     await self.room()
-                    await self._turns.take(urgent=self._has_work(agents[0]))
-                    if batches := self.take(agents):
-                        await self._pass(agents, batches)
+                    await self._turns.take(urgent=self._has_work("requests"))
+                    if batches := self.take():
+                        await self._pass(batches)
 
-    async def _declare(self, agent: Declare) -> None:
+    async def _declare(self, declare: Declare) -> None:
         """Pass declarations beside all else: they come seldom, and take several record batches."""
         with self.ports.fatal():
             while True:
                 await self.inbox.declared.wait()
                 self.inbox.declared.clear()
-                while records := self._records(agent.name, self.ports.limits.batch_size)[0]:
-                    group = Group([Batch(agent.name, records)])
-                    await try_alone(records, agent.put_in_force, self._give_up)
-                    self.inbox.finish(agent.name, records[-1].offset + 1)
-                    self.ports.finished(group)
+                while records := self._records("routers", self.ports.limits.batch_size)[0]:
+                    batch = Declarations(records)
+                    await try_alone(records, declare, self._give_up)
+                    self.inbox.finish(batch.name, records[-1].offset + 1)
+                    self.ports.finished(Group([batch]))
 
-    def _has_work(self, agent: Agent) -> bool:
-        return agent.name in self._prepared or (
-            agent.name not in self._preparing and bool(self.inbox.queue(agent.name))
+    def _has_work(self, name: str) -> bool:
+        return name in self._prepared or (
+            name not in self._preparing and bool(self.inbox.queue(name))
         )
 
-    def take(self, agents: Sequence[Agent]) -> list[Batch | None]:
-        """Take what is there, a batch an agent: as many events as a group has time for, and as its
+    def take(self) -> list[Batch]:
+        """Take what is there, a batch a topic: as many events as a group has time for, and as its
         record batch has bytes for."""
-        found: list[Batch | None] = []
+        found: list[Batch] = []
         left, most = self.ports.limits.changelog_batch_bytes // 2, self._size
-        for agent in agents:
-            batch = self._prepared.pop(agent.name, None)
-            if batch is None and agent.name not in self._preparing:
-                records, left = self._records(agent.name, most, left)
-                if records:
-                    batch = Batch(agent.name, records, agent.take_in(records))
-            if batch is not None and self._has_to_wait(agent, batch):
-                batch = None
-            if batch is not None:
+        for name, agent in self._agents.items():
+            batch = self._prepared.pop(name, None)
+            if batch is None and name not in self._preparing:
+                records, left = self._records(name, most, left)
+                batch = agent(records) if records else None
+            if batch is not None and not self._has_to_wait(batch):
+                found.append(batch)
                 most = max(most - len(batch.messages), self._size // SHARE)
-            found.append(batch)
         return found
 
     def _records(self, name: str, most: int, left: int = 2**31) -> tuple[list[Record], int]:
@@ -177,13 +183,13 @@ class Lane:
         engine = self.shard.engine((message.key or b"").decode(errors="replace"))
         return len(message.value or b"") + (0 if engine is None else arm_bytes(engine.state.arms.d))
 
-    def _has_to_wait(self, agent: Agent, batch: Batch) -> bool:
+    def _has_to_wait(self, batch: Batch) -> bool:
         """Prepare a batch aside where something has to be waited for."""
-        preparation = agent.preparation(batch.events)
+        preparation = batch.preparation()
         if preparation is None:
             return False
         batch.step("encode")
-        self._preparing.add(agent.name)
+        self._preparing.add(batch.name)
         self._spawn(self._prepare(batch, preparation))
         return True
 
@@ -195,44 +201,40 @@ class Lane:
             self._prepared[batch.name] = batch
             self.inbox.arrived.set()
 
-    async def _pass(self, agents: Sequence[Agent], batches: Sequence[Batch | None]) -> None:
+    async def _pass(self, batches: list[Batch]) -> None:
         """Apply batches together, or each of their events alone where that fails for one."""
-        together = [(a, b) for a, b in zip(agents, batches, strict=True) if b is not None]
-        if not together:
-            return
-        began = time.thread_time()
+        count, began = sum(len(batch.messages) for batch in batches), time.thread_time()
         try:
-            self._apply(together)
+            self._apply(batches)
         except InternalError as error:
-            for agent, batch in together:
+            for batch in batches:
                 for message in batch.messages:
-                    await self._alone(agent, message, error)
-        else:
-            count, seconds = sum(len(b.messages) for _, b in together), time.thread_time() - began
-            if seconds > SHRINK_ABOVE_SECONDS:
-                self._size = max(self._size // 2, 1)
-            elif count >= self._size and seconds < GROW_BELOW_SECONDS:
-                self._size = min(self._size * 2, self.ports.limits.batch_size)
+                    await self._alone(batch.name, message, error)
+            return
+        seconds = time.thread_time() - began
+        if seconds > SHRINK_ABOVE_SECONDS:
+            self._size = max(self._size // 2, 1)
+        elif count >= self._size and seconds < GROW_BELOW_SECONDS:
+            self._size = min(self._size * 2, self.ports.limits.batch_size)
 
-    def _apply(self, together: Sequence[tuple[Agent, Batch]]) -> None:
-        group = Group([batch for _, batch in together])
+    def _apply(self, batches: list[Batch]) -> None:
+        group = Group(batches)
         with self.applying(group):
-            for agent, batch in together:
-                agent.apply(batch.events, group.answers)
+            for batch in batches:
+                batch.apply(group.answers)
                 self.contain(batch.messages)
         self.send(group)
 
-    async def _alone(self, agent: Agent, message: Record, error: InternalError) -> None:
+    async def _alone(self, name: str, message: Record, error: InternalError) -> None:
         """Give an event as many lives as it has, then refuse it."""
-        batch = Batch(agent.name, [message])
         for _ in range(LIVES):
-            batch.events = agent.take_in(batch.messages)
+            batch = self._agents[name]([message])
             await self.room()
-            while (preparation := agent.preparation(batch.events)) is not None:
+            while (preparation := batch.preparation()) is not None:
                 await preparation
                 await self.room()
             try:
-                self._apply([(agent, batch)])
+                self._apply([batch])
             except InternalError as again:
                 error = again
             else:

@@ -15,4 +15,5 @@ class LearnFromRewards(Feedback[Reward]):
     `from_the_future`, `context_lost`, and `orphan_reward` after a wait.
     """
 
+    __slots__ = ()
     name, kind = "rewards", Reward

@@ -15,4 +15,5 @@ class PaceSpend(Feedback[Bill]):
     `cost_out_of_range`, and `orphan_cost` after a wait, with the money in `unmatched_cost_usd`.
     """
 
+    __slots__ = ()
     name, kind = "costs", Bill

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -12,7 +12,7 @@ from msgspec import structs
 
 from agents.context_store import Prompt
 from agents.feedback import apply_waiting
-from agents.group import Answers
+from agents.group import Answers, Batch
 from agents.intake import take_in
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
@@ -27,7 +27,7 @@ from agents.refusals import (
 )
 from agents.service import Service
 from agents.wire import route_value
-from ground.messages import Message, trace_of_message
+from ground.messages import Message, Record, trace_of_message
 from router_state import events
 from router_state.capabilities import Needs
 from router_state.config import Vector
@@ -60,18 +60,7 @@ class Prepared:
     parked: Parked | None = None
 
 
-@dataclass(slots=True)
-class Asked:
-    """Requests as they were taken in; `looks` is how often their routers' declarations were looked
-    for."""
-
-    requests: list[Prepared]
-    strays: list[tuple[Message, str]]
-    refused: list[tuple[Message, Exception]]
-    looks: int = 0
-
-
-class RouteRequests:
+class RouteRequests(Batch):
     """Decide which model answers each request.
 
     Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its
@@ -82,52 +71,51 @@ class RouteRequests:
     `no_affordable_model`, `no_capable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
+    __slots__ = ("_looks", "_refused", "_requests", "_service", "_strays")
     name = "requests"
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def take_in(self, messages: Sequence[Message]) -> Asked:
-        """Decode requests; of one that can't be decoded, whose it is."""
+    def __init__(self, service: Service, messages: list[Record]) -> None:
+        super().__init__(messages)
         batch = take_in(
             messages,
             Request,
-            partition_of=self._service.ports.partition_of,
-            max_bytes=self._service.batch_bytes,
+            partition_of=service.ports.partition_of,
+            max_bytes=service.batch_bytes,
             name=_named,
         )
-        requests = [Prepared(t.message, t.event, t.error or _given(t.event)) for t in batch.taken]
-        return Asked(requests, batch.strays, batch.refused)
+        self._service, self._looks = service, 0
+        self._strays, self._refused = batch.strays, batch.refused
+        self._requests = [
+            Prepared(t.message, t.event, t.error or _given(t.event)) for t in batch.taken
+        ]
 
-    def preparation(self, events: Asked) -> Coroutine[object, object, None] | None:
+    def preparation(self) -> Coroutine[object, object, None] | None:
         """Return what is to be waited for: declarations that are on the log, the encoder."""
-        service = self._service
-        if events.looks < LOOKS and _may_be_declared(events.requests, service):
-            return self._look_again(events)
-        if any(_needs_encoding(request, service) for request in events.requests):
-            return self._encode(events)
+        if self._looks < LOOKS and _may_be_declared(self._requests, self._service):
+            return self._look_again()
+        if any(_needs_encoding(request, self._service) for request in self._requests):
+            return self._encode()
         return None
 
-    def apply(self, events: Asked, answers: Answers) -> None:
+    def apply(self, answers: Answers) -> None:
         """Decide."""
-        answers.strays += events.strays
-        answers.refused += events.refused
-        requests = events.requests
-        for start in range(0, len(requests), TOGETHER):
-            group = requests[start : start + TOGETHER]
+        answers.strays += self._strays
+        answers.refused += self._refused
+        for start in range(0, len(self._requests), TOGETHER):
+            group = self._requests[start : start + TOGETHER]
             with foreseen(_states(group, self._service)):
                 for request in group:
                     with on_behalf_of(request.message):
                         decide(request, self._service, answers)
 
-    async def _look_again(self, events: Asked) -> None:
+    async def _look_again(self) -> None:
         # A worker that comes back reads its backlogs side by side, and only so many requests may
         # wait: declarations that are on the log come into force first.
-        events.looks += 1
+        self._looks += 1
         await asyncio.sleep(LOOK_EVERY)
 
-    async def _encode(self, events: Asked) -> None:
-        events.requests = await prepare(events.requests, self._service)
+    async def _encode(self) -> None:
+        self._requests = await prepare(self._requests, self._service)
 
 
 def _may_be_declared(requests: list[Prepared], service: Service) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal
 
 from agents.bulletin import Bulletin
-from agents.group import Agent, Answers, Declare
+from agents.group import Answers, Batch
 from agents.lane import Lane
 from agents.memory import Memory
 from agents.parked import Parked
@@ -17,7 +18,7 @@ from agents.ports import Ports
 from agents.refusals import InternalError, Refused
 from agents.shard import Shard
 from agents.turns import Turns
-from ground.messages import Message
+from ground.messages import Message, Record
 from schemas.lambdas import Contained, Unbooked
 
 log = logging.getLogger(__name__)
@@ -34,9 +35,9 @@ class Service:
     """The routers of one worker, and what its agents share of them.
 
     Attributes:
-        agents: make what is done with the events of each source topic, in the order in which a
-            group's are applied.
-        declare: makes what is done with declarations.
+        agents: what is done with the events of each source topic, in the order in which a group's
+            are applied.
+        declare: what is done with declarations.
         shards, lanes: the routers of each owned partition, and their only writer.
         memory: how full the durable table is.
         bulletin: what is to be published.
@@ -46,8 +47,8 @@ class Service:
     """
 
     ports: Ports
-    agents: Sequence[Callable[[Service], Agent]]
-    declare: Callable[[Service], Declare]
+    agents: Mapping[str, Callable[[Service, list[Record]], Batch]]
+    declare: Callable[[Service, list[Record]], Awaitable[None]]
     shards: dict[int, Shard] = field(default_factory=dict)
     lanes: dict[int, Lane] = field(default_factory=dict)
     memory: Memory = field(init=False)
@@ -103,7 +104,8 @@ class Service:
                     turns=self._turns,
                     refuse=self.refuse_later,
                 )
-                lane.start([agent(self) for agent in self.agents], self.declare(self))
+                agents = {name: partial(agent, self) for name, agent in self.agents.items()}
+                lane.start(agents, partial(self.declare, self))
         for lane in self.lanes.values():
             lane.reopen()
 

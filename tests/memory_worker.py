@@ -15,7 +15,7 @@ from faust.types import TP
 
 from agents import housekeeping
 from agents.dead_letters import DeadLetters
-from agents.declare_routers import DeclareRouters
+from agents.declare_routers import declare_routers
 from agents.group import Group
 from agents.ports import Limits, Ports
 from agents.service import Service
@@ -99,7 +99,7 @@ class MemoryWorker:
                 limits=Limits(**{name: getattr(settings, name) for name in Limits.__slots__}),
             ),
             AGENTS,
-            DeclareRouters,
+            declare_routers,
         )
 
     @contextmanager

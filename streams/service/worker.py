@@ -12,7 +12,7 @@ from faust.types import TP
 
 from agents import housekeeping
 from agents.context_store import Contexts
-from agents.declare_routers import DeclareRouters
+from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import LearnFromRewards
 from agents.pace_spend import PaceSpend
 from agents.ports import Limits, Ports
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AGENTS = (RouteRequests, PaceSpend, LearnFromRewards)
+AGENTS = {agent.name: agent for agent in (RouteRequests, PaceSpend, LearnFromRewards)}
 """What is done with source events, in the order in which those of a group are applied: bills and
 rewards find the decisions of their group."""
 STAGES = {
@@ -79,7 +79,7 @@ def build_worker(settings: Settings, *, spans: Spans | None = None) -> App:
 
 def build_service(app: App) -> Service:
     """Return the agents of a worker, and what they share."""
-    return Service(build_ports(app), AGENTS, DeclareRouters)
+    return Service(build_ports(app), AGENTS, declare_routers)
 
 
 def spans_of(settings: Settings) -> Spans | None:
