@@ -1,5 +1,5 @@
-"""What a request waits for at 200 requests, 200 bills and 200 rewards a second: its way to the
-worker, the core, the changelog, the answer.
+"""Measure what a request waits for at 200 requests, 200 bills and 200 rewards a second: its way to
+the worker, the core, the changelog, the answer.
 
     uv run python -m benchmarks.stream_waits [--quick]
 
@@ -35,11 +35,11 @@ OUT = "PB_BENCH_WAITS"
 """Names the file that the worker writes; the command takes it out of the environment."""
 
 Batch = tuple[float, str, int, dict[str, float]]
-"""When it was done, its topic, its events, and the seconds of each step."""
+"""Time at which it was done, its topic, its events, and the seconds of each step."""
 
 
 class Notes:
-    """When each group passed from step to step."""
+    """The times of each group at each of its steps."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

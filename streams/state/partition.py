@@ -20,8 +20,8 @@ FENCE = b"\x00"
 #: Header of each record: the epoch of the owner that wrote it, in decimal digits.
 EPOCH = "epoch"
 
-#: What a record takes in memory beside its key and value: two objects, its place in the table, and
-#: its share of an index.
+#: Bytes that a record takes in memory beside its key and value: two objects, its place in the
+#: table, and its share of an index.
 RECORD_BYTES = 200
 
 #: Bytes of a value from which, and up to which, equal ones are kept once: the arms of 26 dimensions
@@ -75,8 +75,8 @@ class Partition:
     epoch: int = 0
     fenced: bool = False
     owned: bool = True
-    #: Whether groups may be applied: not from when the group of workers rebalances until this
-    #: partition is recovered.
+    #: True while groups may be applied. From the start of a rebalance until this partition is
+    #: recovered it is not.
     open: bool = False
     writable: bool = False
     #: Held while a batch is on its way to the log: one at a time.
@@ -87,8 +87,7 @@ class Partition:
     size: int = 0
     #: First bytes of keys that are on the log only: another store holds them.
     log_only: bytes = b""
-    #: What the records were before the group that is being applied, None of those that were not
-    #: there.
+    #: Records before the group that is being applied; None: it was not there.
     _before: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def get(self, key: bytes) -> bytes | None:
