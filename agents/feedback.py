@@ -204,6 +204,8 @@ def _moved(event: Bill | Reward, service: Service, x: Vector | None, source: Mes
         x=x,
         offset=source.offset,
         waited=isinstance(source, Parked),
+        status=event.status,
+        retry_after=event.retry_after_seconds,
     )
 
 
