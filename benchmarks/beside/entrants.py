@@ -15,9 +15,9 @@ from benchmarks.policies import core
 
 Trade = Literal["budget", "price", "weight"]
 OURS = "live"
-COUNT = 8
+COUNT = 10
 """Budgets, prices of a dollar or weights that one curve is drawn from."""
-WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 1.0)
 """Weights of LiteLLM's list price."""
 
 Maker = Callable[[Field | None, int, float], Policy]

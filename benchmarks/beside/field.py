@@ -75,9 +75,10 @@ class Field:
         return tuple(np.geomspace(1.2 * means.min(), means.max(), count).tolist())
 
     def prices_of_a_dollar(self, count: int) -> tuple[float, ...]:
-        """Return prices of a dollar in reward: 0, then such that the dearest model's mean cost is
-        worth 0.02 to 2."""
-        return (0.0, *(np.geomspace(0.02, 2.0, count - 1) / self.mean_costs.max()).tolist())
+        """Return prices of a dollar in reward: 0, then from where the dearest model's mean cost is
+        worth 0.02 to where the cheapest one's is worth 0.5."""
+        means = self.mean_costs
+        return (0.0, *np.geomspace(0.02 / means.max(), 0.5 / means.min(), count - 1).tolist())
 
     def episode(self, budget: float | None) -> Episode:
         """Return the prompts as an arena plays them, declared without priors."""
