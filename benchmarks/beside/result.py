@@ -63,9 +63,9 @@ def rows(
 
         def ahead(picked: Rows, late: bool, mine: Array = mine) -> float:
             us, them = _curve(ours, picked, late), _curve(mine, picked, late)
-            dollars = np.array([usd for usd, _ in us])
+            # Where one of them can't go, they are compared at the nearest dollars.
             least = max(low, min(usd for usd, _ in them))
-            dollars = dollars[(dollars >= min(least, dollars.max())) & (dollars <= high)]
+            dollars = np.clip([usd for usd, _ in us], least, high)
             return float((reward_at(us, dollars) - reward_at(them, dollars)).mean())
 
         static, us = name in trained, name == OURS
