@@ -1,4 +1,4 @@
-"""Hold what the agents of one worker share: the routers of all its partitions, each with its lane."""
+"""Hold what the agents of one worker share: the routers of its partitions, each with its lane."""
 
 from __future__ import annotations
 
