@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, examples=["redis://127.0.0.1:6379/0"])
 
     # Encoder
-    encoder_backend: Literal["static", "onnx", "reference", "none"] | None = Field(
+    encoder_backend: Literal["static", "onnx", "sentence-transformers", "none"] | None = Field(
         None, examples=["static"]
     )
     encoder_path: Path | None = Field(None, examples=["/var/lib/paretobandit/encoder"])
@@ -149,6 +149,9 @@ class Settings(BaseSettings):
     memory_bytes: int | None = Field(None, ge=2**20, examples=["4294967296"])
     parked_events: int = Field(10_000, ge=0, examples=["10000"])
 
+    # Check what a batch has changed before it becomes durable.
+    validate_state: bool = Field(False, examples=["true"])
+
     # Waits, seconds
     orphan_wait: float = Field(60.0, ge=0.0, examples=["60"])
     unknown_router_wait: float = Field(2.0, ge=0.0, examples=["2"])
@@ -191,6 +194,11 @@ class Settings(BaseSettings):
                     f"{address.strip()!r} is not host:port; separate brokers by commas"
                 )
         return ",".join(address.strip() for address in value.split(","))
+
+    @field_validator("encoder_backend", mode="before")
+    @classmethod
+    def _former_name(cls, value: object) -> object:
+        return "sentence-transformers" if value == "reference" else value
 
     @field_validator("source_ranks", mode="before")
     @classmethod
