@@ -1,0 +1,234 @@
+"""Eight routers on three workers share one budget: what is spent, and how much of what one router
+over all traffic would gain comes of moving leases; one worker is killed in the middle.
+
+uv run python -m benchmarks.pools [--quick]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from agents.wire import lambda_value
+from benchmarks.arena import Array
+from benchmarks.protocol import declaration, prompts
+from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
+from doors.pools.file import Pools
+from doors.pools.leases import Holding, changed, leases_of
+from router_state.config import RouterConfig, knobs_for
+from router_state.engine import Engine
+from router_state.periods.declared import PeriodBudget, Spending
+from schemas import LambdaUpdated, decode
+from studies.warm_start.lines import held_out, within_budget
+
+ROUTERS, WORKERS = 8, 3
+DAY = 86_400.0
+BEGIN = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+EVERY = 900.0
+"""Seconds between two rounds of the keeper."""
+LATE = 30
+"""Requests after whose decision a bill and a reward come."""
+KILLED = (10.0 * 3600.0, 12.0 * 3600.0)
+"""When the first worker is away, from the day's begin: its requests come together afterwards."""
+LEVEL = 4.0e-4
+"""Dollars of the pool per request: it binds."""
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """A router's engine and what it did."""
+
+    name: str
+    rows: Array
+    times: Array
+    weight: float
+    engine: Engine
+    at: int = 0
+    spent: float = 0.0
+    reward: float = 0.0
+    lease: float = 0.0
+    said: LambdaUpdated | None = None
+    due: list[tuple[str, float, float]] = field(default_factory=list)
+
+
+def play(seed: int, *, requests: int, keeping: bool) -> tuple[float, float, float, float]:
+    """Return spend ÷ pool, mean reward, the sum of leases ÷ pool at its highest, and what hindsight
+    gains with one price of a dollar for all over an even split."""
+    sides, pool = _sides(seed, requests), LEVEL * requests * ROUTERS
+    pools = Pools.model_validate(
+        {
+            "pools": {
+                "all": {"usd": pool, "per": "day", "members": {"left": {}, "right": {}}},
+                "left": {"members": {side.name: {} for side in sides[::2]}},
+                "right": {"members": {side.name: {} for side in sides[1::2]}},
+            }
+        }
+    )
+    for side in sides:
+        _lease(side, pool / ROUTERS, now=BEGIN - 1.0)
+    most = 0.0
+    for now in np.arange(BEGIN, BEGIN + DAY, EVERY).tolist():
+        if keeping:
+            _keep(pools, sides, now)
+        most = max(most, sum(side.lease for side in sides) / pool)
+        for k, side in enumerate(sides):
+            if not _is_away(k, now):
+                _serve(side, now, until=now + EVERY)
+    for side in sides:
+        _feed(side, 0)
+    n = sum(len(side.times) for side in sides)
+    gain = _line(sides, pool, together=True) - _line(sides, pool, together=False)
+    return (
+        sum(side.spent for side in sides) / pool,
+        sum(side.reward for side in sides) / n,
+        most,
+        gain,
+    )
+
+
+def _is_away(k: int, now: float) -> bool:
+    return k % WORKERS == 0 and KILLED[0] <= now - BEGIN < KILLED[1]
+
+
+def _sides(seed: int, requests: int) -> list[Side]:
+    """Return routers whose answers are worth differently much: of some a good model's answer is
+    hardly better than a cheap one's."""
+    rng, val, test = np.random.default_rng([361, seed]), prompts("val"), prompts("test")
+    sides = []
+    for k in range(ROUTERS):
+        # The traffic differs, as does what dear models bring.
+        n = int(requests * (0.4, 0.7, 1.0, 1.9)[k % 4])
+        weight = (0.15, 1.0)[k // 4]
+        config = replace(
+            declaration(val, LEVEL),
+            knobs=knobs_for("live", {"seed": seed * ROUTERS + k, "commitment_ttl_seconds": 1e9}),
+        )
+        engine = Engine.start(config)
+        side = Side(
+            f"router-{k}",
+            rng.integers(len(test), size=n),
+            BEGIN + np.sort(rng.random(n)) * DAY,
+            weight,
+            engine,
+        )
+        for i, row in enumerate(rng.permutation(len(val))[:400].tolist()):
+            record = engine.decide(f"w{i}", val.contexts[row], now=BEGIN - 1000.0 + i)
+            j = val.models.index(record.model)
+            engine.settle(f"w{i}", cost_usd=float(val.costs[row, j]))
+            engine.learn(f"w{i}", reward=_worth(val.rewards[row], j, weight))
+        sides.append(side)
+    return sides
+
+
+def _worth(rewards: Array, j: int, weight: float) -> float:
+    """Return a reward: its distance from the cheapest model's, weighted."""
+    return float(rewards[0] + weight * (rewards[j] - rewards[0]))
+
+
+def _config(side: Side, usd: float) -> RouterConfig:
+    spending = Spending((PeriodBudget(usd, "day"),))
+    config = side.engine.state.config
+    return replace(config, budget_usd_per_request=None, spending=spending)
+
+
+def _lease(side: Side, usd: float, *, now: float) -> None:
+    side.engine.configure(_config(side, usd), now=now)
+    side.lease = usd
+
+
+def _keep(pools: Pools, sides: list[Side], now: float) -> None:
+    """Move leases as the keeper does: what is given back first; who is away takes up nothing."""
+    for k, side in enumerate(sides):
+        if not _is_away(k, now):
+            side.said = _said(side, now)
+    holdings = {side.name: Holding(side.lease, side.said) for side in sides}
+    before = {side.name: side.lease for side in sides}
+    pool = pools.pools["all"].usd or 0.0
+    for name, usd in changed(before, leases_of(pools, "all", holdings)):
+        k = next(k for k, side in enumerate(sides) if side.name == name)
+        free = pool - sum(side.lease for side in sides if side.name != name)
+        if not _is_away(k, now):
+            _lease(sides[k], min(usd, max(free, 0.0)), now=now)
+
+
+def _said(side: Side, now: float) -> LambdaUpdated:
+    """Return what a router says on `pb.lambda`."""
+    applied = dict.fromkeys(("requests", "costs", "rewards"), 0)
+    at = datetime.fromtimestamp(now, UTC)
+    value = lambda_value(
+        side.name, side.engine.state, observed_at=at, applied=applied, unbooked=None
+    )
+    return decode(LambdaUpdated, value)
+
+
+def _serve(side: Side, now: float, *, until: float) -> None:
+    """Answer what has come until then; what came while the worker was away comes now."""
+    test = prompts("test")
+    while side.at < len(side.times) and side.times[side.at] < until:
+        i = side.at
+        row = int(side.rows[i])
+        at = max(float(side.times[i]), now)
+        record = side.engine.decide(str(i), test.contexts[row], now=at)
+        j = test.models.index(record.model)
+        reward = _worth(test.rewards[row], j, side.weight)
+        side.spent += float(test.costs[row, j])
+        side.reward += reward
+        side.due.append((str(i), float(test.costs[row, j]), reward))
+        side.at += 1
+        _feed(side, LATE)
+
+
+def _feed(side: Side, waiting: int) -> None:
+    while len(side.due) > waiting:
+        request_id, cost_usd, reward = side.due.pop(0)
+        side.engine.settle(request_id, cost_usd=cost_usd)
+        side.engine.learn(request_id, reward=reward)
+
+
+def _line(sides: list[Side], pool: float, *, together: bool) -> float:
+    """Return the mean reward of cross-fitted linear rewards and costs at the best price of a
+    dollar: one for all, or one for each router's even part."""
+    test, found, n = prompts("test"), 0.0, sum(len(side.rows) for side in sides)
+    parts = []
+    for side in sides:
+        contexts, costs = test.contexts[side.rows], test.costs[side.rows]
+        truth = test.rewards[side.rows]
+        worth = truth[:, :1] + side.weight * (truth - truth[:, :1])
+        scale = np.maximum(costs.mean(0), 1e-12)
+        expected = np.maximum(held_out(contexts, costs / scale), 0.05) * scale
+        parts.append((held_out(contexts, worth), expected, costs, worth))
+    if together:
+        parts = [tuple(np.concatenate(column) for column in zip(*parts, strict=True))]
+    for scores, expected, costs, worth in parts:
+        budget = pool / len(parts) / len(costs)
+        chosen = within_budget(scores, expected, costs, budget)
+        found += float(worth[np.arange(len(costs)), chosen].sum())
+    return found / n
+
+
+def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
+    """Compare leases that move with an even split, over days of eight routers."""
+    seeds, requests = chosen.seeds or (1 if quick else 5), 400 if quick else 1500
+    rows, gains = [], []
+    for seed in range(seeds):
+        even = play(seed, requests=requests, keeping=False)
+        kept = play(seed, requests=requests, keeping=True)
+        gains.append((kept[1] - even[1]) / even[3])
+        rows.append((seed, even[0], kept[0], kept[2], even[1], kept[1], even[3], gains[-1]))
+    heads = ("seed", "even: spent", "pool: spent", "most leased", "even: reward", "pool: reward")
+    title = f"{ROUTERS} routers, {WORKERS} workers, one away for two hours; ÷ the pool's budget"
+    print_table(title, (*heads, "gain of one price", "share of it"), rows)
+    print_figures(
+        "pools",
+        {
+            "most_spent": max(row[2] for row in rows),
+            "most_leased": max(row[3] for row in rows),
+            "share_of_the_gain": float(np.mean(gains)),
+        },
+    )
+
+
+if __name__ == "__main__":
+    command(run)()
