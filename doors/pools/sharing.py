@@ -77,6 +77,10 @@ def share(total_usd: float, members: Sequence[Member]) -> dict[str, float]:
     free = total_usd - sum(leases.values()) - sum(m.charged_usd for m in known)
     if free > 0.0 and known:
         lefts = _bounded(_weights(known), free, [_bounds(m, total_usd, free) for m in known])
+        # What nobody wants stays where it is: traffic may come.
+        most = [max(m.most * total_usd - m.charged_usd, 0.0) for m in known]
+        tops = [(left, max(left, high)) for left, high in zip(lefts, most, strict=True)]
+        lefts = _bounded([max(m.left_usd, MICRO**-1) for m in known], free, tops)
     else:
         lefts = [0.0] * len(known)
     for member, left in zip(known, lefts, strict=True):
