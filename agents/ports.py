@@ -3,10 +3,12 @@ of it changes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
@@ -16,25 +18,42 @@ from ground.messages import Record
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 
+if TYPE_CHECKING:
+    from agents.group import Group
+
 
 class States(Protocol):
     """The durable table of this worker, see `streams.state.tables.States`."""
-
-    def writing(self) -> AbstractAsyncContextManager[object]: ...
 
     def partition(self, number: int) -> Table: ...
 
     @property
     def size(self) -> int: ...
 
-    def roll_back(self) -> None: ...
 
+class Inbox(Protocol):
+    """What was fetched of one partition, see `streams.faust.sources.Inbox`; topics go by their
+    names without the prefix.
 
-class Source(Protocol):
-    """One source topic, see `streams.faust.sources.Source`: a batch is done when the next one is
-    asked for."""
+    Attributes:
+        arrived: set when something has come, declarations apart.
+        declared: set when declarations have come.
+    """
 
-    def batches(self) -> AsyncIterator[list[Record]]: ...
+    arrived: asyncio.Event
+    declared: asyncio.Event
+
+    def queue(self, name: str) -> deque[Record]:
+        """Return what waits of a topic, in order."""
+        ...
+
+    def took(self, name: str, records: Sequence[Record]) -> None:
+        """Note that these were taken from the queue."""
+        ...
+
+    def finish(self, name: str, offset: int) -> None:
+        """Note that everything before an offset is done."""
+        ...
 
 
 class SourceLog(Protocol):
@@ -87,7 +106,8 @@ class Ports:
 
     Attributes:
         topic: full topic names by their short ones.
-        commit: makes everything durable that was changed inside `states.writing()`.
+        inbox: what was fetched of a partition.
+        finished: told of every group of source events that is finished.
         outbox: makes an empty outbox.
         dead_letters: the dead letter writer of each source topic, by short name.
         log: the source topics.
@@ -107,7 +127,8 @@ class Ports:
 
     topic: Mapping[str, str]
     states: States
-    commit: Callable[[], Awaitable[object]]
+    inbox: Callable[[int], Inbox]
+    finished: Callable[[Group], None]
     outbox: Callable[[], Outbox]
     dead_letters: Mapping[str, DeadLetters]
     log: SourceLog

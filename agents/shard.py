@@ -30,8 +30,8 @@ milliseconds."""
 class Shard:
     """The routers of one partition.
 
-    A batch applies events to routers and parks others, then calls `write` once; the caller commits
-    the table.
+    A group applies events to routers and parks others, then `write` is called once, and the table
+    written.
 
     Attributes:
         watermarks: which source events the state contains.
@@ -44,6 +44,11 @@ class Shard:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.number = table.number
+        self.requests_seen_at = 0.0
+        self._index()
+
+    def _index(self) -> None:
+        table = self.table
         self._engines: dict[str, Engine] = {}
         # Every declared router has an entry, unpacked or not. A dict for its order: once the router
         # is unpacked, the oldest decision comes first.
@@ -53,7 +58,6 @@ class Shard:
         self._new_contexts: list[tuple[Ref, Vector]] = []
         self.unreadable: dict[str, str] = {}
         self._set_aside: list[str] = []
-        self.requests_seen_at = 0.0
         self.watermarks = Watermarks(table)
         # One pass over the keys; of the values only parked events are unpacked: with 10,000
         # routers the first event waits for nothing else.
@@ -82,19 +86,19 @@ class Shard:
     def __len__(self) -> int:
         return len(self._request_ids)
 
-    def take_over(self, before: Shard) -> None:
-        """Take over what the table does not hold from the shard that was indexed before: requests
-        that wait."""
-        # The table has only the place of a request that may hold a prompt; what the shard before
-        # has read of it needs no second reading.
-        held = {(parked.topic, parked.offset): parked.value for parked in before.parking}
+    def roll_back(self) -> None:
+        """Go on from the table as it was before the group that is being applied."""
+        self.table.roll_back()
+        # The table has only the place of a request that may hold a prompt; what was read of it
+        # needs no second reading.
+        held = {(parked.topic, parked.offset): parked.value for parked in self.parking}
+        self._index()  # from the table alone: engines are unpacked again when an event needs them
         for parked in self.parking:
             if (
                 parked.value is None
                 and (value := held.get((parked.topic, parked.offset))) is not None
             ):
                 self.parking.add(replace(parked, value=value))
-        self.requests_seen_at = before.requests_seen_at
 
     def knows(self, router_id: str, request_id: str) -> bool:
         """Tell whether a request has its decision."""

@@ -246,6 +246,7 @@ class RouterConfig:
     `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
         it.
     `offers`: what models can do, of those that say so.
+    `error_reward`: what a call that failed counts as; None: nothing is learned of it.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -262,6 +263,7 @@ class RouterConfig:
     projection: ProjectionRef | None = None
     spending: Spending | None = None
     offers: Mapping[str, Offers] = field(default_factory=dict)
+    error_reward: float | None = None
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request

@@ -123,6 +123,9 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
     state.since = Since()
+    # Whether models answer is another matter by then.
+    state.availability.keep(())
+    state.availability.all_down = False
     if state.ledger is not None:
         state.ledger.start_over()
     for arm in state.arms:

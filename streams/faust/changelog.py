@@ -136,8 +136,7 @@ class RecordBatches:
                     "PB_BATCH_SIZE, or raise PB_CHANGELOG_BATCH_BYTES and max.message.bytes of "
                     f"{self._changelog}"
                 )
-        delivered = await self._send(batch, self._changelog, partition)
-        return int(delivered.offset)
+        return int((await self._send(batch, self._changelog, partition)).offset)
 
     async def send_large(
         self,

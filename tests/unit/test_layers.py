@@ -73,6 +73,7 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         if pattern.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {
+        "agents/lane.py",
         "ground/boundary.py",
         "doors/console/reader.py",
         "streams/faust/fetching.py",
@@ -92,3 +93,17 @@ def test_no_comment_stands_behind_a_bracket_that_closes() -> None:
         for path in _modules(folder).values()
     }
     assert not {name: lines for name, lines in found.items() if lines}
+
+
+def test_no_room_holds_more_than_a_quarter_of_the_code() -> None:
+    lines = {
+        folder: sum(path.read_text("utf-8").count("\n") for path in _modules(folder).values())
+        for folder in FOLDERS
+    }
+    assert max(lines.values()) < 0.25 * sum(lines.values()), lines
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_who_may_enter(room: str) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text("utf-8"))) or ""
+    assert re.search(r"(may import it|imports it)\b", said), said
