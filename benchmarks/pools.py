@@ -1,5 +1,6 @@
-"""Eight routers on three workers share one budget: what is spent, and how much of what one router
-over all traffic would gain comes of moving leases; one worker is killed in the middle.
+"""Eight routers on three workers share one budget, and one worker is away in the middle.
+
+What is spent, and how much of what one price of a dollar for all traffic gains do leases gain?
 
 uv run python -m benchmarks.pools [--quick]
 """
@@ -8,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 import numpy as np
 
 from agents.wire import lambda_value
-from benchmarks.arena import Array
+from benchmarks.arena import Array, Rows
 from benchmarks.protocol import declaration, prompts
 from benchmarks.report import EVERYTHING, Choice, command, print_figures, print_table
 from doors.pools.file import Pools
@@ -31,7 +33,10 @@ EVERY = 900.0
 LATE = 30
 """Requests after whose decision a bill and a reward come."""
 KILLED = (10.0 * 3600.0, 12.0 * 3600.0)
-"""When the first worker is away, from the day's begin: its requests come together afterwards."""
+"""Seconds of the day between which the first worker is away; its requests come afterwards."""
+How = Literal["even", "pool", "one price"]
+"""An even split; leases that move; and leases as one price of a dollar for all prompts would have
+spent them, known from the first request on."""
 LEVEL = 4.0e-4
 """Dollars of the pool per request: it binds."""
 
@@ -41,7 +46,7 @@ class Side:
     """A router's engine and what it did."""
 
     name: str
-    rows: Array
+    rows: Rows
     times: Array
     weight: float
     engine: Engine
@@ -53,9 +58,8 @@ class Side:
     due: list[tuple[str, float, float]] = field(default_factory=list)
 
 
-def play(seed: int, *, requests: int, keeping: bool) -> tuple[float, float, float, float]:
-    """Return spend ÷ pool, mean reward, the sum of leases ÷ pool at its highest, and what hindsight
-    gains with one price of a dollar for all over an even split."""
+def play(seed: int, *, requests: int, how: How) -> tuple[float, float, float]:
+    """Return spend ÷ pool, mean reward, and the sum of leases ÷ pool at its highest."""
     sides, pool = _sides(seed, requests), LEVEL * requests * ROUTERS
     pools = Pools.model_validate(
         {
@@ -66,11 +70,12 @@ def play(seed: int, *, requests: int, keeping: bool) -> tuple[float, float, floa
             }
         }
     )
-    for side in sides:
-        _lease(side, pool / ROUTERS, now=BEGIN - 1.0)
+    known = Lines(sides).leases(pool) if how == "one price" else [pool / ROUTERS] * ROUTERS
+    for side, lease in zip(sides, known, strict=True):
+        _lease(side, lease, now=BEGIN - 1.0)
     most = 0.0
     for now in np.arange(BEGIN, BEGIN + DAY, EVERY).tolist():
-        if keeping:
+        if how == "pool":
             _keep(pools, sides, now)
         most = max(most, sum(side.lease for side in sides) / pool)
         for k, side in enumerate(sides):
@@ -79,13 +84,8 @@ def play(seed: int, *, requests: int, keeping: bool) -> tuple[float, float, floa
     for side in sides:
         _feed(side, 0)
     n = sum(len(side.times) for side in sides)
-    gain = _line(sides, pool, together=True) - _line(sides, pool, together=False)
-    return (
-        sum(side.spent for side in sides) / pool,
-        sum(side.reward for side in sides) / n,
-        most,
-        gain,
-    )
+    spent, reward = sum(side.spent for side in sides), sum(side.reward for side in sides)
+    return spent / pool, reward / n, most
 
 
 def _is_away(k: int, now: float) -> bool:
@@ -146,7 +146,7 @@ def _keep(pools: Pools, sides: list[Side], now: float) -> None:
     holdings = {side.name: Holding(side.lease, side.said) for side in sides}
     before = {side.name: side.lease for side in sides}
     pool = pools.pools["all"].usd or 0.0
-    for name, usd in changed(before, leases_of(pools, "all", holdings)):
+    for name, usd in changed(before, leases_of(pools, "all", holdings, now=now)):
         k = next(k for k, side in enumerate(sides) if side.name == name)
         free = pool - sum(side.lease for side in sides if side.name != name)
         if not _is_away(k, now):
@@ -187,25 +187,30 @@ def _feed(side: Side, waiting: int) -> None:
         side.engine.learn(request_id, reward=reward)
 
 
-def _line(sides: list[Side], pool: float, *, together: bool) -> float:
-    """Return the mean reward of cross-fitted linear rewards and costs at the best price of a
-    dollar: one for all, or one for each router's even part."""
-    test, found, n = prompts("test"), 0.0, sum(len(side.rows) for side in sides)
-    parts = []
-    for side in sides:
-        contexts, costs = test.contexts[side.rows], test.costs[side.rows]
-        truth = test.rewards[side.rows]
-        worth = truth[:, :1] + side.weight * (truth - truth[:, :1])
-        scale = np.maximum(costs.mean(0), 1e-12)
-        expected = np.maximum(held_out(contexts, costs / scale), 0.05) * scale
-        parts.append((held_out(contexts, worth), expected, costs, worth))
-    if together:
-        parts = [tuple(np.concatenate(column) for column in zip(*parts, strict=True))]
-    for scores, expected, costs, worth in parts:
-        budget = pool / len(parts) / len(costs)
-        chosen = within_budget(scores, expected, costs, budget)
-        found += float(worth[np.arange(len(costs)), chosen].sum())
-    return found / n
+class Lines:
+    """Cross-fitted linear rewards and costs of every router, and what they would have done."""
+
+    def __init__(self, sides: list[Side]) -> None:
+        test = prompts("test")
+        self.parts: list[tuple[Array, Array, Array]] = []
+        for side in sides:
+            contexts, costs, truth = (
+                of[side.rows] for of in (test.contexts, test.costs, test.rewards)
+            )
+            worth = truth[:, :1] + side.weight * (truth - truth[:, :1])
+            scale = np.maximum(costs.mean(0), 1e-12)
+            expected = np.maximum(held_out(contexts, costs / scale), 0.05) * scale
+            self.parts.append((held_out(contexts, worth), expected, costs))
+
+    def leases(self, pool: float) -> list[float]:
+        """Return what each router would spend at one price of a dollar for all."""
+        columns = zip(*self.parts, strict=True)
+        scores, expected, costs = (np.concatenate(column) for column in columns)
+        chosen = within_budget(scores, expected, costs, pool / len(costs))
+        spent = costs[np.arange(len(costs)), chosen]
+        ends = np.cumsum([len(part[2]) for part in self.parts])
+        parts = [float(part.sum()) for part in np.split(spent, ends[:-1])]
+        return [part * pool / sum(parts) for part in parts]
 
 
 def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
@@ -213,20 +218,21 @@ def run(quick: bool, chosen: Choice = EVERYTHING) -> None:
     seeds, requests = chosen.seeds or (1 if quick else 5), 400 if quick else 1500
     rows = []
     for seed in range(seeds):
-        even = play(seed, requests=requests, keeping=False)
-        kept = play(seed, requests=requests, keeping=True)
-        rows.append((seed, even[0], kept[0], kept[2], even[1], kept[1], even[3]))
-    heads = ("seed", "even: spent", "pool: spent", "most leased", "even: reward", "pool: reward")
+        even, kept, known = (
+            play(seed, requests=requests, how=how) for how in ("even", "pool", "one price")
+        )
+        rows.append((seed, even[0], kept[0], known[0], kept[2], even[1], kept[1], known[1]))
+    heads = ("seed", "even: spent", "pool: spent", "one price: spent", "most leased")
     title = f"{ROUTERS} routers, {WORKERS} workers, one away for two hours; ÷ the pool's budget"
-    print_table(title, (*heads, "gain of one price"), rows)
+    print_table(title, (*heads, "even: reward", "pool: reward", "one price: reward"), rows)
     # Of sums: what one day gains scatters as much as it is.
-    gained = sum(row[5] - row[4] for row in rows) / sum(row[6] for row in rows)
+    even_sum, kept_sum, known_sum = (sum(row[k] for row in rows) for k in (5, 6, 7))
     print_figures(
         "pools",
         {
             "most_spent": max(row[2] for row in rows),
-            "most_leased": max(row[3] for row in rows),
-            "share_of_the_gain": gained,
+            "most_leased": max(row[4] for row in rows),
+            "share_of_the_gain": (kept_sum - even_sum) / (known_sum - even_sum),
         },
     )
 

@@ -20,7 +20,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Part(BaseModel):
-    """What a member may have of its pool's budget, as shares of it."""
+    """Bound what a member may have of its pool's budget, as shares of it."""
 
     model_config = CLOSED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -95,7 +96,7 @@ async def keep_once(bus: Bus, pools: Pools, root: str) -> list[Change]:
     before = {name: holding.lease_usd for name, holding in holdings.items()}
     assert pool.usd is not None
     in_force, changes = dict(before), []
-    for name, usd in changed(before, leases_of(pools, root, holdings)):
+    for name, usd in changed(before, leases_of(pools, root, holdings, now=time.time())):
         free = pool.usd - sum(lease for other, lease in in_force.items() if other != name)
         lease = min(usd, max(free + CLOSE, 0.0)) if usd > in_force[name] else usd
         why_not = await _declare(bus, name, lease, before[name], pools, root)

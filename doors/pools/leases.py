@@ -11,66 +11,75 @@ from doors.pools.sharing import Member, Standing, share
 from schemas import LambdaUpdated
 
 MARGIN = 1.1
-"""Of what a router that has more than it spends would still spend: traffic may grow."""
+"""Factor on what a router would still spend that has more than that: traffic may grow."""
 WORTH_A_CHANGE = 0.01
 """Share of a lease that a change must be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a router holds of its pool: its lease, and what it last said; None: nothing yet."""
+    """A router's lease, and what it last said of itself; None: nothing yet."""
 
     lease_usd: float
     state: LambdaUpdated | None
 
 
-def standing_of(holding: Holding, per: str) -> Standing | None:
+def standing_of(holding: Holding, per: str, *, now: float) -> Standing | None:
     """Return what a router said of the period that goes on; None where it says nothing of it."""
     state = holding.state
     found = [one for one in (state and state.budgets) or () if one.period == per]
     if state is None or not found or not state.budget_usd_per_request:
         return None
     one = found[0]
+    if one.ends.timestamp() <= now:
+        # It has had no request since the period before.
+        return Standing(0.0, 0.0, holding.lease_usd, 1.0)
     # Of a lease that is in force already, what it says of its own is older.
     price = state.lambda_t / state.budget_usd_per_request
     wanted = MARGIN * max(one.forecast_high_usd - one.charged_usd, 0.0)
     return Standing(one.charged_usd + one.reserved_usd, price, wanted, one.requests_left)
 
 
-def leases_of(pools: Pools, root: str, holdings: Mapping[str, Holding]) -> dict[str, float]:
-    """Return the lease of every router of a pool with a budget of its own."""
+def leases_of(
+    pools: Pools, root: str, holdings: Mapping[str, Holding], *, now: float
+) -> dict[str, float]:
+    """Return the lease of every router of a pool with a budget of its own; `now` in seconds since
+    the epoch."""
     pool = pools.pools[root]
     assert pool.usd is not None and pool.per is not None
-    return _within(pools, root, pool.usd, holdings, pool.per)
+    per = pool.per
+    # What a router said before this period is of another one's money.
+    standings = {
+        name: (one.lease_usd, standing_of(one, per, now=now)) for name, one in holdings.items()
+    }
+    return _within(pools, root, pool.usd, standings)
 
 
-def _within(
-    pools: Pools, name: str, usd: float, holdings: Mapping[str, Holding], per: str
-) -> dict[str, float]:
+Standings = Mapping[str, tuple[float, Standing | None]]
+"""Each router's lease, and how it stands."""
+
+
+def _within(pools: Pools, name: str, usd: float, standings: Standings) -> dict[str, float]:
     members = pools.pools[name].members
-    shares = share(usd, [_member(pools, one, part, holdings, per) for one, part in members.items()])
+    shares = share(usd, [_member(pools, one, part, standings) for one, part in members.items()])
     leases: dict[str, float] = {}
     for member, lease in shares.items():
         if member in pools.pools:
-            leases |= _within(pools, member, lease, holdings, per)
+            leases |= _within(pools, member, lease, standings)
         else:
             leases[member] = lease
     return leases
 
 
-def _member(
-    pools: Pools, name: str, part: Part, holdings: Mapping[str, Holding], per: str
-) -> Member:
+def _member(pools: Pools, name: str, part: Part, standings: Standings) -> Member:
     if name not in pools.pools:
-        holding = holdings[name]
-        standing = standing_of(holding, per)
-        if standing is None and holding.lease_usd <= 0.0:
+        lease_usd, standing = standings[name]
+        if standing is None and lease_usd <= 0.0:
             # It has no lease yet, so it can't say how it stands: it gets a first one.
             standing = Standing(0.0, 0.0, math.inf, 1.0)
-        return Member(name, holding.lease_usd, part.least, part.most, standing)
+        return Member(name, lease_usd, part.least, part.most, standing)
     inner = [
-        _member(pools, member, its, holdings, per)
-        for member, its in pools.pools[name].members.items()
+        _member(pools, member, its, standings) for member, its in pools.pools[name].members.items()
     ]
     return replace(_together(name, inner), least=part.least, most=part.most)
 

@@ -21,7 +21,7 @@ ROUNDS = 64
 
 
 class Standing(NamedTuple):
-    """What a member said of the period that goes on.
+    """A member's account of the period that goes on.
 
     Attributes:
         charged_usd: dollars that are charged, those held back for bills in flight included.
