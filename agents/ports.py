@@ -84,7 +84,7 @@ class Count(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one worker; see the settings of the same names."""
+    """Bounds of one worker, and whether it checks states; see the settings of the same names."""
 
     batch_size: int = 512
     prompt_bytes: int = 2**20
@@ -98,6 +98,7 @@ class Limits:
     unknown_router_wait: float = 2.0
     context_ttl: float = 7 * 86_400.0
     changelog_batch_bytes: int = 16 * 2**20
+    validate_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
