@@ -1,5 +1,6 @@
-"""What the agents of a worker are given from outside: all of it is made before they start, and none
-of it changes."""
+"""Define what the agents of a worker are given from outside: all of it is made before they start,
+and none of it changes.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class States(Protocol):
 
 
 class Inbox(Protocol):
-    """What was fetched of one partition, see `streams.faust.sources.Inbox`; topics go by their
-    names without the prefix.
+    """Records that were fetched of one partition, see `streams.faust.sources.Inbox`; topics go by
+    their names without the prefix.
 
     Attributes:
         arrived: set when something has come, declarations apart.
@@ -57,7 +58,7 @@ class Inbox(Protocol):
 
 
 class SourceLog(Protocol):
-    """What lies on the source topics beside what has been handed to the agents."""
+    """The content of the source topics beside what has been handed to the agents."""
 
     async def read_again(
         self, partition: int, offsets: Iterable[int]

@@ -198,7 +198,7 @@ class Shard:
 
     @property
     def leaves(self) -> bool:
-        """Whether records of routers that are gone are still to be deleted."""
+        """Tell whether records of routers that are gone are still to be deleted."""
         return bool(self._leftovers)
 
     def clear(self, limit: int) -> None:

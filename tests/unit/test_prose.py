@@ -20,7 +20,7 @@ NOT_YET = re.compile(
 )
 """Pages that are generated, belong to the laboratory, or have not been gone through."""
 FOLDERS = ("client/src", "paretobandit_streams", "benchmarks", "paper", *ROOMS)
-EXEMPT = ("agents", "router_state", "streams/faust", "streams/service")
+EXEMPT = ("router_state",)
 """Folders whose docstrings have not been gone through."""
 MODULES = [
     path
