@@ -134,7 +134,7 @@ class Knobs:
     """Everything that tunes a router.
 
     Attributes:
-        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/algorithm.md.
+        alpha, lambda_c, ridge, v_max: of `paper` alone, see docs/explanation/algorithm.md.
         gamma: share of an observation that is left after a step of the clock.
         n_eff: observations that a prior counts for unless it says so.
         onboarding_pulls: calls of a joining model before its score decides.

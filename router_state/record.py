@@ -61,8 +61,8 @@ class Label(Struct, frozen=True, gc=False):
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """The last events that the state contained when it decided: with the events themselves, enough to
-    decide again.
+    """The last events that the state contained when it decided: with the events themselves, enough
+    to decide again.
 
     Last offsets of `pb.costs` and `pb.rewards` (−1: none), how many commitments had expired, and
     the same two offsets when the declaration in force had come in force.

@@ -1,4 +1,4 @@
-"""Find when a period begins and ends: hours, days, weeks and months in a time zone, or two dates."""
+"""Find when a period begins and ends: hours, days, weeks, months in a time zone, or two dates."""
 
 from __future__ import annotations
 
