@@ -19,7 +19,7 @@ Kind = Literal["ucb", "sample", "greedy"]
 
 
 class Bandit:
-    """What the bandits share: they choose, and learn from a reward and its bill.
+    """A bandit chooses a model, and learns from a reward and its bill.
 
     Args:
         price: what a dollar is worth in reward.

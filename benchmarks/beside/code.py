@@ -49,8 +49,8 @@ PUBLISHED_AGENTIC = (("ACRouter", 73.30), ("always claude-opus-4-6", 63.64), ("L
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """What models earned, shape (n, K), and cost in dollars, shape (n, K), with each task's
-    dimension and its prompt's length in tokens."""
+    """Rewards and costs in dollars, each of shape (n, K), with each task's dimension and the
+    length of its prompt in tokens."""
 
     rewards: Array
     costs: Array

@@ -1,4 +1,4 @@
-"""What is measured of an entrant: reward over dollars, the area under it, and the regret."""
+"""Measures of an entrant: reward over dollars, the area under it, and the regret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PER_DOLLAR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What an entrant earned and spent a request, over all measured requests and their last half.
+    """Mean reward and dollars of an entrant, over all measured requests and over their last half.
 
     Attributes:
         regret: Σ (the best model's value − the called one's), a value being reward − 0.1·dollars.

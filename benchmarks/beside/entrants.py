@@ -1,4 +1,4 @@
-"""Who plays: each entrant by its name, its settings, and what trades reward against dollars."""
+"""The entrants by name: their settings, and the value that trades reward against dollars."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from router_state.config import LIVE, ModelConfig, Price, RouterConfig
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """What K models earned and cost on each of n prompts.
+    """Rewards and costs of K models on each of n prompts.
 
     Args:
         name: short, for the command line; title: for tables.

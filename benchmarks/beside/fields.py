@@ -46,7 +46,7 @@ FIELDS: dict[str, Callable[[Path | None], Field]] = {
     "routerbench": _routerbench,
     "paper": _paper,
 }
-"""What makes a field, from a folder of more data; `routerbench` needs one."""
+"""Makers of fields, from a folder of more data; `routerbench` needs one."""
 
 
 @lru_cache

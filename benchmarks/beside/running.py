@@ -1,7 +1,6 @@
-"""What it costs to run a router: time of a request, memory and start, each in a process of its
-own.
+"""Time of a request, memory and start of a router, each in a process of its own.
 
-    python -m benchmarks.beside.running ROUTER     one router, as a line of JSON
+python -m benchmarks.beside.running ROUTER     one router, as a line of JSON
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ PREDICTORS: dict[str, dict[str, Predictor]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """What a predictor says of asked prompts: rewards and costs, each of shape (m, K)."""
+    """Predictions for asked prompts: rewards and costs, each of shape (m, K)."""
 
     rewards: Array
     costs: Array
