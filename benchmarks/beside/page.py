@@ -21,7 +21,8 @@ Curve = Sequence[tuple[float, float]]
 
 def table(rows: Sequence[Row]) -> str:
     """Return the lines of one field as Markdown; where `live` loses stands first."""
-    losing = [r for r in rows if _loses(r)]
+    ours = next(row for row in rows if row.entrant == OURS)
+    losing = [r for r in rows if r is not ours and _above(r, ours)]
     head = (
         "| router | setting | area, all requests | area, last half | `live` ahead, all | "
         "`live` ahead, last half |\n| --- | --- | --- | --- | --- | --- |"
@@ -30,9 +31,16 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([head, *map(_line, ordered)])
 
 
-def _loses(row: Row) -> bool:
+def _above(row: Row, ours: Row) -> bool:
     """Tell whether a router is above `live` by more than chance, in any column."""
-    return any(e is not None and e.value + e.half < 0 for e in (row.ahead, row.ahead_late))
+    areas = ((row.whole, ours.whole), (row.late, ours.late))
+    larger = any(
+        theirs is not None and us is not None and theirs.value - theirs.half > us.value + us.half
+        for theirs, us in areas
+    )
+    return larger or any(
+        e is not None and e.value + e.half < 0 for e in (row.ahead, row.ahead_late)
+    )
 
 
 def _line(row: Row) -> str:
