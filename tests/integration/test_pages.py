@@ -47,7 +47,7 @@ NOT_RUN = {
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
     r"kubectl |helm ": "needs a cluster; tests/unit/test_chart.py renders the chart",
     r"pbstream encoder distill": "needs the weights: tests/reference/test_weights.py",
-    r"pbstream (fit|demo) .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
+    r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
     r".*python -m (benchmarks|paper)\b": "minutes to hours",
     r"location /routers/": "nginx's configuration",
     r"95\.6% of |.*[┤└]| +\$2\.858e-05": "the picture that watch draws",
