@@ -69,7 +69,7 @@ class Expectations(NamedTuple):
 
 
 class DirectModel:
-    """Outcomes by context, one ridge regression per model; an unknown model gets the mean over all."""
+    """Outcomes by context, a ridge regression per model; an unknown one gets the mean over all."""
 
     def __init__(self) -> None:
         self._models: dict[str, Ridge] = {}
