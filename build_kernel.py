@@ -1,0 +1,180 @@
+"""Compile router_state/kernel into one extension beside it:  python build_kernel.py [--force]
+
+It is also what a wheel and an editable installation are built with. It needs Cython, setuptools and
+a C compiler; without them the kernel runs as Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+FOLDER = ROOT / "router_state" / "kernel"
+PARTS = (
+    "elementary",
+    "linear",
+    "regression",
+    "shared_prior",
+    "estimate",
+    "randomness",
+    "sample",
+    "dual",
+    "projection",
+    "propensity",
+)
+"""Modules of the kernel, each after those that it uses."""
+FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+"""No multiplication is fused with an addition: every machine rounds the same sums."""
+TYPES = {
+    "Real": "cython.double",
+    "Index": "cython.Py_ssize_t",
+    "Word": "cython.ulonglong",
+    "Flag": "cython.bint",
+    "Floats": "cython.double[::1]",
+    "Known": "cython.const[cython.double][::1]",
+    "Singles": "cython.float[::1]",
+}
+"""What an annotation is in C."""
+FIELDS = {name: kind.replace("cython.", "") for name, kind in TYPES.items()} | {
+    "Word": "unsigned long long"
+}
+HEAD = """\
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: infer_types=True, cdivision=False
+import cython
+from libc.math cimport floor, isfinite, sqrt
+from libc.math cimport frexp as _frexp
+
+COMPILED = True
+cdef unsigned long long MASK = 0xFFFFFFFFFFFFFFFFULL
+
+cdef inline object view(object array):
+    return array
+
+cdef inline object known(object array):
+    return array
+
+cdef inline object singles(object array):
+    return array.reshape(-1)
+
+cdef inline Py_ssize_t whole(double value) noexcept:
+    return <Py_ssize_t>value
+
+cdef inline (double, int) frexp(double value) noexcept:
+    cdef int exponent = 0
+    cdef double mantissa = _frexp(value, &exponent)
+    return mantissa, exponent
+"""
+"""The words of the kernel, in C: see router_state/kernel/words.py."""
+
+
+def sources() -> str:
+    """Return a digest of the kernel's modules, as `router_state.kernel.sources` does."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(FOLDER.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_current() -> bool:
+    """Tell whether there is an extension of these sources and for this Python."""
+    mark = FOLDER / "_compiled.of"
+    return bool(_extensions()) and mark.exists() and mark.read_text() == _mark()
+
+
+def _mark() -> str:
+    maker = blake2b(Path(__file__).read_bytes(), digest_size=16).hexdigest()
+    return f"{sources()} {maker} {sys.implementation.cache_tag}"
+
+
+def _extensions() -> list[Path]:
+    return [*FOLDER.glob("_compiled*.so"), *FOLDER.glob("_compiled*.pyd")]
+
+
+def program() -> str:
+    """Return all modules of the kernel as one program of Cython."""
+    parts = [_part((FOLDER / f"{name}.py").read_text()) for name in PARTS]
+    public = re.findall(r'^    "(\w+)",$', (FOLDER / "__init__.py").read_text(), re.MULTILINE)
+    names = [name for name in public if name not in ("COMPILED", "sources")]
+    return "\n".join([HEAD, *parts, f"PUBLIC = {names!r}", f"SOURCES = {sources()!r}", ""])
+
+
+def _part(text: str) -> str:
+    """Return one module without what the others and C stand for, its types in Cython's words."""
+    lines = text.splitlines()
+    for node in ast.parse(text).body:
+        if _is_of_python(node):
+            _blank(lines, node)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name):
+            _declare(lines, node, node.annotation.id, "cdef")
+        elif isinstance(node, ast.ClassDef) and any(
+            isinstance(one, ast.Name) and one.id == "cclass" for one in node.decorator_list
+        ):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and isinstance(field.annotation, ast.Name):
+                    _declare(lines, field, field.annotation.id, "cdef public")
+    found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
+    found = found.replace("@cfunc\n", "@cython.cfunc\n")
+    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal)\b", r"\1object", found)
+    return re.sub(
+        rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found
+    )
+
+
+def _is_of_python(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        module = node.module or ""
+        return module in ("__future__", "math") or module.startswith("router_state.kernel")
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def _blank(lines: list[str], node: ast.stmt) -> None:
+    for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+        lines[number] = ""
+
+
+def _declare(lines: list[str], node: ast.AnnAssign, kind: str, word: str) -> None:
+    """Turn `name: kind [= value]` into a declaration of C."""
+    at, name = node.lineno - 1, ast.unparse(node.target)
+    own = ("Regression", "SharedPrior", "Chance", "list")
+    kind = FIELDS.get(kind, kind if kind in own else "object")
+    if kind == FIELDS["Floats"]:
+        word = "cdef"
+    lines[at] = re.sub(r"\w+: \w+", f"{word} {kind} {name}", lines[at], count=1)
+
+
+def build(*, force: bool = False) -> bool:
+    """Compile the kernel unless it is; tell whether it is now. Raises what the compiler says."""
+    if not force and is_current():
+        return True
+    for path in _extensions():
+        path.unlink()
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work) / "_compiled.pyx"
+        source.write_text(program())
+        extension = Extension(
+            "_compiled",
+            [str(source)],
+            extra_compile_args=[] if sys.platform == "win32" else FLAGS,
+        )
+        made = cythonize([extension], build_dir=work, quiet=True, language_level=3)
+        command: Any = build_ext(Distribution({"ext_modules": made}))
+        command.build_lib, command.build_temp, command.force = str(FOLDER), work, True
+        command.ensure_finalized()
+        command.run()
+    (FOLDER / "_compiled.of").write_text(_mark())
+    return True
+
+
+if __name__ == "__main__":
+    build(force="--force" in sys.argv)

@@ -1,0 +1,69 @@
+"""The arithmetic of every event, compiled where it can be.
+
+The modules of this folder are Python, and are what is compiled: into one extension, `_compiled`, by
+`build_kernel.py`. Where there is none, or one that was made of another text, they run as they
+stand: the same to the bit, and hundreds of times slower.
+"""
+
+from __future__ import annotations
+
+import warnings
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+
+def sources() -> str:
+    """Return a digest of this folder's modules."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _load() -> Any:
+    try:
+        from router_state.kernel import _compiled  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    if sources() == _compiled.SOURCES:
+        return _compiled
+    warnings.warn("the compiled kernel is of another text: build it again", stacklevel=2)
+    return None
+
+
+_compiled: Any = _load()
+COMPILED: bool = _compiled is not None
+"""Whether the kernel runs compiled."""
+if TYPE_CHECKING or not COMPILED:
+    from router_state.kernel.dual import Options, options
+    from router_state.kernel.elementary import elementary
+    from router_state.kernel.estimate import conclude_shifted, estimate
+    from router_state.kernel.projection import Projection, best, check, project
+    from router_state.kernel.propensity import wins
+    from router_state.kernel.randomness import Chance
+    from router_state.kernel.regression import Regression
+    from router_state.kernel.sample import PosteriorSample, levels_of
+    from router_state.kernel.shared_prior import SharedPrior
+else:
+    globals().update({name: getattr(_compiled, name) for name in _compiled.PUBLIC})
+
+__all__ = [
+    "COMPILED",
+    "Chance",
+    "Options",
+    "PosteriorSample",
+    "Projection",
+    "Regression",
+    "SharedPrior",
+    "best",
+    "check",
+    "conclude_shifted",
+    "elementary",
+    "estimate",
+    "levels_of",
+    "options",
+    "project",
+    "sources",
+    "wins",
+]
