@@ -17,9 +17,17 @@ Matrix = npt.NDArray[np.float64]
 
 INF = float("inf")
 """No bound."""
+MEMORY = 2000.0
+"""Observations that every estimate is of at most: what `live`'s γ keeps."""
+GUESSED = 3.0
+"""Observations that a first guess counts for."""
+BELIEVED = 20.0
+"""Bills that count as much as what a declaration, or a lognormal's shape, says of their mean."""
 MAX_NORM = 1e4
 """Largest norm of a context: an embedding has norm 1, a whitened entry is about 1. Above it single
 precision loses what tells prompts apart."""
+MAX_COST_USD = 1000.0
+"""Dollars of one bill (the wire contract)."""
 LEAST_RIDGE = 1e-6
 """Least λ_0, in observations: beside a context of the largest norm, rounding would leave less of it
 than nothing."""
@@ -167,7 +175,7 @@ def _require(name: str, value: float, fits: bool, what: str) -> None:
 
 PAPER = Knobs()
 """As the reference library has them; parity is tested bit by bit."""
-LIVE = Knobs(gamma=0.9995, lambda_c=0.0, onboarding_pulls=0)
+LIVE = Knobs(gamma=1.0 - 1.0 / MEMORY, lambda_c=0.0, onboarding_pulls=0)
 """What a service wants that is never reset: docs/algorithm.md says why, knob by knob."""
 UNUSED: Mapping[str, frozenset[str]] = MappingProxyType(
     {"paper": frozenset(), "live": frozenset({"alpha", "lambda_c", "ridge", "v_max"})}

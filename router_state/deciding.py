@@ -4,7 +4,8 @@ what is written down."""
 from __future__ import annotations
 
 from router_state.events import Asked
-from router_state.policies import eligibility, newcomers, scoring
+from router_state.pacing.dollar_dual import EVERY
+from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
 from router_state.record import Basis, RequestRecord
@@ -57,7 +58,7 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
         unsure=policy.unsure(state, x, seen),
     )
     _commit(state, policy, request.request_id, record, k)
-    if config.budget_usd_per_request is not None and record.seq % newcomers.EVERY == 0:
+    if config.budget_usd_per_request is not None and record.seq % EVERY == 0:
         state.newcomers.look(
             arms,
             candidates,

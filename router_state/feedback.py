@@ -109,9 +109,8 @@ def _learn_bill(
     # quantity.
     if arm is None or (price.per_1k == 0.0) != (arm.per_1k == 0.0):
         return
-    list_price, tokens, known = list_price_of(price), state.arms.tokens, None
-    if tokens.in_use:
-        known = tokens.of(record.input_tokens) * price.input_price_per_m / 1e6 / list_price
+    list_price, tokens = list_price_of(price), state.arms.tokens.of(record.input_tokens)
+    known = tokens * price.input_price_per_m / 1e6 / list_price
     policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
 
 

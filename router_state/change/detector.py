@@ -1,44 +1,47 @@
-"""The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954)."""
+"""The detector of a change: a two-sided cumulative sum of standardised residuals (Page 1954).
+
+What residuals give away may be a new kind of prompts instead of a changed model. How far a prompt
+is from those before it is its leverage xᵀVx, in leverages of the bias, which falls with the number
+of observations as well: so it stays the same while the mix of prompts does.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-SHIFT = 1.0
-"""Least shift that is looked for, in deviations; the slack of the CUSUM is half of it."""
+from router_state.config import GUESSED, MEMORY
+
+LIMIT = 16.0
+"""Log-likelihood ratio of an alarm (benchmarks.drift and drawn worlds count false ones)."""
 CUT_AT = 4.0
-"""Deviations at which a residual is cut: no single one may raise an alarm."""
-MIN_SIGMA = 0.02
-"""Least running deviation, in units of the signal: signals that are all alike are not infinitely
-sure."""
-CENTRING = 0.01
-"""Step of the running mean, per residual."""
-MEMORY = 200.0
-"""Residuals over which the deviation is taken, unless the caller says otherwise."""
+"""Deviations at which a residual is cut: no single one may raise an alarm. A run of prompts whose
+mean leverage is as many deviations of a mean above the usual one is of a new kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
     """A change that was found: the mean residual `size` of the run that gave it away.
 
-    `evidence` exceeded `limit` after `count` residuals, the first at time `since`.
+    Its `evidence` exceeded the limit after `count` residuals, the first at time `since`. `novel`
+    says that the run's prompts are of a new kind.
     """
 
     size: float
     evidence: float
-    limit: float
     count: int
     since: float
+    novel: bool
 
 
 @dataclass(slots=True)
 class Side:
-    """One side of a CUSUM, since it last was zero."""
+    """One side of the sum since it last was zero: residuals, and leverages of their prompts."""
 
     evidence: float = 0.0
     count: int = 0
     total: float = 0.0
     since: float = 0.0
+    leverage: float = 0.0
 
 
 @dataclass(slots=True)
@@ -47,69 +50,72 @@ class Detector:
     them.
 
     A residual z counts as the log-likelihood ratio δz − δ²/2 of a shift by δ deviations against
-    none. δ is 1; where it is `adaptive`, it is the mean of the run so far if that is more (Lorden
-    and Pollak 2008): two residuals alike that are far out then give a shift away, and an ordinary
-    one after an outlier clears it.
+    none. δ is the mean of the run so far, at least 1 (Lorden and Pollak 2008): two residuals alike
+    that are far out give a shift away, and an ordinary one after an outlier clears it.
 
     Attributes:
-        sigma: running standard deviation; mean: running mean, taken off every residual.
+        count: residuals so far; sigma: their running deviation.
+        leverage, spread: mean and deviation of their prompts' leverages.
         up, down: the two sides.
     """
 
-    sigma: float = 0.2
-    mean: float = 0.0
+    count: float = 0.0
+    sigma: float = 0.0
+    leverage: float = 0.0
+    spread: float = 0.0
     up: Side = field(default_factory=Side)
     down: Side = field(default_factory=Side)
 
     def observe(
-        self,
-        residual: float,
-        *,
-        limit: float,
-        now: float,
-        centred: bool = False,
-        adaptive: bool = False,
-        memory: float = MEMORY,
-        least: float = MIN_SIGMA,
+        self, residual: float, *, deviation: float, leverage: float, now: float
     ) -> Shift | None:
         """Take one residual in; return the shift that it gives away, after which both sides start
         anew.
 
         Args:
-            limit: log-likelihood ratio of an alarm.
-            centred: whether the running mean is taken off.
-            memory: over about how many residuals the deviation is taken.
-            least: smallest deviation that is assumed.
+            deviation: of residuals as far as those of all models tell, the least that is assumed.
+            leverage: of its prompt.
         """
-        residual -= self.mean
-        least = least if least > MIN_SIGMA else MIN_SIGMA
-        sigma = self.sigma if self.sigma > least else least
-        z = residual / sigma
-        z = CUT_AT if z > CUT_AT else -CUT_AT if z < -CUT_AT else z
-        for run, away in ((self.up, z), (self.down, -z)):
-            # A side that is at zero mostly stays there: nothing to compute.
-            if run.count == 0 and away <= SHIFT / 2.0:
-                continue
-            size = SHIFT
-            if adaptive and run.count:
-                size = min(max(abs(run.total) / (run.count * sigma), SHIFT), CUT_AT)
-            evidence = run.evidence + size * away - size * size / 2.0
+        sigma = self.sigma if self.sigma > deviation else deviation
+        # Cut, so that a change does not stretch the yardstick that it is measured by.
+        bound = CUT_AT * sigma
+        cut = bound if residual > bound else -bound if residual < -bound else residual
+        for run, z in ((self.up, cut / sigma), (self.down, -cut / sigma)):
+            size = abs(run.total) / (run.count * sigma) if run.count else 1.0
+            size = 1.0 if size < 1.0 else CUT_AT if size > CUT_AT else size
+            evidence = run.evidence + size * z - size * size / 2.0
             if evidence <= 0.0:
-                run.evidence, run.count, run.total = 0.0, 0, 0.0
+                if run.count:
+                    run.evidence, run.count, run.total, run.leverage = 0.0, 0, 0.0, 0.0
                 continue
             if run.count == 0:
                 run.since = now
             run.evidence = evidence
             run.count += 1
             run.total += residual
-            if evidence > limit:
-                found = Shift(run.total / run.count, evidence, limit, run.count, run.since)
-                self.up, self.down = Side(), Side()
-                return found
-        # Cut, so that a change does not stretch the yardstick that it is measured by.
-        bound = 3.0 * sigma
-        residual = bound if residual > bound else -bound if residual < -bound else residual
-        self.sigma = (sigma * sigma + (residual * residual - sigma * sigma) / memory) ** 0.5
-        if centred:
-            self.mean += CENTRING * residual
+            run.leverage += leverage
+            if evidence > LIMIT:
+                return self._found(run)
+        self._note(cut, sigma, leverage)
         return None
+
+    def _found(self, run: Side) -> Shift:
+        count = run.count
+        beyond = run.leverage / count - self.leverage
+        novel = beyond * count**0.5 > CUT_AT * self.spread
+        self.up, self.down = Side(), Side()
+        return Shift(run.total / count, run.evidence, count, run.since, novel)
+
+    def _note(self, residual: float, sigma: float, leverage: float) -> None:
+        """Take a residual and a leverage into what is usual."""
+        self.count = count = self.count + 1.0 if self.count < MEMORY else MEMORY
+        square = sigma * sigma
+        self.sigma = (square + (residual * residual - square) / (GUESSED + count)) ** 0.5
+        away, spread = leverage - self.leverage, self.spread
+        # The first few are all there is to say what is usual: they count as they are.
+        if count > GUESSED:
+            most = CUT_AT * spread
+            away = most if away > most else -most if away < -most else away
+        self.leverage += away / count
+        square = spread * spread
+        self.spread = (square + (away * away - square) / count) ** 0.5

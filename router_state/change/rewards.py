@@ -7,41 +7,36 @@ from collections.abc import Mapping
 
 from router_state.alert import Alert
 from router_state.arm import Arm
+from router_state.change.detector import LIMIT
 from router_state.change.suspicion import Suspicion
-from router_state.config import Vector
+from router_state.config import MEMORY, Vector
 from router_state.state.router import RouterState
 
-NOT_LEARNED = -1e9
+NOT_LEARNED = -MEMORY
 """Stands for what an arm had forgotten when a reward came that it did not learn: nothing is left of
 it."""
-LIMIT = 16.0
-"""Log-likelihood ratio of an alarm (docs/algorithm.md; benchmarks.drift counts false ones)."""
-KNOWN_VARIANCE = 0.25
-"""xᵀA⁻¹x below which a residual says something of the model: above, it says how little was
-known."""
 FADED = 0.1
 """Share of what was learned that an accepted drift leaves."""
 
 
 def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> None:
     """Look for a drift in the residual of a reward that was learned; suspect the arm if one is
-    found.
+    found, and prompts are as ever.
 
     Args:
         variance: xᵀA⁻¹x from before.
     """
-    if variance >= KNOWN_VARIANCE:
-        return
+    regression = arm.rewards
     shift = arm.detector.observe(
         residual / math.sqrt(1.0 + variance),
-        limit=LIMIT,
+        deviation=state.arms.rewards.deviation,
+        leverage=variance * regression.decay / regression.inverse.item(-1),
         now=state.latest,
-        least=state.arms.rewards.deviation,
     )
-    if shift is not None:
+    if shift is not None and not shift.novel:
         suspicion = Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
-        evidence = {"cusum": shift.evidence, "limit": shift.limit, "rewards": shift.count}
+        evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.count}
         _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
 
 
@@ -56,7 +51,7 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     if suspicion is None:
         return False
     predicted = float(regression.theta.dot(x))
-    suspicion.observe(predicted=predicted, reward=reward, sigma=arm.detector.sigma)
+    suspicion.observe(predicted=predicted, reward=reward, sigma=max(arm.detector.sigma, state.arms.rewards.deviation))
     regression.changed()
     if suspicion.over:
         state.arms.suspect_of(arm, None)

@@ -13,58 +13,33 @@ The input part is 0 until requests say their tokens, see `input_tokens`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from router_state.change.detector import Detector
-from router_state.change.novelty import Novelty
-from router_state.config import Matrix, Price, Vector
-from router_state.costs.predictive import Predictive
-from router_state.costs.ratio import (
-    LEAST_RATIO,
-    MOST_EXPONENT,
-    bounded,
-    list_price_of,
+from router_state.config import BELIEVED, GUESSED, MEMORY, Price
+from router_state.costs.predictive import (
+    MOST_LOG_VARIANCE,
+    Z90,
+    Predictive,
+    lognormal_mean,
+    relative_variance,
 )
+from router_state.costs.ratio import LEAST_RATIO, bounded, list_price_of
 from router_state.journal import Journal
-from router_state.learning.linalg import symmetric_inverse
 from router_state.learning.regression import Regression
 from router_state.learning.shared_prior import SharedPrior
 
-MEMORY = 2000.0
-"""Bills over which means are taken."""
-MEMORY_AFTER_SHIFT = 20.0
-"""Bills that a mean stands for once it was multiplied: what follows corrects it fast."""
-GAMMA = 0.9995
+GAMMA = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
-HELD = 16.0
-"""Bills that a lognormal's factor counts for: one dear bill counts in the coefficients already,
-and would else rule a model out by chance."""
-FIRST = 3.0
-"""Bills that the first calibration, and the first share of paid calls, count for."""
 MOST_TAUGHT = 10.0
 """Largest multiple of its expectation that a bill counts for in a mean: one of a heavy tail is not
 the mean of the next hundred."""
-EXPECTED_COUNTS = 20.0
-"""Bills that a declared mean cost counts for."""
-FIRST_SIGMA = 0.7
-"""Deviation of the logarithm of a bill before there is one: a factor of two either way."""
-MOST_HALF = 1.0
-"""Largest half variance of a level, or of the noise, that an expectation includes."""
-LEAST_OWN = 0.02
-"""Least share of a bill that is not for its input: a cached prompt may cost less than it was
-counted, and the rest needs a logarithm."""
-LEAST_LEFT = 0.1
-"""Least share of a mean bill that is left when its input is taken off."""
-LEAST_CALIBRATION = 0.01
-"""Least calibration where input is counted apart: a discount makes it smaller than any
-prediction."""
-SHARE_UP, SHARE_DOWN = 1.01, 0.92
-"""Factors by which a bill moves `input_share`: down where the bill is below its input's cost. The
-share settles where one bill in nine is."""
-LEAST_SHARE = 0.01
-"""Least share of the input's list price that is assumed to be billed."""
+LEAST_PART = 0.02
+"""Least share of a bill that is its input, or that is not: each needs a logarithm."""
+SHARE_STEP, SHARE_ABOVE = 1.01, 8
+"""Factor by which a bill raises `input_share`, and such steps by which one below its input's cost
+lowers it. The share settles where one bill in nine is below."""
 
 
 def cost_piece(model: str) -> str:
@@ -77,29 +52,25 @@ class CostModel:
 
     Attributes:
         regression: of ln(bill ÷ list price), its shared prior being `prior`.
-        ratio, bills: mean ratio of a bill to the list price, and how many bills it stands for; the
-            first guess counts for one.
-        calibration, calibrated: mean of bill ÷ exp(prediction), and how many bills it stands for.
+        bills: how many bills the means are of.
+        ratio: mean ratio of a bill to the list price; the first guess counts for one.
+        calibration: mean of bill ÷ exp(prediction).
         awaited: calls since the last bill.
         list_price: dollars per 1k tokens that ratios refer to; free: whether the declared one is 0.
         paid: share of bills that were not zero.
         input_usd: list price of an input token, in dollars; input_share: its billed share.
         detector: looks for a silent change of price or of tokens.
-        novelty: whether its prompts of late are of a new kind: a shift then says something of
-            them, and nothing of the price.
     """
 
     __slots__ = (
         "awaited",
         "bills",
-        "calibrated",
         "calibration",
         "detector",
         "free",
         "input_share",
         "input_usd",
         "list_price",
-        "novelty",
         "paid",
         "prior",
         "ratio",
@@ -120,13 +91,11 @@ class CostModel:
         self.begin()
 
     def _forget_means(self) -> None:
-        self.input_share = self.paid = 1.0
-        self.detector, self.novelty = Detector(sigma=FIRST_SIGMA), Novelty()
-        self.calibration, self.calibrated = 1.0, FIRST
-        self.ratio, self.bills = 0.0, 0.0
+        self.detector = Detector()
+        self.input_share = self.paid = self.calibration = 1.0
+        self.ratio = self.bills = 0.0
         if not self.free:
-            guess = float(self.prior.mean.dot(self.prior.center))
-            self.ratio, self.bills = math.exp(bounded(guess)), 1.0
+            self.ratio = math.exp(bounded(float(self.prior.mean.dot(self.prior.center))))
 
     def begin(self) -> None:
         """Start the regression from what all models share; its arrays are bound."""
@@ -155,36 +124,41 @@ class CostModel:
             return 0.0
         # The last entry is the bias's: a level is what it multiplies.
         variance = self.prior.noise * self.regression.inverse.item(-1) / self.regression.decay
-        return min(variance, 2.0 * MOST_HALF)
+        return variance if variance < MOST_LOG_VARIANCE else MOST_LOG_VARIANCE
 
     @property
     def factor(self) -> float:
-        """The expected ratio of a bill to exp(prediction).
-
-        Conjugate shrinkage: a lognormal's factor counts as `HELD` bills, the mean of the model's
-        own as those it is of.
-        """
+        """The expected ratio of a bill to exp(prediction): the mean of the model's own bills,
+        a lognormal's counting for `BELIEVED` of them (conjugate shrinkage)."""
         if self.free:
             return self.ratio
-        own = self.calibrated - FIRST
-        return (HELD * self._lognormal + own * self.calibration) / (HELD + own)
-
-    @property
-    def _lognormal(self) -> float:
-        return math.exp(min(0.5 * self.prior.noise, MOST_HALF))
+        lognormal = BELIEVED * lognormal_mean(self.prior.noise)
+        return (lognormal + self.bills * self.calibration) / (BELIEVED + self.bills)
 
     def predict(self, exponent: float) -> float:
         """Return the expected ratio of a paid bill for a prompt with θᵀx = exponent, the input
         apart."""
         return self.factor * math.exp(bounded(exponent + 0.5 * self.level))
 
+    def expected(self, exponent: float, tokens: float) -> float:
+        """Return the expected dollars of a call for a prompt with θᵀx = exponent and so many input
+        tokens that are counted apart."""
+        if self.free:
+            return self.mean_usd
+        cost = self.predict(exponent) * self.list_price + tokens * self.per_input_token
+        return cost * self.paid
+
+    def beyond(self, expected_usd: float) -> float:
+        """Return the dollars by which a call that is expected to cost so much may cost more on
+        average, in nine of ten cases."""
+        return expected_usd * math.expm1(Z90 * math.sqrt(self.level))
+
     def predictive(self, expected_usd: float) -> Predictive:
         """Return the distribution of a call that is expected to cost so many dollars."""
-        deviation = self.prior.relative_deviation
         return Predictive(
             expected_usd,
             self.level,
-            deviation * deviation / max(self.bills, 1.0),
+            relative_variance(self.prior.deviation**2) / max(self.bills, 1.0),
             self.prior.noise,
             self.paid,
         )
@@ -193,83 +167,43 @@ class CostModel:
         """Return the logarithm of the share of a mean bill that is left without so many input
         tokens."""
         known = tokens * self.per_input_token / self.list_price
-        return math.log(max(1.0 - known / max(self.ratio, LEAST_RATIO), LEAST_LEFT))
+        return math.log(max(1.0 - known / max(self.ratio, LEAST_RATIO), LEAST_PART))
 
-    def split(self) -> None:
-        """Let the calibration move fast: input tokens are counted apart from now on."""
-        self.calibrated = min(self.calibrated, MEMORY_AFTER_SHIFT)
+    def hurry(self) -> None:
+        """Let the means move fast: what they were of has changed."""
+        self.bills = min(self.bills, BELIEVED)
         self.regression.changed()
 
-    def expect(self, cost_usd: float, *, tokens: float = 0.0) -> None:
-        """Start from a declared mean cost; it counts for 20 bills."""
-        at, bills = self.prior.center, EXPECTED_COUNTS
-        mean = math.log(max(cost_usd / self.list_price, LEAST_RATIO))
-        A, b = bills * np.outer(at, at), bills * mean * at
-        self.believe(A, b, mean_usd=cost_usd, bills=bills, tokens=tokens)
+    def follow(self, ratio: float, predicted: float) -> None:
+        """Take one bill into the mean, as ratio to the list price, and await no other.
 
-    def believe(
-        self, A: Matrix, b: Vector, *, mean_usd: float, bills: float, tokens: float = 0.0
-    ) -> None:
-        """Start from earlier bills.
-
-        Args:
-            A, b: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, shape (d, d) and (d,).
-            mean_usd: their mean; bills: how many they count for.
-            tokens: input tokens of each that are counted apart.
+        Cut and not left out: a price that has risen a hundredfold is still learned, ten times a
+        bill.
         """
-        ridges, left = self.prior.ridges, 0.0
-        self.bills, self.ratio = bills, mean_usd / self.list_price
-        if tokens:
-            left = self.log_left(tokens)
-            b = b + left * A[-1]
-        inverse = symmetric_inverse(A + np.diag(ridges))
-        theta = inverse @ (b + ridges * self.prior.mean)
-        self.regression.conclude(inverse, theta)
-        # The last feature is 1: the last row of A is Σx, and its corner counts the bills.
-        means = A[-1] / A[-1, -1]
-        spread = float(theta @ (A / A[-1, -1] - np.outer(means, means)) @ theta)
-        # The mean of a lognormal is above the exponential of its logarithm's mean, by half the
-        # variance between prompts.
-        half = 0.5 * (max(spread, 0.0) + self.level)
-        expected = math.exp(bounded(float(theta @ means) + half))
-        # So that `factor`, which is shrunk, makes the mean the one that is declared.
-        factor = self.ratio * math.exp(left) / expected
-        own = max(bills, HELD)
-        calibration = factor + (factor - self._lognormal) * HELD / own
-        self.calibration = min(max(calibration, LEAST_CALIBRATION), MOST_TAUGHT)
-        self.calibrated = FIRST + own
-
-    def follow(self, ratio: float) -> None:
-        """Let the mean follow one bill, as ratio to the list price."""
-        self.step(cut(ratio, self.ratio))
+        most = MOST_TAUGHT * predicted
+        counted = most if 0.0 < most < ratio else ratio
+        self.bills = bills = self.bills + 1.0 if self.bills < MEMORY else MEMORY
+        # The first guess counts for one bill, unless the model is free.
+        self.ratio += (counted - self.ratio) / (bills if self.free else bills + 1.0)
+        self.awaited = 0
         self.regression.changed()
 
-    def step(self, ratio: float) -> None:
-        """Take a ratio into the mean; no call awaits its bill any more."""
-        self.bills = self.bills + 1.0 if self.bills < MEMORY else MEMORY
-        self.ratio += (ratio - self.ratio) / self.bills
-        self.awaited = 0
-
-    def count_paid(self, paid: bool) -> None:
-        """Take into `paid` whether a bill was above zero."""
-        if not paid or self.paid < 1.0:
-            self.paid += (float(paid) - self.paid) / (self.bills + FIRST)
-
-    def calibrate(self, ratio: float, exponent: float, known: float | None) -> None:
+    def calibrate(self, ratio: float, exponent: float, known: float) -> None:
         """Take a bill into the means; its logarithm was expected to be the exponent.
 
         Args:
-            known: ratio that was expected for its input, None where that is not counted apart.
+            known: ratio that was expected for its input.
         """
         expected = math.exp(bounded(exponent))
-        self.step(cut(ratio, self.calibration * expected + (known or 0.0)))
-        if ratio <= 0.0:  # a call that cost nothing counts in `paid`
-            return
-        rest = min((ratio - (known or 0.0)) / expected, MOST_TAUGHT)
-        self.calibrated = count = min(self.calibrated + 1.0, MEMORY)
-        self.calibration += (rest - self.calibration) / count
-        if known:
-            self.calibration = max(self.calibration, LEAST_CALIBRATION)
+        self.follow(ratio, self.calibration * expected + known)
+        paid = ratio > 0.0
+        if not paid or self.paid < 1.0:
+            self.paid += (float(paid) - self.paid) / (self.bills + GUESSED)
+        if paid:
+            rest = min((ratio - known) / expected, MOST_TAUGHT)
+            self.calibration += (rest - self.calibration) / self.bills
+            # A discount of the input makes it smaller than any prediction.
+            self.calibration = max(self.calibration, LEAST_PART)
 
     def learn(self, value: float, spread: float, exponent: float) -> None:
         """Learn the logarithm of one bill; the regression has looked at its context.
@@ -286,7 +220,7 @@ class CostModel:
 
     def move_share(self, factor: float) -> None:
         """Multiply the billed share of the input's list price."""
-        self.input_share = min(max(self.input_share * factor, LEAST_SHARE), 1.0)
+        self.input_share = min(max(self.input_share * factor, LEAST_PART), 1.0)
 
     def rescale(self, factor: float, moved: float) -> None:
         """Multiply every expectation, and let the means move fast.
@@ -296,52 +230,5 @@ class CostModel:
         """
         self.ratio *= factor
         self.regression.theta[-1] += moved
-        self.bills = min(self.bills, MEMORY_AFTER_SHIFT)
-        self.calibrated = min(self.calibrated, MEMORY_AFTER_SHIFT)
+        self.hurry()
 
-    def ignore_prompts(self) -> None:
-        """Expect the mean cost for every prompt."""
-        theta = self.regression.theta
-        theta[:-1] = 0.0
-        theta[-1] = math.log(max(self.ratio / self.factor, LEAST_RATIO)) - 0.5 * self.level
-        self.regression.changed()
-
-
-def cut(ratio: float, predicted: float) -> float:
-    """Return a ratio as it counts in a mean where another one was predicted.
-
-    Cut and not left out: a price that has risen a hundredfold is still learned, ten times a bill.
-    """
-    most = MOST_TAUGHT * predicted
-    return most if 0.0 < most < ratio else ratio
-
-
-def expectations(
-    models: Sequence[CostModel], noise: float, exponents: Iterable[float], tokens: float
-) -> list[float]:
-    """Return the expected cost of a call of each model in dollars, see the module.
-
-    Args:
-        noise: the shared prior's; exponents: θᵀx of each model.
-        tokens: input tokens that are counted apart.
-    """
-    costs: list[float] = []
-    half = 0.5 * noise
-    lognormal = math.exp(min(half, MOST_HALF))
-    for model, exponent in zip(models, exponents, strict=True):
-        # `CostModel.factor` and `level` for all models at once: calls would take longer than this.
-        if model.free:
-            cost = model.ratio * model.list_price
-        else:
-            level = half * model.regression.inverse.item(-1) / model.regression.decay
-            exponent += level if level < MOST_HALF else MOST_HALF
-            own = model.calibrated - FIRST
-            factor = (HELD * lognormal + own * model.calibration) / (HELD + own)
-            if not -MOST_EXPONENT <= exponent <= MOST_EXPONENT:
-                exponent = bounded(exponent)
-            cost = factor * math.exp(exponent) * model.list_price
-            if tokens:
-                cost += tokens * model.input_share * model.input_usd
-            cost *= model.paid
-        costs.append(cost)
-    return costs

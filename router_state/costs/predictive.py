@@ -9,10 +9,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from router_state.learning.shared_prior import MOST_LOG_VARIANCE
-
+MOST_LOG_VARIANCE = 2.0
+"""Largest variance of a logarithm: the deviation of its lognormal is 2.5 times the mean."""
 Z90 = 1.2816
 """Deviations of a normal distribution that nine values in ten stay below."""
+
+
+def lognormal_mean(variance: float) -> float:
+    """Return the mean of a lognormal whose logarithm has mean 0 and this variance."""
+    return math.exp(0.5 * min(variance, MOST_LOG_VARIANCE))
+
+
+def relative_variance(variance: float) -> float:
+    """Return a lognormal's variance ÷ its squared mean, its logarithm having this variance."""
+    return math.expm1(min(variance, MOST_LOG_VARIANCE))
 
 
 class Predictive(NamedTuple):
@@ -35,13 +45,8 @@ class Predictive(NamedTuple):
     @property
     def deviation(self) -> float:
         """The standard deviation of one call's dollars, all doubt included."""
-        spread = math.exp(min(self.level + self.noise, MOST_LOG_VARIANCE))
+        spread = 1.0 + relative_variance(self.level + self.noise)
         return self.mean * math.sqrt(max(spread / self.paid - 1.0, 0.0))
-
-    @property
-    def at_risk(self) -> float:
-        """Dollars by which the mean may be above its expectation, in nine of ten cases."""
-        return self.mean * math.expm1(Z90 * math.sqrt(self.level))
 
     def chance_below(self, usd: float) -> float:
         """Return the probability that a call costs less than `usd` on average."""

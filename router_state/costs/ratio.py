@@ -13,8 +13,6 @@ LEAST_RATIO = 1e-6
 MOST_EXPONENT = 20.0
 """Largest logarithm of an expected ratio: no call costs five hundred million times its list
 price."""
-MOST_FACTOR = 7.0
-"""Largest logarithm of what one shift multiplies: a factor of 1,100."""
 
 
 def list_price_of(price: Price) -> float:
@@ -29,7 +27,7 @@ def bounded(exponent: float) -> float:
 
 def log_total(exponent: float, known: float) -> float:
     """Return the logarithm of an expected ratio with its `known` part, the input tokens."""
-    return math.log(known + math.exp(bounded(exponent)))
+    return math.log(known + math.exp(bounded(exponent))) if known else exponent
 
 
 def rest_moves(moved: float, exponent: float, known: float) -> float:
@@ -40,4 +38,4 @@ def rest_moves(moved: float, exponent: float, known: float) -> float:
     if known <= 0.0 or moved < 0.0:
         return moved
     rest = math.exp(moved + log_total(exponent, known)) - known
-    return min(math.log(rest) - bounded(exponent), MOST_FACTOR)
+    return bounded(math.log(rest) - bounded(exponent))

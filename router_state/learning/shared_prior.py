@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from router_state.config import Vector
+from router_state.config import GUESSED, MEMORY, Vector
 from router_state.journal import Journal
 from router_state.learning.evidence import Sizes
 
@@ -24,18 +24,9 @@ WIDE_FROM = 32
 """Dimensions from which on they are rarer, as each costs O(K·d³)."""
 MOST_GROWTH = 3.0
 """Of that share."""
-MEMORY = 2000.0
-"""Observations after which the evidence is taken not to grow any more: what γ = 0.9995 keeps."""
 LATE = 16
 """Observations, beside as many as there were when it was due, that an estimate waits at most for a
 decision that needs it."""
-HELD, HELD_BIAS = 3.0, 2.0
-"""Coefficients, and biases, that the first guess of a ridge counts for."""
-NOISE_HELD, NOISE_MEMORY = 5.0, 1000.0
-"""Observations that the first guess of the noise counts for, and over how many it is taken at
-most."""
-MOST_LOG_VARIANCE = 4.6
-"""Largest variance of a logarithm: the deviation of its lognormal is ten times its mean."""
 LEAST_NOISE = 1e-6
 """Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
 FEATURES_WITHIN, BIAS_WITHIN = (1e-2, 1e5), (2e-2, 1e4)
@@ -45,7 +36,7 @@ feature."""
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is assumed before the first observation, `HELD` coefficients strong.
+    """What is assumed before the first observation, `GUESSED` coefficients strong.
 
     Attributes:
         mean, deviation: of the shared bias.
@@ -118,7 +109,7 @@ class SharedPrior:
         self.mean[-1] = guess.mean
         self.ridge = self.shared_ridge = guess.features * (d - 1)
         self.bias_ridge = guess.bias
-        self.noise, self.fourth, self.noise_count = guess.noise, 3.0 * guess.noise**2, NOISE_HELD
+        self.noise, self.fourth, self.noise_count = guess.noise, 3.0 * guess.noise**2, GUESSED
         self.seen, self.due_at = 0, max(1, d // WIDE_FROM)
 
     @property
@@ -147,12 +138,6 @@ class SharedPrior:
         return math.sqrt(max(self.noise, self.fourth / (3.0 * self.noise)))
 
     @property
-    def relative_deviation(self) -> float:
-        """The deviation of what observations are the logarithms of, as a share of its mean: that of
-        a lognormal."""
-        return math.sqrt(math.expm1(min(self.deviation**2, MOST_LOG_VARIANCE)))
-
-    @property
     def due(self) -> bool:
         """Whether there is so much new evidence that scales and shared coefficients are to be
         estimated again, before the next decision."""
@@ -172,7 +157,7 @@ class SharedPrior:
         self.seen += 1
         self._journal.pieces.add(self.name)
         count, noise = self.noise_count + 1.0, self.noise
-        self.noise_count = count = count if count < NOISE_MEMORY else NOISE_MEMORY
+        self.noise_count = count = count if count < MEMORY else MEMORY
         square = residual * residual / (1.0 + variance)
         self.fourth += (square * square - self.fourth) / count
         noise += (square - noise) / count
@@ -205,14 +190,14 @@ class SharedPrior:
         low, high = FEATURES_WITHIN[0] * unit, FEATURES_WITHIN[1] * unit
         measured = noise / guess.noise if guess.absolute else 1.0
         # The first guesses count as so many coefficients of the size that they expect.
-        first = HELD / (guess.features * unit * measured)
+        first = GUESSED / (guess.features * unit * measured)
         known_bias, bias_squares = found.known.pop(), found.squares.pop()
-        own = (sum(found.known, 0.0) + HELD) / (sum(found.squares, 0.0) / noise + first)
-        bias = (known_bias + HELD_BIAS) / (
-            bias_squares / noise + HELD_BIAS / (guess.bias * measured)
+        own = (sum(found.known, 0.0) + GUESSED) / (sum(found.squares, 0.0) / noise + first)
+        bias = (known_bias + GUESSED) / (
+            bias_squares / noise + GUESSED / (guess.bias * measured)
         )
         center = (self.mean + found.shift)[:-1]
-        shared = (sum(found.known_shared[:-1], 0.0) + HELD) / (
+        shared = (sum(found.known_shared[:-1], 0.0) + GUESSED) / (
             center.dot(center).item() / noise + first
         )
         return Ridges(

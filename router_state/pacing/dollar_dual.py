@@ -9,30 +9,23 @@ from router_state.alert import Alert
 from router_state.arms import Arms
 from router_state.config import Matrix, Vector
 from router_state.journal import Journal
-from router_state.pacing.debt import HORIZON, Debt
+from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.dual import solve_dual
-from router_state.pacing.pacer import Allowance, Terms, Weights
-from router_state.pacing.window import Window
+from router_state.pacing.pacer import Terms, Weights
+from router_state.pacing.window import LENGTH, Window
 
 EVERY = 8
 """Decisions that one solution serves; from 1 to 16 it makes no difference (docs/lab)."""
-LEAP = 20.0
-"""Budgets by which one booking must move the debt for λ_t to answer before the next decision."""
 CLOSE_ENOUGH = 0.005
 """Share of the target that a solution may leave: far less than what one draw moves."""
-CREDIT = 50.0
-"""Budgets that one call may be expected to cost."""
 UNREACHABLE = 1e6
 """λ_t where no price of a dollar meets the budget."""
-MOST_PER_DOLLAR = 1e300
-"""Largest reward per dollar; times the dearest call it is still finite, whatever the budget is."""
-LEAST_PROMPTS = 50
-"""Most prompts of a window that say too little of what the traffic costs."""
-SURE_FROM = 1.05
-"""Multiple of the budget that the cheapest model must surely exceed for the alert."""
-SURE, LIKELY = 1e-4, 0.02
-"""Probabilities that the cheapest model, and that any model, costs less than that after all, below
-which the alert is raised."""
+MOST_PER_DOLLAR = 1e60
+"""Largest reward per dollar: squares of what it makes of the dearest call are finite, whatever the
+budget is."""
+SURE = 1e-3
+"""Probability that any model costs less than the budget after all, below which it is out of
+reach."""
 
 
 class DollarDual:
@@ -104,37 +97,36 @@ class DollarDual:
             self.unreachable = False
         elif not self.unreachable:
             self._review(arms, costs, now=now)
-        self.debt.bound(budget, binds=self.lambda_t > 0.0)
+        self.debt.bound(budget)
 
     def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
         """Raise an alert where every model surely costs more than the budget on the window's
         prompts, expected costs of shape (size, K). Requests that allow few models do not count."""
-        costs = np.delete(costs, list(self.window.limited), axis=0)
-        limit, n = SURE_FROM * self.budget_usd, len(costs)
-        if n <= LEAST_PROMPTS:
+        costs, budget = np.delete(costs, list(self.window.limited), axis=0), self.budget_usd
+        n = len(costs)
+        if n <= LENGTH // 2:
             return
-        cheapest_usd = float(costs.min(1).mean())
-        chances: list[float] = []
+        cheapest_usd, chance = float(costs.min(1).mean()), 0.0
         # The window is a sample of prompts, too.
         means, variances = costs.mean(0).tolist(), (costs.var(0) / n).tolist()
         for model, mean, variance in zip(arms.costs, means, variances, strict=True):
             known = model.predictive(mean)
             doubt = known.calibration + variance / (mean * mean) if mean > 0.0 else 0.0
-            chances.append(known._replace(calibration=doubt).chance_below(limit))
+            chance += known._replace(calibration=doubt).chance_below(budget)
+        if chance >= SURE:
+            return
         # The one that is cheapest most often stands for all.
         k = int(np.bincount(costs.argmin(1)).argmax())
-        if chances[k] >= SURE or sum(chances) >= LIKELY:
-            return
         self.unreachable, cheapest = True, arms[k]
         self._journal.alerts.append(
             Alert(
                 kind="budget_unreachable",
                 model=cheapest.name,
                 direction="up",
-                size=cheapest_usd / self.budget_usd,
+                size=cheapest_usd / budget,
                 since=now,
                 observed_at=now,
-                evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": self.budget_usd},
+                evidence={"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget},
             )
         )
 
@@ -153,16 +145,13 @@ class DollarDual:
         """Add to the debt; λ_t answers what moves it by several budgets before the next
         decision."""
         self.debt.usd += usd
-        if abs(usd) > LEAP * self.budget_usd:
+        if abs(usd) > SAVED * self.budget_usd:
             self.stale = EVERY
 
     @property
-    def allowance(self) -> Allowance:
-        """See Pacer: a pull may cost as much as one call, a probe twice that, and so while nothing
-        binds."""
-        probe = HORIZON * self.budget_usd - self.debt.usd
-        pull = CREDIT * self.budget_usd - self.debt.usd if self.lambda_t > 0.0 else probe
-        return Allowance(probe, pull)
+    def allowance_usd(self) -> float:
+        """See Pacer."""
+        return HORIZON * self.budget_usd - self.debt.usd
 
     @property
     def pieces(self) -> tuple[str, ...]:

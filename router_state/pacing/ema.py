@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from router_state.arms import Arms
 from router_state.config import Vector
-from router_state.pacing.pacer import Allowance, Terms, Weights
+from router_state.pacing.pacer import Terms, Weights
 
 EMA_STEP = 0.05
 """Share of the newest cost in the mean (ParetoBandit Eq. 3)."""
@@ -24,7 +26,7 @@ class EmaPacer:
 
     __slots__ = ("budget_usd", "cost_ema_usd", "lambda_t", "per_log_price")
     unreachable = False
-    allowance = Allowance()
+    allowance_usd = math.inf
     pieces: tuple[str, ...] = ()
 
     def __init__(self, budget_usd: float, *, per_log_price: float) -> None:

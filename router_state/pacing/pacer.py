@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol, TypedDict
+from typing import Protocol, TypedDict
 
 from router_state.arms import Arms
 from router_state.config import Vector
@@ -11,13 +11,6 @@ from router_state.config import Vector
 Weights = tuple[float, float, float]
 """λ_t, and what a score weighs money with, in reward: the price on the paper's logarithmic scale,
 and a dollar."""
-
-
-class Allowance(NamedTuple):
-    """Dollars that one probe and one onboarding pull may be expected to cost."""
-
-    probe: float = math.inf
-    pull: float = math.inf
 
 
 class Terms(TypedDict, total=False):
@@ -36,7 +29,7 @@ class Pacer(Protocol):
         budget_usd: dollars per request; None: there is no budget.
         lambda_t: dual variable as it was last used, dimensionless.
         unreachable: whether even the cheapest models are known to cost more than the budget.
-        allowance: dollars that probes and pulls may cost.
+        allowance_usd: dollars that one call may be expected to cost whose only use is to learn.
         pieces: names of the pieces of the state that hold its arrays.
     """
 
@@ -50,7 +43,7 @@ class Pacer(Protocol):
     def unreachable(self) -> bool: ...
 
     @property
-    def allowance(self) -> Allowance: ...
+    def allowance_usd(self) -> float: ...
 
     @property
     def pieces(self) -> tuple[str, ...]: ...
@@ -88,7 +81,7 @@ class Unpaced:
     budget_usd: None = None
     lambda_t = 0.0
     unreachable = False
-    allowance = Allowance()
+    allowance_usd = math.inf
     pieces: tuple[str, ...] = ()
 
     def __init__(self, per_log_price: float = 0.0) -> None:

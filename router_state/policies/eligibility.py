@@ -6,24 +6,12 @@ import math
 from collections.abc import Collection
 
 from router_state.arms import Arms
-from router_state.costs.predictive import Z90
 from router_state.errors import EmptyPortfolio, NoAffordableModel, NoAllowedModel
+from router_state.pacing.debt import HORIZON
 
-CREDIT = 50.0
-"""Budgets that one call may be expected to cost where another may cost less."""
-AT_RISK = 25.0
-"""Budgets that calls whose bills are awaited may cost beyond their expectations, in nine of ten
-cases."""
 TOLERATED = 0.25
-"""Share of an expectation by which the mean may be above it without being a risk: the debt corrects
-that. In a burst thousands of calls of known models await their bills."""
-FIRST_CALL = 4.0
-"""Multiple of `AT_RISK` that a model's only call in flight may bring the risk to: without a first
-bill nothing would ever be known."""
-MOST_LEVEL = 2.0
-"""Largest variance of a level's logarithm that is assumed."""
-MOST_BEYOND = math.expm1(Z90 * math.sqrt(MOST_LEVEL))
-"""Largest multiple of its expectation by which a mean may be above it."""
+"""Budgets for each call in flight that the bills may be beyond their expectations: the debt
+corrects that. In a burst thousands of calls of known models await their bills."""
 Excluded = list[str | None]
 """Per arm why it may not be called, or None."""
 
@@ -59,8 +47,8 @@ def exclude(
 
 
 def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: float) -> Excluded:
-    """Rule out arms that may cost too much: by what one call is expected to cost, and by what calls
-    in flight may cost beyond their expectations.
+    """Rule out arms that may cost more than `HORIZON` budgets: by what one call is expected to
+    cost, or by what calls in flight may cost beyond their expectations, in nine of ten cases.
 
     The risks of models are independent, so their squares add up. An arm that risks too much is
     called all the same where all others surely cost more than it may: a request must be answered.
@@ -68,41 +56,18 @@ def within_risk(arms: Arms, excluded: Excluded, costs: list[float], budget_usd: 
     Args:
         costs: expected dollars of the request at each arm.
     """
-    credit, noise, total = CREDIT * budget_usd, arms.bills.noise, 0.0
-    # Mostly little is in flight: then no doubt about a level can make it too much.
-    most = AT_RISK * budget_usd / (MOST_BEYOND * len(costs))
-    for model, cost in zip(arms.costs, costs, strict=True):
-        if (model.awaited + 1) * cost > most:
-            break
-    else:
-        return excluded
-    risks: list[float] = []
+    credit, in_flight, total = HORIZON * budget_usd, 0, 0.0
     beyond: list[float] = []
     for model, cost in zip(arms.costs, costs, strict=True):
-        regression = model.regression
-        level = 0.0 if model.free else noise * regression.inverse.item(-1) / regression.decay
-        share = math.expm1(Z90 * math.sqrt(level if level < MOST_LEVEL else MOST_LEVEL))
-        more = cost * (share - TOLERATED) if share > TOLERATED else 0.0
-        beyond.append(more)
-        risks.append(model.awaited * more)
-        total += risks[-1] ** 2
-    if total <= 0.0 and max(costs) <= credit:
-        return excluded
-    limit = AT_RISK * budget_usd
-    # Where each of K arms risks at most this share of the limit, all together stay within it.
-    share, found = 1.0 / math.sqrt(len(costs)), list(excluded)
-    for k, why in enumerate(excluded):
-        if why is not None:
-            continue
-        most = limit if arms.costs[k].awaited else FIRST_CALL * limit
-        with_it = risks[k] + beyond[k]
-        if costs[k] > credit:
-            found[k] = "out_of_reach"
-        elif (
-            with_it > most * share
-            and math.hypot(math.sqrt(max(total - risks[k] ** 2, 0.0)), with_it) > most
-        ):
-            found[k] = "cost_unknown"
+        beyond.append(model.beyond(cost))
+        in_flight += model.awaited
+        total += (model.awaited * beyond[-1]) ** 2
+    found, limit = list(excluded), budget_usd * max(HORIZON, TOLERATED * in_flight)
+    for k, (model, cost) in enumerate(zip(arms.costs, costs, strict=True)):
+        # Of each arm its next call is at risk, too.
+        more = (2 * model.awaited + 1) * beyond[k] ** 2
+        if excluded[k] is None and (cost > credit or total + more > limit * limit):
+            found[k] = "out_of_reach" if cost > credit else "cost_unknown"
     return found if found == excluded else _answered(excluded, found, costs, beyond)
 
 

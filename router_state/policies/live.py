@@ -6,9 +6,13 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
+import math
+import sys
+
 import numpy as np
 
 from router_state.arm import Arm
+from router_state.arms import Arms
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.learning.estimating import Part, conclude_shifted, estimate, estimated
@@ -99,7 +103,7 @@ class Live:
             shifts = [costs.log_left(tokens.mean) for costs in split]
             conclude_shifted(arms.bills, arms.priced, shifts)
         for costs in split:
-            costs.split()
+            costs.hurry()
         state.journal.jumped = True
         return True
 
@@ -137,22 +141,24 @@ class Live:
         penalties = [weights[2] * cost for cost in costs]
         candidates = Candidates(arms.names, terms, penalties, excluded)
         eligible = [k for k, why in enumerate(excluded) if why is None]
+        # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
-        k = _best(candidates, rng)
-        options = _options(state, candidates, eligible, k, short=short)
-        if not options and epsilon <= 0.0:
-            reason = "onboarding" if arms[k].pulls_left > 0 else "ucb"
-            return candidates, Choice(k, reason, propensity.best(arms, seen, candidates, k))
-        tried = choosing.draw(options, rng)
+        k = _cheapest(arms, costs, eligible, rng) if short else _best(candidates, rng)
+        tried = choosing.draw(
+            choosing.options(arms, candidates, eligible, k, state.pacer.allowance_usd), rng
+        )
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
         elif epsilon > 0.0 and rng.random() < epsilon:
             k, reason = eligible[int(rng.integers(len(eligible)))], "probe"
-        elif epsilon <= 0.0 and arms[k].pulls_left > 0:
+        elif arms[k].pulls_left > 0:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
-        best = propensity.best(arms, seen, candidates, k)
+        if short:
+            best = propensity.cheapest(_log_costs(arms, costs, eligible), k)
+        else:
+            best = propensity.best(arms, seen, candidates, k)
         by_score = tried.passed * (1.0 - epsilon) * best
         aside = tried.chances.get(k, 0.0) + tried.passed * epsilon / len(eligible)
         return candidates, Choice(k, reason, min(aside + by_score, 1.0))
@@ -202,12 +208,12 @@ class Live:
         arm: Arm,
         *,
         ratio: float,
-        known: float | None,
+        known: float,
         x: Vector | None,
     ) -> None:
         """See Policy."""
-        arms, budget = state.arms, state.pacer.budget_usd
-        alert = bills.observe(arm.costs, ratio, x, known=known, budget_usd=budget, now=state.latest)
+        arms = state.arms
+        alert = bills.observe(arm.costs, ratio, x, known=known, now=state.latest)
         if alert is not None:
             state.journal.alerts.append(alert)
         if arms.bills.overdue or arm.costs.regression.decay < RIDGE_FLOOR:
@@ -244,15 +250,27 @@ def _best(candidates: Candidates, rng: np.random.Generator) -> int:
     return tied[0] if len(tied) == 1 else tied[int(rng.integers(len(tied)))]
 
 
-def _options(
-    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
-) -> list[choosing.Option]:
-    """Return what may be tried instead of arm k."""
-    arms, pacer = state.arms, state.pacer
-    if len(eligible) == 1:
-        return []
-    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
-        return choosing.pulls_and_probes(arms, candidates, eligible, k, pacer.allowance)
-    if short:
-        return choosing.cheaper(arms, candidates, eligible, k, pacer.budget_usd or 0.0)
-    return []
+def _log_costs(
+    arms: Arms, costs: list[float], eligible: list[int]
+) -> dict[int, tuple[float, float]]:
+    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
+    variance."""
+    found = {}
+    for k in eligible:
+        known = arms.costs[k].predictive(costs[k])
+        # What is free is cheapest, but its cost has no logarithm.
+        log = math.log(max(costs[k], sys.float_info.min))
+        found[k] = log, known.level + known.calibration
+    return found
+
+
+def _cheapest(
+    arms: Arms, costs: list[float], eligible: list[int], rng: np.random.Generator
+) -> int:
+    """Return the arm that is cheapest by a draw from what is known of their costs."""
+    known = _log_costs(arms, costs, eligible)
+    drawn = rng.standard_normal(len(known)).tolist()
+    return min(
+        zip(known.items(), drawn, strict=True),
+        key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
+    )[0][0]

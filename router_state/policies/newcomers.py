@@ -8,19 +8,14 @@ from dataclasses import dataclass, field
 from router_state.alert import Alert
 from router_state.arm import Arm
 from router_state.arms import Arms
+from router_state.config import BELIEVED
 from router_state.journal import Journal
 from router_state.record import Candidates
 
-EVERY = 8
-"""Decisions between two looks: as often as λ_t is solved."""
 PATIENCE = 25
-"""Looks in a row that must agree, 200 decisions: λ_t is high for a while after every debt."""
-FEW_BILLS = 40.0
-"""Bills up to which a model is a newcomer, those counted that a declared mean stands for."""
-BEST_REWARD = 1.0
-"""Largest reward of the contract: a newcomer is unaffordable only if even this does not pay."""
-TRIAL, TRIAL_REQUESTS = 20, 1000
-"""What it would take: so many calls among so many requests, all else as now."""
+"""Solutions of λ_t in a row that must agree: it is high for a while after every debt."""
+TRIAL = 0.02
+"""Share of requests that would go to a newcomer with the budget that it needs, all else as now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +65,9 @@ class Newcomers:
             arm
             for arm, cost, penalty in zip(arms, costs, penalties, strict=True)
             if cost > budget
-            and arm.costs.bills < FEW_BILLS
+            and arm.costs.bills < 2.0 * BELIEVED
             and arm.retired_at is None
-            and BEST_REWARD - penalty < worth
+            and 1.0 - penalty < worth
         ]
         # Any other is looked at from the beginning, should it come to that again.
         self._looks = {arm.name: self._looks.get(arm.name, 0) + 1 for arm in hopeless}
@@ -87,7 +82,7 @@ class Newcomers:
         news = arm.name not in self.found
         # Its calls replace others that cost a budget each, so only what it costs beyond that is
         # added.
-        needed = budget + (cost_usd - budget) * TRIAL / TRIAL_REQUESTS
+        needed = budget + (cost_usd - budget) * TRIAL
         self.found[arm.name] = Unaffordable(arm.name, cost_usd, needed)
         if news:
             evidence = {

@@ -51,7 +51,7 @@ class Paper:
         """See Policy; something must be expected before the first bill."""
         for name in names:
             costs = state.arms[name].costs
-            if not costs.free and costs.bills <= 1.0:
+            if not costs.free and costs.bills == 0.0:
                 costs.ratio = MEAN_GUESS
 
     def prepare(self, state: RouterState, x: Vector, tokens: int | None) -> bool:
@@ -138,8 +138,8 @@ class Paper:
         arm: Arm,
         *,
         ratio: float,
-        known: float | None,
+        known: float,
         x: Vector | None,
     ) -> None:
         """See Policy; only the mean learns."""
-        arm.costs.follow(ratio)
+        arm.costs.follow(ratio, arm.costs.ratio)

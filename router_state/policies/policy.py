@@ -76,7 +76,7 @@ class Policy(Protocol):
         arm: Arm,
         *,
         ratio: float,
-        known: float | None,
+        known: float,
         x: Vector | None,
     ) -> None:
         """Learn a request's first bill, as ratio to its list price."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,10 +16,6 @@ from router_state.record import Candidates
 
 PRICE_VARIANCE = PRICE_SPREAD**2 / 3.0
 """Variance of a request's own price of a dollar, in squares of λ_t."""
-LARGE = 1e100
-"""Penalties from here on are divided by the largest one: their squares may be no floating-point
-number (a budget of 1e-260 dollars)."""
-
 CONTENDS = 16.0
 """Squared deviations of a difference of scores within which the lower one may win."""
 LEAST_PROPENSITY = 1e-3
@@ -51,38 +47,34 @@ def best(arms: Arms, seen: Projection, candidates: Candidates, k: int) -> float:
     Scores are taken to be normal and independent; the smallest is `LEAST_PROPENSITY`.
     """
     noise = FEATURES * FEATURES * arms.rewards.noise
-    largest = max(candidates.penalty)
-    # Dollars alone decide then: what is drawn for quality is nothing beside them.
-    scale = largest if largest > LARGE else 1.0
     scores: list[tuple[float, float]] = []
-    own = (0.0, 0.0)
-    for j, (why, mean, spread, regression, level, penalty) in enumerate(
-        zip(
-            candidates.excluded,
-            seen.means,
-            seen.variances,
-            arms.regressions,
-            arms.sample.levels,
-            candidates.penalty,
-            strict=True,
-        )
-    ):
-        if why is not None and j != k:
-            continue
-        if scale == 1.0:
+    rows = zip(
+        candidates.excluded,
+        seen.means,
+        seen.variances,
+        arms.regressions,
+        arms.sample.levels,
+        candidates.penalty,
+        strict=True,
+    )
+    for j, (why, mean, spread, regression, level, penalty) in enumerate(rows):
+        if why is None or j == k:
             drawn = noise * abs(spread) / regression.decay + level
-            score = mean - penalty, drawn + PRICE_VARIANCE * penalty * penalty
-        else:
-            share = penalty / scale
-            score = mean / scale - share, PRICE_VARIANCE * share * share
-        if j == k:
-            own = score
-        else:
-            scores.append(score)
-    return _wins(own, scores)
+            scores.append((mean - penalty, drawn + PRICE_VARIANCE * penalty * penalty))
+            if j == k:
+                own = scores.pop()
+    return wins(own, scores)
 
 
-def _wins(own: tuple[float, float], others: list[tuple[float, float]]) -> float:
+def cheapest(log_costs: Mapping[int, tuple[float, float]], k: int) -> float:
+    """Return the probability that the k-th arm is cheapest by a draw of the logarithms of costs,
+    given with expectation and variance by arm."""
+    scores = {j: (-log, variance) for j, (log, variance) in log_costs.items()}
+    own = scores.pop(k)
+    return wins(own, list(scores.values()))
+
+
+def wins(own: tuple[float, float], others: list[tuple[float, float]]) -> float:
     """Return the probability that a normal score wins; each is its expectation and its variance."""
     value, variance = own
     rivals = []

@@ -9,7 +9,6 @@ import numpy as np
 
 from router_state.arms import Arms
 from router_state.config import MAX_NORM, Vector
-from router_state.costs.cost_model import expectations
 from router_state.errors import NonFiniteInput, WrongContext
 from router_state.learning.stack import WIDE
 from router_state.record import Candidates
@@ -74,7 +73,11 @@ def expected_costs(arms: Arms, exponents: list[float], tokens: int | None) -> li
     Raises:
         NonFiniteInput: a cost is not finite.
     """
-    costs = expectations(arms.costs, arms.bills.noise, exponents, arms.tokens.of(tokens))
+    known = arms.tokens.of(tokens)
+    costs = [
+        costs.expected(exponent, known)
+        for costs, exponent in zip(arms.costs, exponents, strict=True)
+    ]
     if not math.isfinite(sum(costs, 0.0)):
         raise NonFiniteInput("what an arm has learned of its costs is not finite")
     return costs

@@ -6,11 +6,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput
 from router_state.record import RequestRecord
-
-MAX_COST_USD = 1000.0
-"""Dollars of one bill (the wire contract)."""
 
 
 def checked_cost(cost_usd: float) -> float:

@@ -42,17 +42,18 @@ class Numbers:
 
 
 SIDES = tuple(
-    f"{side}.{name}" for side in ("up", "down") for name in ("evidence", "count", "total", "since")
+    f"{side}.{name}" for side in ("up", "down") for name in ("evidence", "count", "total", "since", "leverage")
 )
 """Of a detector: both sides of its cumulative sum."""
+WATCHED = ("count", "sigma", "leverage", "spread")
+"""Of a detector: what is usual."""
 HEAD = Numbers("pulls_left", "last_played", "costs.awaited", "retired_at")
 """What every decision may change of a model: in the head."""
 REWARDS = Numbers(
     "rewards.decay",
     "rewards.forgotten",
     "rewards.last_update",
-    "detector.sigma",
-    "detector.mean",
+    *(f"detector.{name}" for name in WATCHED),
     *(f"detector.{name}" for name in SIDES),
     whole=("rewards.last_update", "detector.up.count", "detector.down.count"),
 )
@@ -64,15 +65,9 @@ COSTS = Numbers(
     "costs.ratio",
     "costs.bills",
     "costs.calibration",
-    "costs.calibrated",
     "costs.paid",
     "costs.input_share",
-    "costs.novelty.mean",
-    "costs.novelty.deviation",
-    "costs.novelty.count",
-    "costs.novelty.lately",
-    "costs.detector.sigma",
-    "costs.detector.mean",
+    *(f"costs.detector.{name}" for name in WATCHED),
     *(f"costs.detector.{name}" for name in SIDES),
     whole=("costs.detector.up.count", "costs.detector.down.count"),
 )

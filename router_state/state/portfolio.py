@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from router_state.arms import Arms
 from router_state.config import CostPrior, ModelConfig, RouterConfig
-from router_state.costs import priors as cost_priors
+from router_state.costs import believed
 from router_state.errors import InvalidConfig
 from router_state.learning.offline_sums import require_invertible
 from router_state.policies.profiles import POLICIES
@@ -60,10 +60,9 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         arm = arms.add(
             name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
         )
-        if name in costs:
-            cost_priors.start(arm.costs, costs[name], tokens=arms.tokens.usual)
-        elif model.expected_cost_usd is not None and model.price.per_1k > 0.0:
-            arm.costs.expect(model.expected_cost_usd, tokens=arms.tokens.usual)
+        believed.start(
+            arm.costs, costs.get(name), model.expected_cost_usd, tokens=arms.tokens.usual
+        )
     if joining:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
@@ -75,7 +74,7 @@ def _cost_prior(name: str, model: ModelConfig, arms: Arms) -> CostPrior:
     prior, mean = model.cost_prior, model.expected_cost_usd
     assert prior is not None
     prior = prior if mean is None else replace(prior, mean_usd=mean)
-    return cost_priors.checked(name, prior, price=model.price, bills=arms.bills)
+    return believed.checked(name, prior, price=model.price, bills=arms.bills)
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:

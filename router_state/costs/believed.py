@@ -1,4 +1,5 @@
-"""What a model's costs are believed to be before the first bill."""
+"""What a model's costs are believed to be before the first bill: a declared mean, or sums over
+earlier bills."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import math
 
 import numpy as np
 
-from router_state.config import CostPrior, Matrix, Price, Vector
-from router_state.costs.cost_model import CostModel
-from router_state.costs.ratio import MOST_EXPONENT, list_price_of
+from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
+from router_state.costs.cost_model import LEAST_PART, MOST_TAUGHT, CostModel
+from router_state.costs.predictive import lognormal_mean
+from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, bounded, list_price_of
 from router_state.errors import UnusablePrior
+from router_state.learning.linalg import symmetric_inverse
 from router_state.learning.offline_sums import require_counted, require_invertible, require_observed
 from router_state.learning.shared_prior import SharedPrior
 
@@ -85,10 +88,48 @@ def bills_of(prior: CostPrior) -> float:
     return min(float(prior.A[-1, -1]), MOST_BILLS) if prior.n_eff is None else prior.n_eff
 
 
-def start(model: CostModel, prior: CostPrior, *, tokens: float = 0.0) -> None:
-    """Start a model's costs from earlier bills: they are as good as bills of its own, and count for
-    as many as the prior says. So many input tokens of each are counted apart."""
+def start(
+    model: CostModel, prior: CostPrior | None, mean_usd: float | None, *, tokens: float
+) -> None:
+    """Start a model's costs from earlier bills, which are as good as its own, or from a declared
+    mean; so many input tokens of each are counted apart."""
     if model.free:
         return
-    A, b = sums_of(prior, list_price=model.list_price)
-    model.believe(A, b, mean_usd=prior.mean_usd, bills=bills_of(prior), tokens=tokens)
+    if prior is not None:
+        A, b = sums_of(prior, list_price=model.list_price)
+        believe(model, A, b, mean_usd=prior.mean_usd, bills=bills_of(prior), tokens=tokens)
+    elif mean_usd is not None:
+        at = model.prior.center
+        level = math.log(max(mean_usd / model.list_price, LEAST_RATIO))
+        A, b = BELIEVED * np.outer(at, at), BELIEVED * level * at
+        believe(model, A, b, mean_usd=mean_usd, bills=BELIEVED, tokens=tokens)
+
+
+def believe(
+    model: CostModel, A: Matrix, b: Vector, *, mean_usd: float, bills: float, tokens: float
+) -> None:
+    """Start a model from earlier bills.
+
+    Args:
+        A, b: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, shape (d, d) and (d,).
+        mean_usd: their mean; bills: how many they count for.
+        tokens: input tokens of each that are counted apart.
+    """
+    prior, left = model.prior, 0.0
+    model.bills, model.ratio = bills, mean_usd / model.list_price
+    if tokens:
+        left = model.log_left(tokens)
+        b = b + left * A[-1]
+    inverse = symmetric_inverse(A + np.diag(prior.ridges))
+    theta = inverse @ (b + prior.ridges * prior.mean)
+    model.regression.conclude(inverse, theta)
+    # The last feature is 1: the last row of A is Σx, and its corner counts the bills.
+    means = A[-1] / A[-1, -1]
+    spread = float(theta @ (A / A[-1, -1] - np.outer(means, means)) @ theta)
+    # The mean of a lognormal is above the exponential of its logarithm's mean, by half the
+    # variance between prompts.
+    half = 0.5 * (max(spread, 0.0) + model.level)
+    # So that `factor`, which is shrunk, makes the mean the one that is declared.
+    factor = model.ratio * math.exp(left - bounded(float(theta @ means) + half))
+    shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / bills
+    model.calibration = min(max(factor + shrunk, LEAST_PART), MOST_TAUGHT)
