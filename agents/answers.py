@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.intake import forwarded
-from agents.messages import Record
 from agents.parked import Parked
-from schemas.headers import Headers
+from ground.boundary import Outbox
+from ground.messages import Record
+from ground.traces import Headers
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@ the clients why."""
 
 from collections.abc import Awaitable, Callable
 
-from agents.boundary import Outbox
-from agents.messages import Message, trace_of_message
 from agents.refused_events import refusal_of
+from ground.boundary import Outbox
+from ground.messages import Message, trace_of_message
 from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
 from schemas.event import encode

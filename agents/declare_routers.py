@@ -9,7 +9,6 @@ from agents.declared import config_of, projection_ref
 from agents.housekeeping import publish
 from agents.in_force import is_repeated, keep, overtake, repeat
 from agents.intake import WrongPartition, check_size, is_at_home
-from agents.messages import Record, headers_of
 from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.portions import arm_bytes, portions
@@ -24,6 +23,7 @@ from agents.refusals import (
 )
 from agents.route_requests import route_waiting
 from agents.service import Service
+from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared

@@ -9,7 +9,6 @@ from typing import TypeVar
 from agents.answers import Answers
 from agents.context_store import Ref
 from agents.intake import Taken, take_in
-from agents.messages import Message, Record
 from agents.parked import Parked
 from agents.poison import on_behalf_of
 from agents.ports import Source
@@ -17,6 +16,7 @@ from agents.refusals import FromTheFuture, OrphanCost, OrphanReward, Refusal, Ro
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import utc
+from ground.messages import Message, Record
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Charged, Event, Judged, Orphaned

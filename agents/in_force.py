@@ -15,10 +15,10 @@ import orjson
 
 from agents.declared import declaration_of
 from agents.kept import InForce, readable
-from agents.messages import Message
 from agents.portions import portions
 from agents.service import Service
 from agents.shard import Shard
+from ground.messages import Message
 from schemas.headers import BASED_ON, REPEATED
 
 LEAST_BYTES = 500

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from agents.messages import Message, headers_of
+from ground.messages import Message, headers_of
 from schemas.event import MalformedEvent
 from schemas.headers import FORWARDED, is_forwarded
 from schemas.quick import Quick, read

@@ -12,8 +12,8 @@ from typing import Self
 
 import orjson
 
-from agents.messages import Message, headers_of
-from schemas.headers import Headers, trace_of
+from ground.messages import Message, headers_of
+from ground.traces import Headers, trace_of
 from schemas.reasons import Reason
 
 VERSION = 1

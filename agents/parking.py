@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from agents.messages import Message
 from agents.parked import Parked
+from ground.messages import Message
 
 
 class Parking:

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from agents.boundary import BoundaryError
-from agents.messages import Message
 from agents.refusals import InternalError
+from ground.boundary import BoundaryError
+from ground.messages import Message
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agents.boundary import Outbox
 from agents.context_store import Contexts, Encode
 from agents.dead_letters import DeadLetters
-from agents.messages import Record
 from agents.requests import Table
+from ground.boundary import Outbox
+from ground.messages import Record
 from router_state.config import Prior, ProjectionRef
 from schemas.priors import ReferencedPrior
 

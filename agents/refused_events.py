@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from agents.messages import Raw
+from ground.messages import Raw
 from schemas.dlq import DeadLetter
 from schemas.refusals import EventRefused
 

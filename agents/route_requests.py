@@ -12,7 +12,6 @@ from agents.answers import Answers
 from agents.context_store import Prompt
 from agents.feedback import apply_waiting
 from agents.intake import take_in
-from agents.messages import Message, Record, trace_of_message
 from agents.parked import Parked
 from agents.poison import on_behalf_of, try_alone
 from agents.portions import portions
@@ -27,6 +26,7 @@ from agents.refusals import (
 )
 from agents.service import Service
 from agents.wire import route_value
+from ground.messages import Message, Record, trace_of_message
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError

@@ -19,13 +19,13 @@ from typing import Final, Literal
 from agents.answers import Answers
 from agents.bulletin import Bulletin
 from agents.memory import Memory
-from agents.messages import Message, Record
 from agents.parked import Parked
 from agents.poison import try_alone
 from agents.portions import arm_bytes, portions
 from agents.ports import Ports, Source
 from agents.refusals import InternalError, Refused
 from agents.shard import Shard
+from ground.messages import Message, Record
 from schemas.lambdas import Contained, Unbooked
 
 log = logging.getLogger(__name__)

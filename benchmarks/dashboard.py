@@ -28,7 +28,7 @@ import psutil
 from aiokafka import AIOKafkaProducer
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
@@ -214,7 +214,7 @@ async def measure(bootstrap: str, *, routers: int, rate: float, seconds: float) 
     }
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
         await writer.begin(producer)
-        command = [sys.executable, "-m", "streams.cli", "dashboard"]
+        command = [sys.executable, "-m", "commands.cli", "dashboard"]
         server = await asyncio.to_thread(subprocess.Popen, command, env=environment)
         process = psutil.Process(server.pid)
         driver = await asyncio.to_thread(_browser, f"/tmp/{name}")

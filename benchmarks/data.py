@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from streams.demo.benchmark import (
+from commands.demo.benchmark import (
     Benchmark,
     MissingData,
     embed_cached,

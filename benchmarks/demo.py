@@ -12,6 +12,11 @@ from agents.declared import config_of
 from agents.wire import route_value
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, Row, gather
+from commands.demo.benchmark import load_benchmark
+from commands.demo.scenario import Scenario
+from commands.demo.show import Options, compose
+from commands.demo.traffic import Sent, Traffic
+from commands.demo.yardsticks import BEST_MIX, yardsticks
 from router_state.engine import Engine
 from schemas import (
     CostReported,
@@ -21,11 +26,6 @@ from schemas import (
     RouterDeclared,
     decode,
 )
-from streams.demo.benchmark import load_benchmark
-from streams.demo.scenario import Scenario
-from streams.demo.show import Options, compose
-from streams.demo.traffic import Sent, Traffic
-from streams.demo.yardsticks import BEST_MIX, yardsticks
 
 WITHIN = 0.03  # of the budget
 

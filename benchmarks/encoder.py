@@ -19,6 +19,7 @@ from rich.progress import Progress
 from benchmarks.data import Benchmark, load_rows
 from benchmarks.report import bootstrap, command, print_figures, print_table
 from benchmarks.yardsticks import hindsight
+from ground.files.array_folder import Array
 from router_state.config import ModelConfig, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
 from streams.encoder import general as general_projections
@@ -26,10 +27,9 @@ from streams.encoder.distill import COMPONENTS
 from streams.encoder.load import load_encoder, load_sentences
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend
-from streams.files.array_folder import Array
-from streams.warm_start.fit import fit_priors
-from streams.warm_start.observations import Observations
-from streams.warm_start.priors import Priors
+from streams.priors.priors import Priors
+from studies.warm_start.fit import fit_priors
+from studies.warm_start.observations import Observations
 
 THREADS = 1
 BUDGET_USD = 6.62e-4

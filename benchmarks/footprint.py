@@ -28,7 +28,7 @@ from benchmarks.streaming import (
     stamps,
     worker_environment,
 )
-from streams.broker.choose import choose_broker
+from commands.broker.choose import choose_broker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
@@ -58,7 +58,7 @@ async def serve_routers(bootstrap: str, routers: int, *, events: int) -> Footpri
     """Let a worker of so many routers decide; no bill comes, so every request stays in flight."""
     settings = await service(bootstrap)
     first = requests(max(routers, 1000), routers=routers)
-    with process(["-m", "streams.cli", "worker"], worker_environment(settings)) as child:
+    with process(["-m", "commands.cli", "worker"], worker_environment(settings)) as child:
         await produce(bootstrap, settings.topic("routers"), declarations(routers))
         await produce(bootstrap, settings.topic("requests"), first)
         await stamps(bootstrap, settings.topic("routes"), len(first))
@@ -86,7 +86,7 @@ async def serve_prompts(bootstrap: str, *, prompts: int) -> float:
         for i, text in enumerate(texts)
     ]
     encoding = worker_environment(settings) | {"PB_ENCODER_BACKEND": "static"}
-    with process(["-m", "streams.cli", "worker"], encoding) as child:
+    with process(["-m", "commands.cli", "worker"], encoding) as child:
         await produce(bootstrap, settings.topic("routers"), declarations(1))
         await produce(bootstrap, settings.topic("requests"), events)
         await stamps(bootstrap, settings.topic("routes"), len(events))

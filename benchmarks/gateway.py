@@ -24,10 +24,10 @@ from typing import Any
 import aiohttp
 import numpy as np
 
+from commands.broker.child import spawn
+from commands.broker.choose import choose_broker
+from commands.broker.wire import free_ports
 from paretobandit_client import Router
-from streams.broker.child import spawn
-from streams.broker.choose import choose_broker
-from streams.broker.wire import free_ports
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
@@ -61,7 +61,7 @@ async def service(folder: Path) -> AsyncIterator[tuple[Settings, int]]:
             "PB_GATEWAY_PORT": str(port),
             "PB_GATEWAY_RATE": "1000000",
         }
-        commands = [[sys.executable, "-m", "streams.cli", what] for what in ("worker", "gateway")]
+        commands = [[sys.executable, "-m", "commands.cli", what] for what in ("worker", "gateway")]
         processes = [
             spawn(c, log=folder / f"{c[-1]}.log", env={**os.environ, **own}) for c in commands
         ]

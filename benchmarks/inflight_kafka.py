@@ -24,11 +24,11 @@ from benchmarks.inflight import CUT, CUT_COSTS, OFFSET
 from benchmarks.inflight_sides import ROUTER, Side, Simulation, following
 from benchmarks.protocol import GEMINI, MODERATE, PHASE, draw, three_phases
 from benchmarks.report import Cell, command, print_figures, print_table
+from commands.broker.choose import choose_broker
+from commands.broker.wire import free_ports
+from commands.demo.portfolio import known_before, paper_router
+from commands.demo.stage import beside, running_worker
 from schemas import CostReported, RequestSubmitted, RewardObserved, RouteDecided, RouterDeclared
-from streams.broker.choose import choose_broker
-from streams.broker.wire import free_ports
-from streams.demo.portfolio import known_before, paper_router
-from streams.demo.stage import beside, running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 

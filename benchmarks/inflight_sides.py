@@ -14,6 +14,8 @@ import orjson
 
 from agents.declared import config_of
 from agents.wire import route_value
+from doors.console.bus import Bus, Follower, open_bus
+from doors.console.declarations import put_in_force
 from router_state.engine import Engine
 from schemas import (
     CostReported,
@@ -26,8 +28,6 @@ from schemas import (
     decode,
     encode,
 )
-from streams.console.bus import Bus, Follower, open_bus
-from streams.console.declarations import put_in_force
 from streams.settings import Settings
 
 ROUTER = "inflight"

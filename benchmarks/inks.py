@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from streams.drawing.page import ASSETS
+from drawing.page import ASSETS
 
 _LIGHT, _DARK = re.findall(
     r":root \{(.*?)\}", (ASSETS / "style.css").read_text(encoding="utf-8"), re.DOTALL

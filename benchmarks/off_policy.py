@@ -19,21 +19,21 @@ import numpy as np
 
 from benchmarks.arena import Array
 from benchmarks.elsewhere import drawing
-from benchmarks.paper.history import ROUTER, write_history
+from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.rows import Job, gather
 from router_state.config import Price
-from streams.history.account import Account
-from streams.history.encoded import Contexts
-from streams.history.merge import Merge
-from streams.history.records import JsonlHistory
-from streams.simulate.cases import Case, Cases
-from streams.simulate.estimators import OffPolicy
-from streams.simulate.policies import decider_of
-from streams.simulate.scenario import Scenario
-from streams.simulate.simulation import PolicyRun, Simulation
-from streams.simulate.study import survey, world_of
-from streams.simulate.track import Track
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.merge import Merge
+from studies.history.records import JsonlHistory
+from studies.simulate.cases import Case, Cases
+from studies.simulate.estimators import OffPolicy
+from studies.simulate.policies import decider_of
+from studies.simulate.scenario import Scenario
+from studies.simulate.simulation import PolicyRun, Simulation
+from studies.simulate.study import survey, world_of
+from studies.simulate.track import Track
 
 N, D, K = 2500, 9, 4
 HISTORIES = {"as it ships": 0.0, "ε 0.05": 0.05, "ε 0.2": 0.2}

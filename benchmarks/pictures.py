@@ -53,7 +53,7 @@ def main() -> None:
 @contextmanager
 def demo(folder: Path, shock: str) -> Iterator[str]:
     """Play the demo; yield its dashboard's address, which goes on until this ends."""
-    command = [sys.executable, "-m", "streams.cli", "demo", "--shock", shock, "--keep"]
+    command = [sys.executable, "-m", "commands.cli", "demo", "--shock", shock, "--keep"]
     with subprocess.Popen(
         [*command, "--folder", str(folder)], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -30,7 +30,7 @@ from benchmarks.streaming import (
     stamps,
     worker_environment,
 )
-from streams.broker.choose import choose_broker
+from commands.broker.choose import choose_broker
 from streams.log.topics import create_topics
 from streams.settings import load_settings
 
@@ -59,7 +59,7 @@ async def drain(bootstrap: str, events: Events) -> Drained:
     await produce(bootstrap, settings.topic("routers"), declarations(ROUTERS))
     await produce(bootstrap, settings.topic("requests"), events)
     with process(
-        ["-m", "streams.cli", "worker"],
+        ["-m", "commands.cli", "worker"],
         worker_environment(settings) | {"PB_ENCODER_BACKEND": "static"},
     ) as child:
         times = await stamps(bootstrap, settings.topic("routes"), len(events))

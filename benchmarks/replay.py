@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.paper.history import ROUTER, write_history
+from benchmarks.history import ROUTER, write_history
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
 from router_state.engine import Engine
-from streams.history.account import Account
-from streams.history.encoded import Contexts
-from streams.history.folders import export, open_folder
-from streams.history.happened import Billed, Decided, Declared, Rewarded
-from streams.history.merge import Merge
-from streams.history.records import History, JsonlHistory
-from streams.history.rerun import Remembered, Rerun, configuration
-from streams.history.verify import verify
-from streams.simulate.scenario import Scenario
-from streams.simulate.study import study
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.folders import export, open_folder
+from studies.history.happened import Billed, Decided, Declared, Rewarded
+from studies.history.merge import Merge
+from studies.history.records import History, JsonlHistory
+from studies.history.rerun import Remembered, Rerun, configuration
+from studies.history.verify import verify
+from studies.simulate.scenario import Scenario
+from studies.simulate.study import study
 
 THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 D = 26

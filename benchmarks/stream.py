@@ -34,7 +34,7 @@ from benchmarks.stream_sides import (
     drain_copy,
 )
 from benchmarks.streaming import ROUTERS, Events, bills_and_rewards, requests
-from streams.broker.choose import choose_broker
+from commands.broker.choose import choose_broker
 
 #: Figures with their floor and goal; those of which less is better have a minus.
 FLOORS = {

@@ -20,7 +20,7 @@ import psutil
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream_sides import WORKER, Bench, cpu_seconds
 from benchmarks.streaming import ROUTERS, bills_and_rewards
-from streams.broker.choose import choose_broker
+from commands.broker.choose import choose_broker
 
 CREWS = (1, 3)
 #: Requests of a router before anything is measured: its first decisions cost more.

@@ -31,14 +31,14 @@ from benchmarks.streaming import (
     stamps,
     worker_environment,
 )
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 
 #: The two that copy: a bare agent of the framework, and the client library alone.
 ECHO = ["-m", "benchmarks.stream_echo", "worker", "-l", "error"]
 RAW = ["-m", "benchmarks.stream_raw"]
-WORKER = ("-m", "streams.cli", "worker")
+WORKER = ("-m", "commands.cli", "worker")
 
 
 async def drain_copy(bootstrap: str, arguments: list[str], events: Events) -> Drained:

@@ -27,7 +27,7 @@ from agents.service import Service
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.stream_sides import Bench
 from benchmarks.streaming import ROUTERS, bills_and_rewards
-from streams.broker.choose import choose_broker
+from commands.broker.choose import choose_broker
 from streams.faust.sources import Source
 from streams.state.tables import States
 
@@ -185,7 +185,7 @@ def run(quick: bool) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["worker"]:
         noting(Notes(Path(os.environ.pop(OUT))))
-        from streams.cli import main
+        from commands.cli import main
 
         main(["worker"], prog_name="pbstream")
     else:

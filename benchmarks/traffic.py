@@ -7,8 +7,8 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from ground.files.array_folder import Array
 from router_state.config import Price
-from streams.files.array_folder import Array
 
 BINDING_USD, LOOSE_USD = 6.62e-4, 2.0e-2
 PRICES = {"llama": Price(0.1, 0.1), "mistral": Price(0.5, 1.5), "gemini": Price(1.25, 10.0)}

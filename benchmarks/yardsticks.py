@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from benchmarks.arena import Array
 from benchmarks.data import Benchmark
-from streams.warm_start.lines import best_fixed_mix, within_budget
+from studies.warm_start.lines import best_fixed_mix, within_budget
 
 __all__ = ["best_fixed_mix", "hindsight", "hindsight_choices", "within_budget"]
 # times a model's mean cost that a prompt is expected to cost at most, and the other way round

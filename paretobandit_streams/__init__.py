@@ -12,7 +12,18 @@ import os
 import sys
 from pathlib import Path
 
-FOLDERS = ("schemas", "router_state", "agents", "streams")
+FOLDERS = (
+    "ground",
+    "schemas",
+    "router_state",
+    "agents",
+    "streams",
+    "drawing",
+    "doors",
+    "studies",
+    "watching",
+    "commands",
+)
 
 
 class ForeignPackage(ImportError):

@@ -6,7 +6,7 @@ from paretobandit_streams import enter
 def main() -> None:
     """Run the command line."""
     enter()
-    from streams.cli import main as command
+    from commands.cli import main as command
 
     command(prog_name="pbstream")
 

@@ -6,10 +6,11 @@ from typing import Final
 
 from pydantic.json_schema import models_json_schema
 
+from ground.json_values import Document, Json
+from ground.traces import TRACEPARENT, TRACESTATE
 from schemas import EVENTS
 from schemas.dlq import HEADERS as DEAD_LETTER_HEADERS
-from schemas.headers import BASED_ON, FORWARDED, TRACEPARENT, TRACESTATE
-from schemas.json_values import Document, Json
+from schemas.headers import BASED_ON, FORWARDED
 from schemas.topic_roles import TOPICS
 
 VERSION: Final = "1.0.0"

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ground.json_values import Document, Json
 from schemas.fields import RouterId
-from schemas.json_values import Document, Json
 from schemas.reasons import Reason
 from schemas.sentences import BOUNDS, what_is_wrong
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from schemas.json_values import Document
+from ground.json_values import Document
 
 LONGEST_NUMBER = 25
 """Characters of a number that a message quotes: a 64-bit float has at most 24."""

@@ -1,0 +1,4 @@
+"""The worker: Faust, tables, Kafka's log, the encoder, the settings, and what starts them.
+
+Everything from `doors` upwards may import it. It imports `agents` and what lies below.
+"""

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import redis
 
-from streams.broker.child import spawn
-from streams.broker.choose import KafkaUnavailable, choose_broker
-from streams.broker.wire import free_ports
+from commands.broker.child import spawn
+from commands.broker.choose import KafkaUnavailable, choose_broker
+from commands.broker.wire import free_ports
 
 # More threads than one make products of these sizes no faster, and beside other processes slower.
 # What tests start inherits it; numpy and torch, which read it once, are not imported yet.

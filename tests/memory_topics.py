@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams.history.records import Record
+from studies.history.records import Record
 
 
 class MemoryTopics:

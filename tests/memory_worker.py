@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from agents import housekeeping
-from agents.boundary import Outbox
 from agents.dead_letters import DeadLetters
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
@@ -21,11 +20,12 @@ from agents.ports import Limits, Ports
 from agents.route_requests import route_requests
 from agents.service import Service
 from agents.sweep import Sweep
+from ground.boundary import Outbox
 from streams.log.partitioner import partition_of
+from streams.priors.references import prior_reader, projection_checker
 from streams.service.worker import TOPICS
 from streams.settings import Settings
 from streams.state.tables import States
-from streams.warm_start.references import prior_reader, projection_checker
 
 AGENTS = {
     "routers": declare_routers,

@@ -15,9 +15,9 @@ import redis
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest_v1, DeleteAclsRequest_v1
 
-from streams.broker.child import spawn
-from streams.broker.local import LocalKafka
-from streams.broker.wire import free_ports
+from commands.broker.child import spawn
+from commands.broker.local import LocalKafka
+from commands.broker.wire import free_ports
 from streams.log.rights import Right
 
 RESOURCES = {"topic": 2, "group": 3}

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.arena import Rows
 from benchmarks.elsewhere.world import World
 from benchmarks.yardsticks import within_budget
-from streams.warm_start.lines import best_fixed_shares, held_out
+from studies.warm_start.lines import best_fixed_shares, held_out
 
 MOST_ROWS = 12_000  # of a long world, the measured ones and as many before
 

@@ -25,8 +25,8 @@ from benchmarks.data import (
 from benchmarks.elsewhere.made import ordered
 from benchmarks.elsewhere.world import BILLS_LATE, REWARDS_LATE, World, late
 from benchmarks.protocol import prompts
+from commands.demo.portfolio import known_before
 from router_state.config import Prior
-from streams.demo.portfolio import known_before
 from streams.encoder.general import GENERAL
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend

@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ground.files.cache_folder import cache_folder
 from streams.encoder.errors import EncoderError
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE
 from streams.encoder.weights import find_weights, hash_weights
-from streams.files.cache_folder import cache_folder
 
 log = logging.getLogger(__name__)
 

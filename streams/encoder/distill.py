@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streams import extras
+from ground import extras
+from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
 from streams.encoder.principal import principal_components
 from streams.encoder.projection import Projection
 from streams.encoder.table_file import write_table
 from streams.encoder.weights import DEFAULT_WEIGHTS, find_weights, hash_weights
 from streams.encoder.zipf import draw_texts, token_frequencies
-from streams.files.array_folder import Array
 
 # 128 of 384: 64 lose 0.004 of reward at the tightest budgets of the benchmark, 384 gain nothing
 # (docs/explanation/encoder.md).

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Progress, Reading, SentenceEncoder
-from streams.files.array_folder import Array
 
 
 class Encoder:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from schemas.json_values import Json
+from ground.json_values import Json
 
 
 class SentenceNetwork(nn.Module):  # type: ignore[misc]  # torch is not type-checked

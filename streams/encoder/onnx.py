@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.json_values import Document
-from streams import extras
+from ground import extras
+from ground.files.array_folder import Array
+from ground.json_values import Document
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.to_onnx import EXPORT_VERSION, MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE
-from streams.files.array_folder import Array
 
 
 class OnnxEncoder:

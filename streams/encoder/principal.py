@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streams.files.array_folder import Array
+from ground.files.array_folder import Array
 
 
 def principal_components(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streams.encoder.principal import principal_components
-from streams.files.array_folder import (
+from ground.files.array_folder import (
     Array,
     Precision,
     UnusableArrays,
@@ -16,6 +15,7 @@ from streams.files.array_folder import (
     read_arrays,
     write_arrays,
 )
+from streams.encoder.principal import principal_components
 
 _NAME = "projection"
 """Name of the files in its folder."""

@@ -8,11 +8,11 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 
+from ground.files.array_folder import UnusableArrays, folder_named
 from router_state.config import ProjectionRef
 from streams.encoder.encoder import Encoder
 from streams.encoder.load import backend_of, projection_of
 from streams.encoder.projection import Projection
-from streams.files.array_folder import UnusableArrays, folder_named
 from streams.settings import Settings
 
 KEPT = 256

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streams import extras
+from ground import extras
+from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
 from streams.encoder.excerpt import Excerpts
 from streams.encoder.sentences import Progress, Reading
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
-from streams.files.array_folder import Array
 
 _BATCH = 64
 """Most prompts of like length that go through the network together."""

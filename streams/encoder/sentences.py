@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from streams.files.array_folder import Array
+from ground.files.array_folder import Array
 
 Progress = Callable[[int], None]
 Backend = Literal["static", "onnx", "reference"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ground.files.array_folder import Array
 from streams.encoder.errors import EncoderError
-from streams.files.array_folder import Array
 
 FORMAT_VERSION = 1
 """Version of the folder's layout; another one is refused."""

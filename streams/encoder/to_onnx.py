@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streams import extras
+from ground import extras
 from streams.encoder.errors import EncoderError
 from streams.encoder.weights import MAX_TOKENS, find_weights, hash_weights
 

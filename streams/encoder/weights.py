@@ -8,7 +8,7 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from streams import extras
+from ground import extras
 from streams.encoder.errors import EncoderError
 
 DEFAULT_WEIGHTS = "sentence-transformers/all-MiniLM-L6-v2"

@@ -9,7 +9,7 @@ import string
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.files.array_folder import Array
+from ground.files.array_folder import Array
 
 # How often signs, single letters and digits, and other single characters stand in prompts; all else
 # follows Zipf's law.

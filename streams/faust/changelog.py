@@ -14,8 +14,8 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from faust.stores.memory import Store
 from faust.types import TP, AppT
 
-from agents.boundary import fatal
-from agents.messages import Record
+from ground.boundary import fatal
+from ground.messages import Record
 from schemas.dlq import VALUE_OMITTED
 from streams.state.partition import EPOCH, Changes
 from streams.state.tables import States

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from agents.boundary import exit_at_once
-from agents.messages import Record
+from ground.boundary import exit_at_once
+from ground.messages import Record
 from streams.faust.membership import accept_longer_session, end_where_replaced
 from streams.log.consumer import READ_COMMITTED, UnreadableBatch, place_what_is_unreadable
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from faust.types import TP
 
-from agents.messages import Placed
+from ground.messages import Placed
 
 
 class OffsetGap(Exception):

@@ -15,7 +15,7 @@ from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.recovery import Recovery as FaustRecovery
 from faust.types import TP
 
-from agents.messages import Record
+from ground.messages import Record
 
 MOST_LOOKS = 5
 """At the ends of the changelogs, before a recovery that is overtaken each time is given up."""

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 
 from faust.types import TP
 
-from agents.messages import Record
+from ground.messages import Record
 
 #: Records in a batch at the start, and where batches take long.
 FEW = 64

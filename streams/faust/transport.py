@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from agents.messages import Record
+from ground.messages import Record
 from streams.faust.fetching import FETCH_HELD_FOR, FETCH_HELD_IN_RECOVERY, ConsumerThread
 from streams.log.consumer import UnreadableBatch
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.messages import Record
+from ground.messages import Record
 from streams.log.consumer import log_consumer
 from streams.settings import Settings
 

@@ -17,8 +17,8 @@ from faust.types import TP
 from faust.types.fixups import FixupT
 
 from agents import keys
-from agents.boundary import Outbox, Produce, exit_at_once, fatal
 from agents.dead_letters import DeadLetters
+from ground.boundary import Outbox, Produce, exit_at_once, fatal
 from streams.faust.changelog import RecordBatches, StateTable
 from streams.faust.gap_guard import GapGuard
 from streams.faust.membership import InstanceIdTaken, membership_error

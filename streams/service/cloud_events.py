@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from agents.boundary import Headers, Produce
+from ground.boundary import Headers, Produce
 from schemas.cloud_events import cloud_event
 from schemas.topic_roles import TOPICS
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from agents.context_store import Encode, Prompt
-from agents.messages import Record, trace_of_message
 from agents.ports import Source
 from agents.refusals import EncoderUnavailable
+from ground.messages import Record, trace_of_message
 from router_state.config import Vector
 from streams.service.metrics import Metrics
 

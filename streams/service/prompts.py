@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from agents.boundary import Attempt
 from agents.context_store import Prompt
 from agents.refusals import EncoderUnavailable
+from ground.boundary import Attempt
+from ground.files.array_folder import UnusableArrays
 from router_state.config import Matrix, ProjectionRef, Vector
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
 from streams.encoder.load import encoder_of, projections_of
 from streams.encoder.projections import Encoders
-from streams.files.array_folder import UnusableArrays
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)

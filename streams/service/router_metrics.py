@@ -11,8 +11,8 @@ import orjson
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.boundary import Headers, Produce
-from schemas.json_values import Document
+from ground.boundary import Headers, Produce
+from ground.json_values import Document
 
 GAUGES = {
     "lambda_t": (

@@ -22,11 +22,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from agents.boundary import Outbox
-from agents.messages import Record, headers_of
 from agents.ports import Ports, States
-from schemas.headers import trace_of
-from schemas.json_values import Document
+from ground.boundary import Outbox
+from ground.json_values import Document
+from ground.messages import Record, headers_of
+from ground.traces import trace_of
 
 #: Requests whose trace is remembered for their bills and labels; some hundred bytes each.
 REMEMBERED = 100_000

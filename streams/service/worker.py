@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from faust.types import TP
 
 from agents import housekeeping
-from agents.boundary import fatal
 from agents.context_store import Contexts
 from agents.declare_routers import declare_routers
 from agents.learn_from_rewards import learn_from_rewards
@@ -20,15 +19,16 @@ from agents.ports import Limits, Ports, Source
 from agents.route_requests import route_requests
 from agents.service import Service
 from agents.sweep import Sweep
-from streams import extras
+from ground import extras
+from ground.boundary import fatal
 from streams.log.partitioner import partition_of
 from streams.log.reach import Reach
+from streams.priors.references import prior_reader, projection_checker
 from streams.service.app import App, build_app
 from streams.service.measured import MeasuredSource, measured
 from streams.service.memory import usual_memory
 from streams.service.prompts import PromptEncoder
 from streams.settings import BadSettings, Settings
-from streams.warm_start.references import prior_reader, projection_checker
 
 if TYPE_CHECKING:
     from streams.service.spans import Spans

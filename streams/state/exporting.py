@@ -13,11 +13,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from agents import keys
 from agents.declared import declaration_of
 from agents.shard import Shard
+from ground.json_values import Document
 from router_state.config import RouterConfig
 from router_state.errors import CorruptSnapshot
 from router_state.state import portable
 from router_state.state.router import RouterState
-from schemas.json_values import Document
 from schemas.topic_roles import SOURCES
 from streams.log.consumer import log_consumer
 from streams.log.partitioner import partition_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agents.boundary import BoundaryError
+from ground.boundary import BoundaryError
 
 #: Written by a new owner before it acts; no other key may start with this byte.
 FENCE = b"\x00"

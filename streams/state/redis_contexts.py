@@ -15,8 +15,8 @@ import redis.asyncio as redis
 from aiokafka.errors import KafkaError
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from agents.boundary import retrying
 from agents.context_store import DecidedAt, Ref
+from ground.boundary import retrying
 from router_state.config import Vector
 from streams.log.reach import Reach
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from router_state.state import invariants
-from streams.audit.run import audit
 from streams.settings import Settings
+from studies.audit.run import audit
 from tests.audit_world import World, busy_world
 
 SETTINGS = Settings(prefix="pb.", app_id="clock", partitions=3)

@@ -12,8 +12,8 @@ import pytest
 from agents import poison
 from router_state import deciding, feedback
 from router_state.state import invariants, portfolio, sweeping
-from streams.audit.run import audit
 from streams.settings import Settings
+from studies.audit.run import audit
 from tests.agents.crashing import CONTEXT, HOME, Log, reasons, routes
 from tests.audit_world import World, router
 from tests.memory_worker import MemoryWorker

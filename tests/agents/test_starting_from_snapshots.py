@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from schemas.dlq import REASON
-from streams.audit.run import audit
 from streams.settings import Settings
 from streams.state.exporting import declaration_from, pack
+from studies.audit.run import audit
 from tests.audit_world import World, busy_world
 
 SETTINGS = Settings(prefix="pb.", app_id="snap", partitions=3)

@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 
 from agents.parked import Parked
 from agents.route_requests import route_requests
-from schemas.headers import trace_of
+from ground.traces import trace_of
 from streams.service.cloud_events import as_cloud_events
 from streams.service.measured import MeasuredSource
 from streams.service.metrics import Metrics

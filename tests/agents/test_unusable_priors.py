@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streams.audit.run import audit
 from streams.settings import Settings
+from studies.audit.run import audit
 from tests.audit_world import DIMENSIONS, MODELS, World, router
 
 SETTINGS = Settings(prefix="pb.", app_id="priors", partitions=1)

@@ -12,8 +12,8 @@ import pytest
 
 from agents import keys
 from schemas.headers import BASED_ON, REPEATED
-from streams.audit.run import audit
 from streams.settings import Settings
+from studies.audit.run import audit
 from tests.audit_world import MODELS, World, router
 from tests.memory_worker import Left, MemoryWorker
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streams.broker.local import LocalKafka
+from commands.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.chaos.faults import FAULTS, RedisServer, Stage

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from aiokafka import TopicPartition
 
-from streams.broker.child import spawn
-from streams.broker.local import LocalKafka
-from streams.broker.wire import free_ports
+from commands.broker.child import spawn
+from commands.broker.local import LocalKafka
+from commands.broker.wire import free_ports
 from tests.chaos.watch import WatchedService
 from tests.integration.service import Worker
 

@@ -22,8 +22,8 @@ from typing import Any
 import faust
 from aiokafka import AIOKafkaProducer
 
-from streams.broker.child import spawn
-from streams.broker.local import LocalKafka
+from commands.broker.child import spawn
+from commands.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.service.faust_options import faust_options
 from streams.service.serving import serve

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from streams.broker.local import LocalKafka
+from commands.broker.local import LocalKafka
 from tests.chaos.session import play
 
 ROUNDS = {

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from streams.audit.findings import Findings
-from streams.audit.run import audit
-from streams.audit.topic_reading import KafkaTopics
-from streams.broker.local import LocalKafka
+from commands.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings
+from studies.audit.findings import Findings
+from studies.audit.run import audit
+from studies.audit.topic_reading import KafkaTopics
 from tests.chaos.faults import FAULTS, Pace, RedisServer, Stage
 from tests.chaos.load import Load
 from tests.chaos.recompute import Recomputation, differences

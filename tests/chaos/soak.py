@@ -26,12 +26,12 @@ import numpy as np
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
+from commands.broker.local import LocalKafka
 from router_state.pacing import window
-from streams.audit.run import audit
-from streams.audit.topic_reading import KafkaTopics
-from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings
+from studies.audit.run import audit
+from studies.audit.topic_reading import KafkaTopics
 from tests.chaos.faults import RedisServer
 from tests.chaos.load import Load
 from tests.chaos.session import until

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker.local import LocalKafka
+from commands.broker.local import LocalKafka
 from tests.chaos.faults import Pace
 from tests.chaos.session import assert_clean, play
 

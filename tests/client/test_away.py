@@ -2,8 +2,8 @@
 
 import pytest
 
+from commands.broker.wire import free_ports
 from paretobandit_client import Router, Undelivered, Unreachable
-from streams.broker.wire import free_ports
 
 
 @pytest.mark.parametrize("address", ["bootstrap", "url"])

@@ -11,6 +11,7 @@ import pytest_asyncio
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError
 
+from commands.broker.local import LocalKafka
 from paretobandit_client import (
     NoDecision,
     Refusal,
@@ -19,7 +20,6 @@ from paretobandit_client import (
     SyncRouter,
     Unreachable,
 )
-from streams.broker.local import LocalKafka
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, router, running_service

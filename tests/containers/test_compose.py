@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = [0.1] * 25 + [1.0]

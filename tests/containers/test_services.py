@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from testcontainers.community.redis import RedisContainer
 
-from streams.broker.container import docker_kafka
+from commands.broker.container import docker_kafka
 
 
 async def test_the_official_kafka_image_takes_and_gives_records() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from streams.broker.wire import free_ports
-from streams.gateway.keys import new_key
+from commands.broker.wire import free_ports
+from doors.gateway.keys import new_key
 from tests.integration.service import PATIENCE, RunningService, Worker, router, running_service
 
 KEY, LINE = new_key("tests", routers="*")
@@ -91,4 +91,4 @@ def gateway_process(service: RunningService, port: int, log: Path) -> Worker:
         "PB_GATEWAY_RATE": "100000",
         "PB_GATEWAY_TIMEOUT": "60",
     }
-    return Worker(service.settings, log, access, "streams.cli gateway")
+    return Worker(service.settings, log, access, "commands.cli gateway")

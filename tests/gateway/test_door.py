@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from tests.gateway.running import CONTEXT, KEY, Gateway, gateway_process, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

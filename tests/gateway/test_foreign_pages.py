@@ -16,7 +16,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.support.expected_conditions import url_to_be
 from selenium.webdriver.support.wait import WebDriverWait
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from tests.gateway.running import Gateway
 from tests.integration.browsing import chromium
 from tests.integration.service import PATIENCE, Worker, running_service
@@ -46,7 +46,7 @@ async def gateway(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Async
         ports = free_ports(1)
         access = {"PB_GATEWAY_PORT": str(ports[0])}
         log = folder / "gateway.log"
-        process = Worker(service.settings, log, access, "streams.cli gateway")
+        process = Worker(service.settings, log, access, "commands.cli gateway")
         service.workers.append(process)
         found = Gateway(service, process, ports[0])
         await found.ready()

@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from streams.gateway.keys import BadKeys, Keys, new_key
-from streams.gateway.limits import Allowance, Recent
-from streams.gateway.serve import keys_of
+from doors.gateway.keys import BadKeys, Keys, new_key
+from doors.gateway.limits import Allowance, Recent
+from doors.gateway.serve import keys_of
 from streams.settings import BadSettings, Settings
 
 

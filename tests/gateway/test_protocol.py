@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from streams.gateway.protocol import HEAD_BYTES, GuardedProtocol
+from doors.gateway.protocol import HEAD_BYTES, GuardedProtocol
 
 ANSWER = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SECONDS = 0.3

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
+from commands.broker.wire import free_ports
+from doors.gateway.app import build_gateway
+from doors.gateway.keys import Keys, new_key
+from doors.gateway.problems import MEDIA_TYPE, OWN
 from schemas import Reason
-from streams.broker.wire import free_ports
-from streams.gateway.app import build_gateway
-from streams.gateway.keys import Keys, new_key
-from streams.gateway.problems import MEDIA_TYPE, OWN
 from streams.settings import Settings
 from tests.malformed import Malformed, malformed
 
@@ -78,7 +78,7 @@ async def test_a_key_opens_its_routers_only(calls: httpx.AsyncClient) -> None:
 async def test_a_payload_that_cannot_be_kept_either_is_left_to_its_sender(
     calls: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.gateway.letters.SECONDS", 0.2)
+    monkeypatch.setattr("doors.gateway.letters.SECONDS", 0.2)
     answer = await calls.post("/v1/routers/acme.chat/ingest/langfuse", json={"value": "good"})
     assert (answer.status_code, reason(answer)) == (503, "undelivered")
 
@@ -166,7 +166,7 @@ async def test_no_payload_of_another_form_is_a_defect_of_the_gateway(
 ) -> None:
     async def kept(*_: object, **__: object) -> None: ...
 
-    monkeypatch.setattr("streams.gateway.letters.Letters.keep", kept)
+    monkeypatch.setattr("doors.gateway.letters.Letters.keep", kept)
     fields = (
         "specversion data type metadata traceId value resourceSpans choices usage response_cost"
     )

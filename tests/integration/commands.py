@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from streams.cli import main
+from commands.cli import main
 from streams.settings import Settings
 
 CONTEXT = "[0.3, -0.1, 1.0]"

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from streams.broker.wire import free_ports
-from streams.demo.stage import running_worker
+from commands.broker.wire import free_ports
+from commands.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agents.boundary import fatal
+from ground.boundary import fatal
 from streams.service.app import App
 from streams.service.serving import serve
 from streams.settings import load_settings

@@ -24,7 +24,7 @@ from signal import SIGKILL, SIGTERM
 from threading import Lock
 from typing import Any
 
-from streams.broker.child import spawn
+from commands.broker.child import spawn
 
 ROOT = Path(__file__).parents[2]
 MODULES = ("service_worker", "counting_worker", "slow_encoder_worker")

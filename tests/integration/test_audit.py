@@ -35,7 +35,7 @@ def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
         "PB_APP_ID": settings.app_id,
     }
     environment |= {"PB_PARTITIONS": str(settings.partitions)}
-    command = [sys.executable, "-m", "streams.cli", "audit", "--json"]
+    command = [sys.executable, "-m", "commands.cli", "audit", "--json"]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from streams.cli import main
+from commands.cli import main
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 ROUTERS = 40  # more than are declared at once
@@ -100,7 +100,7 @@ def test_restore_of_a_folder_without_a_backup_says_so(tmp_path: Path) -> None:
 
 
 def test_keep_deletes_nothing_that_is_no_backup(tmp_path: Path) -> None:
-    from streams.cli.backup import _backups
+    from commands.cli.backup import _backups
 
     for name in ("2026-01-01T000000Z", "2026-01-02T000000Z", "notes", ".part"):
         (tmp_path / name).mkdir()

@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from faust.types import TP
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from streams.faust.changelog import RecordBatches
 from streams.log.probe import LogProbe
 from streams.settings import Settings

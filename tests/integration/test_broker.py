@@ -16,10 +16,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.broker.choose import LocalKafka, choose_broker
-from streams.broker.jars import KafkaUnavailable, installation
-from streams.broker.node import Node
-from streams.broker.wire import answers, live_brokers
+from commands.broker.choose import LocalKafka, choose_broker
+from commands.broker.jars import KafkaUnavailable, installation
+from commands.broker.node import Node
+from commands.broker.wire import answers, live_brokers
 
 
 async def create_topic(bootstrap: str, *, replication: int = 1) -> str:
@@ -146,7 +146,7 @@ def test_a_named_broker_is_used_as_it_is(kafka: str, monkeypatch: pytest.MonkeyP
 
 
 def test_the_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
-    script = "from streams.broker.choose import LocalKafka\nimport time\n"
+    script = "from commands.broker.choose import LocalKafka\nimport time\n"
     script += (
         "with LocalKafka() as k: print(k.nodes[1].jvm.pid, k.bootstrap, flush=True); "
         "time.sleep(300)"

@@ -16,7 +16,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from streams.broker.wire import answers, free_ports
+from commands.broker.wire import answers, free_ports
 from streams.settings import Settings
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, environment, run
 
@@ -119,7 +119,7 @@ def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
         command = [
             sys.executable,
             "-m",
-            "streams.cli",
+            "commands.cli",
             "models",
             "add",
             name,
@@ -291,7 +291,7 @@ def test_ingest_names_a_topic_that_is_not_there_at_once(worker: Settings) -> Non
 
 def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint() -> None:
     port = free_ports(1)[0]
-    command = [sys.executable, "-m", "streams.cli", "broker", "--port", str(port)]
+    command = [sys.executable, "-m", "commands.cli", "broker", "--port", str(port)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
     ) as broker:
@@ -308,7 +308,7 @@ def test_broker_starts_a_real_kafka_prints_the_export_line_and_stops_on_sigint()
 
 def test_broker_ends_with_kafkas_last_words_when_its_jvm_is_killed(tmp_path: Path) -> None:
     port = free_ports(1)[0]
-    command = [sys.executable, "-m", "streams.cli", "broker", "--port", str(port)]
+    command = [sys.executable, "-m", "commands.cli", "broker", "--port", str(port)]
     with subprocess.Popen(
         [*command, "--data", str(tmp_path)], stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as broker:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from streams.console.bus import open_bus
+from doors.console.bus import open_bus
 from streams.settings import Settings
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
 

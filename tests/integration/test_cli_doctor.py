@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from streams.broker.wire import free_ports
-from streams.console.doctor import examine
-from streams.console.finding import Finding
+from commands.broker.wire import free_ports
+from commands.doctor import examine
+from commands.finding import Finding
 from streams.encoder.projection import Projection
 from streams.settings import Settings
 from streams.state.redis_contexts import connect

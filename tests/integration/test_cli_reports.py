@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from streams.console.bus import open_bus
+from doors.console.bus import open_bus
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.commands import CONTEXT, add_two, done, done_json, run

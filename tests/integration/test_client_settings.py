@@ -71,7 +71,7 @@ def pbstream(service: RunningService, *arguments: str) -> str:
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
     done = subprocess.run(
-        [sys.executable, "-m", "streams.cli", *arguments],
+        [sys.executable, "-m", "commands.cli", *arguments],
         env={**kept, **own, "PB_PARTITIONS": str(settings.partitions)},
         cwd=ROOT,
         capture_output=True,

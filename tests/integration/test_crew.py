@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from tests.integration.service import RunningService, Worker, request, router, running_service
 from tests.integration.test_unreadable import readiness
 
-CREW = "streams.cli worker --processes 2"
+CREW = "commands.cli worker --processes 2"
 HOMES = [f"acme.{number}" for number in range(8)]
 
 

@@ -28,24 +28,24 @@ from click.testing import CliRunner
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
+from commands.broker.child import spawn
+from commands.broker.wire import free_ports
+from commands.cli import main
+from commands.demo.player import Player
+from commands.demo.scenario import Scenario
+from commands.demo.stage import running_worker
+from commands.demo.traffic import Traffic
+from doors.gateway.keys import Keys as Keyring
+from doors.gateway.keys import new_key
+from drawing import numbers
+from drawing.numbers import NO_PRICE, UNTIL, dual
 from schemas import LambdaUpdated, ModelDeclared, RouterDeclared
-from streams.broker.child import spawn
-from streams.broker.wire import free_ports
-from streams.cli import main
-from streams.dashboard.assets import FOLDERS
-from streams.dashboard.serve import server_of
-from streams.dashboard.sessions import Sessions
-from streams.demo.player import Player
-from streams.demo.scenario import Scenario
-from streams.demo.stage import running_worker
-from streams.demo.traffic import Traffic
-from streams.drawing import numbers
-from streams.drawing.numbers import NO_PRICE, UNTIL, dual
-from streams.gateway.keys import Keys as Keyring
-from streams.gateway.keys import new_key
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import chromium, violations
+from watching.dashboard.assets import FOLDERS
+from watching.dashboard.serve import server_of
+from watching.dashboard.sessions import Sessions
 
 ROUTER = "chat.v1"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -106,7 +106,7 @@ def dashboard(
         "PB_DASHBOARD_PORT": str(port),
         **environment,
     }
-    command = [sys.executable, "-m", "streams.cli", "dashboard", *options]
+    command = [sys.executable, "-m", "commands.cli", "dashboard", *options]
     variables = (f"{name}={value}" for name, value in given.items())
     log = folder / f"dashboard-{port}.log"
     process = spawn(["env", *variables, *command], log=log)

@@ -19,14 +19,14 @@ import psutil
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from commands.broker.wire import free_ports
+from commands.demo.player import Player
+from commands.demo.scenario import Scenario
+from commands.demo.shocks import SHOCKS
+from commands.demo.stage import running_worker
+from commands.demo.traffic import Traffic
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
-from streams.broker.wire import free_ports
-from streams.demo.player import Player
-from streams.demo.scenario import Scenario
-from streams.demo.shocks import SHOCKS
-from streams.demo.stage import running_worker
-from streams.demo.traffic import Traffic
 from streams.log.topics import create_topics
 from streams.settings import load_settings
 
@@ -38,7 +38,7 @@ LEAST, MOST = 0.7, 1.5
 
 def demo(*options: str, kafka: str) -> subprocess.Popen[str]:
     """Start `pbstream demo` on a broker that goes on."""
-    command = [sys.executable, "-m", "streams.cli", "demo", "--json", *options]
+    command = [sys.executable, "-m", "commands.cli", "demo", "--json", *options]
     return subprocess.Popen(
         command,
         cwd=ROOT,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from tests.integration.service import request, router, running_service
 from tests.integration.test_unreadable import readiness
 

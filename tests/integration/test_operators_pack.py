@@ -16,7 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from tests.integration.service import cost, request, reward, router, running_service
 
 ROOT = Path(__file__).parents[2]

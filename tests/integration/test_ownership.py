@@ -31,7 +31,7 @@ def run(
         "PB_WEB_PORT": "0",
     }
     return subprocess.run(
-        [sys.executable, "-m", "streams.cli", *arguments],
+        [sys.executable, "-m", "commands.cli", *arguments],
         env={**kept, **own, "PB_ENCODER_BACKEND": "none", **environment},
         cwd=ROOT,
         capture_output=True,
@@ -108,7 +108,7 @@ async def test_a_free_port_is_announced_as_the_one_that_was_taken(
     kafka: str, tmp_path: Path
 ) -> None:
     async with running_service(kafka, tmp_path) as service:
-        worker = service.worker(module="streams.cli worker")
+        worker = service.worker(module="commands.cli worker")
         found = re.compile(r"(\S+/readyz) says when it is ready")
         await service.until(lambda: found.search(worker.log.read_text()), "its address", poll=False)
         address = found.findall(worker.log.read_text())[0]

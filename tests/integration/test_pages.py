@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streams.broker.child import spawn
-from streams.broker.wire import free_ports
-from streams.cli import main
+from commands.broker.child import spawn
+from commands.broker.wire import free_ports
+from commands.cli import main
 from streams.settings import Settings
 from tests.integration.commands import done, environment
 from tests.pages import PAGES, ROOT

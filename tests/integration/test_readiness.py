@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker.choose import LocalKafka
-from streams.broker.wire import free_ports
+from commands.broker.choose import LocalKafka
+from commands.broker.wire import free_ports
 from tests.integration.service import Worker, cost, request, reward, router, running_service
 from tests.integration.test_unreadable import readiness
 

@@ -19,13 +19,13 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.paper.history import ROUTER, write_history
-from streams.cli import main
-from streams.history.folders import export
-from streams.history.kafka_history import KafkaHistory
-from streams.history.records import partitions_of
+from benchmarks.history import ROUTER, write_history
+from commands.cli import main
 from streams.log.topics import create_topics
 from streams.settings import Settings
+from studies.history.folders import export
+from studies.history.kafka_history import KafkaHistory
+from studies.history.records import partitions_of
 from tests.integration.replay_recording import declaration, start_worker
 
 REQUESTS = 600
@@ -90,7 +90,7 @@ def killed(history: Path, target: Settings, *, after: int, extra: Sequence[str] 
         name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
     }
     player = subprocess.Popen(
-        [sys.executable, "-m", "streams.cli", *command(history, target, "1"), *extra], env=env
+        [sys.executable, "-m", "commands.cli", *command(history, target, "1"), *extra], env=env
     )
     deadline = time.monotonic() + 200
     while count(target, "requests") < after:

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
+from commands.broker.wire import free_ports
+from commands.demo.stage import running_worker
+from commands.reports import Booked, report
 from schemas.costs import CostReported
 from schemas.rewards import RewardObserved
-from streams.broker.wire import free_ports
-from streams.console.reports import Booked, report
-from streams.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run

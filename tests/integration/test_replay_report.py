@@ -17,15 +17,15 @@ from click.testing import CliRunner
 from selenium.webdriver import Chrome
 from selenium.webdriver.support.ui import WebDriverWait
 
+from benchmarks.history import ROUTER, write_history
 from benchmarks.inks import DARK, LIGHT
-from benchmarks.paper.history import ROUTER, write_history
-from streams.cli import main
-from streams.demo.report import Report
-from streams.demo.shocks import SHOCKS
-from streams.drawing.page import Chart, page
-from streams.drawing.page import Report as Written
-from streams.warm_start.worth import worth_of
-from streams.warm_start.worth_page import render
+from commands.cli import main
+from commands.demo.report import Report
+from commands.demo.shocks import SHOCKS
+from drawing.page import Chart, page
+from drawing.page import Report as Written
+from studies.warm_start.worth import worth_of
+from studies.warm_start.worth_page import render
 from tests.integration.browsing import chromium, violations
 from tests.unit.test_cli_demo import played, scenario
 from tests.unit.test_drawing import MARKUP, data_of

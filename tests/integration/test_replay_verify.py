@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from streams.history.account import Account
-from streams.history.encoded import Contexts
-from streams.history.folders import export
-from streams.history.kafka_history import KafkaHistory
-from streams.history.merge import Merge
-from streams.history.records import History, JsonlHistory, refused_offsets
-from streams.history.rerun import Rerun
-from streams.history.verify import Verdict, verify
 from streams.log.topics import create_topics
 from streams.settings import Settings
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.folders import export
+from studies.history.kafka_history import KafkaHistory
+from studies.history.merge import Merge
+from studies.history.records import History, JsonlHistory, refused_offsets
+from studies.history.rerun import Rerun
+from studies.history.verify import Verdict, verify
 from tests.integration.replay_recording import record_history
 
 REQUESTS = 4000

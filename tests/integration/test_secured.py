@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
 from agents import keys
-from streams.broker.wire import free_ports
-from streams.cli import main
+from commands.broker.wire import free_ports
+from commands.cli import main
 from streams.log.rights import Operation, Right, reading, rights
 from streams.log.rights_check import missing_rights
 from streams.settings import Settings
@@ -130,7 +130,7 @@ async def command(
 async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
     secured: Secured, service: RunningService
 ) -> None:
-    worker = await service.ready(service.worker(module="streams.cli worker --log-level debug"))
+    worker = await service.ready(service.worker(module="commands.cli worker --log-level debug"))
     await service.send("routers", router("home"))
     await service.send("routers", router("questions", dimensions=26))
     vector = [NUMBER, -NUMBER, 0.25, 0.125, 1.0]
@@ -326,7 +326,7 @@ async def test_ingest_and_gateways_work_with_their_roles_rights_and_not_without(
     await service.send("routers", router("home"))
     (port,) = free_ports(1)
     user = access(secured, "pb-ingest")
-    service.worker(module="streams.cli gateway", PB_GATEWAY_PORT=str(port), **user)
+    service.worker(module="commands.cli gateway", PB_GATEWAY_PORT=str(port), **user)
     await service.until(lambda: _page(port, "readyz")[0] == 200, "a gateway", poll=False)
     home = f"http://127.0.0.1:{port}/v1/routers/home"
     async with aiohttp.ClientSession() as web:
@@ -338,7 +338,7 @@ async def test_ingest_and_gateways_work_with_their_roles_rights_and_not_without(
             async with web.post(f"{home}/{what}", json=event) as answer:
                 assert answer.status == status, await answer.text()
     ingesting = service.worker(
-        module=f"streams.cli ingest {payloads} --from langfuse --router home --group {group}",
+        module=f"commands.cli ingest {payloads} --from langfuse --router home --group {group}",
         **user,
     )
     for score in ({"value": 0.9, "traceId": "a", "name": "x"}, {"value": "high"}):
@@ -364,7 +364,7 @@ async def test_ingest_and_gateways_work_with_their_roles_rights_and_not_without(
     # … and the group.
     await revoke(secured.plain, INGEST, reading(payloads, group=group))
     refused = service.worker(
-        module=f"streams.cli ingest {payloads} --from langfuse --router home --group {group}",
+        module=f"commands.cli ingest {payloads} --from langfuse --router home --group {group}",
         **user,
     )
     await service.until(lambda: not refused.running, "its end", poll=False)

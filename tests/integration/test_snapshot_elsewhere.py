@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streams.broker.local import LocalKafka
-from streams.broker.wire import free_ports
-from streams.demo.stage import running_worker
+from commands.broker.local import LocalKafka
+from commands.broker.wire import free_ports
+from commands.demo.stage import running_worker
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.commands import add_two, done, done_json, run

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker.choose import LocalKafka
-from streams.broker.wire import free_ports
-from streams.gateway.books import Books
+from commands.broker.choose import LocalKafka
+from commands.broker.wire import free_ports
+from doors.gateway.books import Books
 from tests.integration.service import RunningService, request, router, running_service
 
 HOME, ELSEWHERE = "acme.damaged", "elsewhere"

@@ -17,16 +17,16 @@ import pytest_asyncio
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from streams.process_metrics import core
 from streams.service.metrics import OUTCOMES
 from tests.integration.service import PATIENCE, ROOT, RunningService, Worker, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMMANDS = {
-    "worker": ("PB_WEB_PORT", "streams.cli worker"),
-    "gateway": ("PB_GATEWAY_PORT", "streams.cli gateway"),
-    "dashboard": ("PB_DASHBOARD_PORT", "streams.cli dashboard"),
+    "worker": ("PB_WEB_PORT", "commands.cli worker"),
+    "gateway": ("PB_GATEWAY_PORT", "commands.cli gateway"),
+    "dashboard": ("PB_DASHBOARD_PORT", "commands.cli dashboard"),
 }
 LABELS = {
     *("topic", "partition", "reason", "outcome", "what", "status", "le"),
@@ -137,7 +137,7 @@ async def test_a_life_is_told_in_one_line_each_and_nothing_ordinary_is_an_error(
     service: RunningService, form: str, kafka: str, tmp_path: Path
 ) -> None:
     async with running_service(kafka, tmp_path, partitions=2, PB_LOG_FORMAT=form) as fresh:
-        module = "streams.cli worker"
+        module = "commands.cli worker"
         first = fresh.worker(instance="one", module=module)
         await fresh.until(lambda: told(first, form).count("ready") == 1, "ready", poll=False)
         second = fresh.worker(instance="two", module=module)

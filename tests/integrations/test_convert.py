@@ -16,13 +16,13 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
 from click.testing import CliRunner
 
+from commands.cli import main
+from doors.integrations.convert import convert, finder_of
+from doors.integrations.forms import FORMS
+from doors.integrations.found import Defaults, Unconvertible, rfc3339
+from doors.integrations.ingest import Ingest
+from doors.integrations.mapping import BadMapping, read_mapping
 from schemas import DeadLetter, MalformedEvent
-from streams.cli import main
-from streams.integrations.convert import convert, finder_of
-from streams.integrations.forms import FORMS
-from streams.integrations.found import Defaults, Unconvertible, rfc3339
-from streams.integrations.ingest import Ingest
-from streams.integrations.mapping import BadMapping, read_mapping
 from streams.log.topics import create_topics
 from streams.settings import Settings
 from tests.integration.service import RunningService

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from streams.broker.wire import free_ports
+from commands.broker.wire import free_ports
 from streams.encoder.load import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, Worker, running_service
@@ -94,7 +94,7 @@ async def test_http(service: RunningService, tmp_path: Path) -> None:
         service.settings,
         tmp_path / "gateway.log",
         {"PB_GATEWAY_PORT": str(port)},
-        "streams.cli gateway",
+        "commands.cli gateway",
     )
     service.workers.insert(0, gateway)
     again = [

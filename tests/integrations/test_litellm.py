@@ -21,10 +21,10 @@ import pytest
 import pytest_asyncio
 from click.testing import CliRunner
 
+from commands.cli import main
+from doors.integrations.convert import convert, finder_of
+from doors.integrations.found import Defaults
 from router_state.engine import Engine
-from streams.cli import main
-from streams.integrations.convert import convert, finder_of
-from streams.integrations.found import Defaults
 from tests.integration.service import PATIENCE, RunningService, running_service
 
 if TYPE_CHECKING:

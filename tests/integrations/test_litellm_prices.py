@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
+from doors.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
 
 TODAY = date(2026, 11, 22)
 

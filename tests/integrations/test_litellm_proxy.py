@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from streams.broker.child import spawn
-from streams.broker.wire import free_ports
+from commands.broker.child import spawn
+from commands.broker.wire import free_ports
 from streams.encoder.load import dimensions_of
 from streams.settings import Settings
 from tests.integration.service import PATIENCE, RunningService, running_service

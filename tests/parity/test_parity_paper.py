@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.data import Benchmark, load_benchmark, wheel_priors
-from benchmarks.paper.contenders import FINITE, contender, contender_of
-from benchmarks.paper.reference import Reference
+from paper.contenders import FINITE, contender, contender_of
+from paper.reference import Reference
 from router_state.config import Price
 
 DEAR = Price(3.0, 25.0)

@@ -1,7 +1,7 @@
 """An audit of true topics finds nothing."""
 
-from streams.audit.run import audit
 from streams.settings import Settings
+from studies.audit.run import audit
 from tests.audit_world import DIMENSIONS, World, busy_world, router
 from tests.memory_topics import MemoryTopics
 

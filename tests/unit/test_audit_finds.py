@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from agents import keys
 from router_state.state.framing import body_of, frame, loads
-from streams.audit.findings import Kind
-from streams.audit.run import audit
-from streams.history.records import Record
 from streams.settings import Settings
+from studies.audit.findings import Kind
+from studies.audit.run import audit
+from studies.history.records import Record
 from tests.audit_world import World, busy_world
 from tests.memory_topics import MemoryTopics
 

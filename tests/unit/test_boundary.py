@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.boundary import Attempt, GaveUp, Outbox, retrying, undoing
 from agents.dead_letters import DeadLetters
+from ground.boundary import Attempt, GaveUp, Outbox, retrying, undoing
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.reasons import Reason
@@ -180,7 +180,7 @@ async def test_other_failures_are_not_tried_again() -> None:
 
 
 def test_an_exception_in_a_batch_ends_the_process_at_once() -> None:
-    code = "from agents.boundary import fatal\nwith fatal():\n    1 / 0\nprint('still here')"
+    code = "from ground.boundary import fatal\nwith fatal():\n    1 / 0\nprint('still here')"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

@@ -10,9 +10,9 @@ from threading import Thread
 
 import pytest
 
-from streams.broker.choose import KafkaUnavailable, choose_broker
-from streams.broker.jars import find_java, installation
-from streams.broker.wire import answers, free_ports, live_brokers, new_cluster_id
+from commands.broker.choose import KafkaUnavailable, choose_broker
+from commands.broker.jars import find_java, installation
+from commands.broker.wire import answers, free_ports, live_brokers, new_cluster_id
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def test_missing_maven_is_named_with_its_package(
     _fake_java(tmp_path, version="17.0.9")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     monkeypatch.setattr(
-        "streams.broker.jars.shutil.which",
+        "commands.broker.jars.shutil.which",
         lambda name, **_: None if name == "mvn" else f"{tmp_path}/java",
     )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

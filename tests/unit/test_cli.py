@@ -14,11 +14,11 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from streams.broker.wire import free_ports
-from streams.cli import main
-from streams.cli.loading import COMMANDS
-from streams.console.failures import Refused, in_a_sentence
-from streams.console.session import named
+from commands.broker.wire import free_ports
+from commands.cli import main
+from commands.cli.loading import COMMANDS
+from doors.console.failures import Refused, in_a_sentence
+from doors.console.session import named
 from streams.log.topics import TopicsNotReady
 from streams.settings import Settings
 
@@ -263,7 +263,7 @@ def test_a_command_that_is_to_be_copied_names_the_router_where_it_must(
 
 def test_starting_imports_nothing_that_takes_long() -> None:
     code = (
-        "import sys, streams.cli; print(*{'pydantic', 'aiokafka', 'numpy', 'rich', 'faust', "
+        "import sys, commands.cli; print(*{'pydantic', 'aiokafka', 'numpy', 'rich', 'faust', "
         "'orjson'} & sys.modules.keys())"
     )
     assert (
@@ -288,8 +288,8 @@ atexit.register(print, "taken apart")
 @pytest.mark.parametrize(
     "end",
     [
-        "from streams.cli import main; main(['worker'])",
-        "from multiprocessing import Pipe; from streams.service.member import work\n"
+        "from commands.cli import main; main(['worker'])",
+        "from multiprocessing import Pipe; from commands.crew.member import work\n"
         "from streams.settings import load_settings; work(load_settings(), 'info', Pipe()[0])",
     ],
     ids=["worker", "member"],

@@ -15,6 +15,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from commands.demo import show
+from commands.demo.benchmark import load_rows, wheel_priors
+from commands.demo.player import Play
+from commands.demo.portfolio import held_out_prompts, paper_router
+from commands.demo.report import Report
+from commands.demo.scenario import Scenario
+from commands.demo.series import series_of
+from commands.demo.shocks import SHOCKS
+from commands.demo.traffic import Delays, Sent, Traffic
+from commands.demo.yardsticks import Yardstick, best_mix, yardsticks
+from doors.console.failures import Failure
 from schemas import (
     AlertRaised,
     CostReported,
@@ -27,21 +38,10 @@ from schemas import (
 )
 from schemas.alerts import AlertKind
 from schemas.routers import ModelDeclared
-from streams.console.failures import Failure
-from streams.demo import show
-from streams.demo.benchmark import load_rows, wheel_priors
-from streams.demo.player import Play
-from streams.demo.portfolio import held_out_prompts, paper_router
-from streams.demo.report import Report
-from streams.demo.scenario import Scenario
-from streams.demo.series import series_of
-from streams.demo.shocks import SHOCKS
-from streams.demo.traffic import Delays, Sent, Traffic
-from streams.demo.yardsticks import Yardstick, best_mix, yardsticks
+from streams.priors.priors import Priors
 from streams.settings import load_settings
-from streams.warm_start.fit import fit_costs
-from streams.warm_start.observations import Observations
-from streams.warm_start.priors import Priors
+from studies.warm_start.fit import fit_costs
+from studies.warm_start.observations import Observations
 from tests.unit.test_drawing import data_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from commands.cli import main
 from schemas import EVENTS
-from streams.cli import main
 from streams.log.rights import ROLES, rights
 from streams.log.topics import topic_specs
 from streams.service.metrics import Metrics

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from commands.cli.top import Top, _drawn
+from doors.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
+from drawing import numbers
+from drawing.alerts import sentence
+from drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words
 from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas import (
     AlertRaised,
@@ -22,13 +27,8 @@ from schemas import (
     encode,
 )
 from schemas.alerts import AlertKind
-from streams.cli.top import Top, _drawn
-from streams.console import screen
-from streams.console.alerts import sentence
-from streams.console.board import Board
-from streams.console.decision import BECAUSE, DOUBT, TERMS, explain_decision
-from streams.drawing import numbers
-from streams.drawing.numbers import NO_PRICE, UNTIL, dual, dual_in_words
+from watching import screen
+from watching.board import Board
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.service.crew import Crew, member_settings
-from streams.service.member import Member
+from commands.crew.crew import Crew, member_settings
+from commands.crew.member import Member
+from commands.crew.summing import Sums
 from streams.service.metrics import Metrics
-from streams.service.summing import Sums
 from streams.settings import Settings
 
 

@@ -14,28 +14,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from doors.console.declarations import Declared
+from doors.gateway.keys import Keys, new_key
+from doors.gateway.problems import Problem
 from schemas import Candidate, CostReported, LambdaUpdated, RewardObserved, RouteDecided, encode
 from schemas.event import Event
 from schemas.routers import ModelDeclared, RouterDeclared
-from streams import dashboard
-from streams.console.declarations import Declared
-from streams.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
-from streams.dashboard.changing import edited
-from streams.dashboard.decisions import lost
-from streams.dashboard.declared import Declarations
-from streams.dashboard.fleet import Asked, Fleet
-from streams.dashboard.joined import Joined
-from streams.dashboard.kinds import Words, clusters, kinds
-from streams.dashboard.savings import against_dearest, mix_cost
-from streams.dashboard.serve import sessions_of
-from streams.dashboard.sessions import Sessions
-from streams.dashboard.stream import Single, Table
-from streams.dashboard.studies import Studies
-from streams.gateway.keys import Keys, new_key
-from streams.gateway.problems import Problem
 from streams.settings import BadSettings, load_settings
-from streams.simulate.cases import Case
-from streams.simulate.scenario import Scenario
+from studies.simulate.cases import Case
+from studies.simulate.scenario import Scenario
+from watching import dashboard
+from watching.dashboard.bins import BINS, COLUMN, LONGEST_SECONDS, Bins, moving
+from watching.dashboard.changing import edited
+from watching.dashboard.decisions import lost
+from watching.dashboard.declared import Declarations
+from watching.dashboard.fleet import Asked, Fleet
+from watching.dashboard.joined import Joined
+from watching.dashboard.kinds import Words, clusters, kinds
+from watching.dashboard.savings import against_dearest, mix_cost
+from watching.dashboard.serve import sessions_of
+from watching.dashboard.sessions import Sessions
+from watching.dashboard.stream import Single, Table
+from watching.dashboard.studies import Studies
 
 NOW = 1_800_000_000.0
 SETTINGS = load_settings()

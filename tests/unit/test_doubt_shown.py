@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from agents.wire import route_value
+from doors.console.decision import explain_decision
 from router_state.record import RequestRecord
 from router_state.state import record_bytes
 from schemas import RouteDecided, decode
-from streams.console.decision import explain_decision
 from tests.unit.test_prompt_tokens import D, asked, often_free, started
 
 X = np.append(np.zeros(D - 1), 1.0)

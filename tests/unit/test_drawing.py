@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from benchmarks.inks import DARK, LIGHT, LINES
+from drawing.numbers import NO_PRICE, UNTIL
+from drawing.page import ASSETS, MODULES, Chart, Report, Table, page
 from router_state.pacing.dollar_dual import UNREACHABLE
-from streams.drawing.numbers import NO_PRICE, UNTIL
-from streams.drawing.page import ASSETS, MODULES, Chart, Report, Table, page
-from streams.simulate.study_page import _price
-from streams.simulate.track import Track
+from studies.simulate.study_page import _price
+from studies.simulate.track import Track
 from tests import pages
 
 ROOT = Path(__file__).parents[2]

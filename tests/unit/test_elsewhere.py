@@ -20,7 +20,7 @@ from benchmarks.elsewhere.drawn import drawn, recipe
 from benchmarks.elsewhere.made import ORDERS, ordered, tasks, winner
 from benchmarks.elsewhere.measures import measured, references, windows
 from benchmarks.elsewhere.running import Job, run_all
-from streams.warm_start.lines import held_out
+from studies.warm_start.lines import held_out
 
 SHORT = 0.2
 

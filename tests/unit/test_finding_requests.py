@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from doors.console.found import find
+from doors.gateway.limits import Recent
+from doors.gateway.lookup import Lookup
 from schemas import RouteDecided
-from streams.console.found import find
-from streams.gateway.limits import Recent
-from streams.gateway.lookup import Lookup
 from streams.settings import Settings
 
 IDS = ['say "hi"', "a\\b", "a/b", "<a&b>", "it's", "a+b", "größe", "plain-1"]

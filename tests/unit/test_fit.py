@@ -10,16 +10,16 @@ import pytest
 from rich.console import Console
 
 from agents.declared import config_of
+from ground.files.array_folder import Array
 from schemas import ReferencedPrior, RouterDeclared, decode
 from streams.encoder.errors import EncoderError
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Backend, Progress, Reading, SentenceEncoder
-from streams.files.array_folder import Array
-from streams.warm_start.compare import compare_encoders, within_chance
-from streams.warm_start.fit import fit
-from streams.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
-from streams.warm_start.priors import cost_prior_for_wire, fields_for_wire, load_priors
-from streams.warm_start.references import prior_reader
+from streams.priors.priors import cost_prior_for_wire, fields_for_wire, load_priors
+from streams.priors.references import prior_reader
+from studies.warm_start.compare import compare_encoders, within_chance
+from studies.warm_start.fit import fit
+from studies.warm_start.judgements import JudgedPrompt, UnusableJudgements, read_judgements
 
 
 class HashedSentences:

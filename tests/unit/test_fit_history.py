@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.paper.history import ROUTER, write_history
-from streams.cli import main
-from streams.simulate.cases import Case
-from streams.simulate.observed import NothingObserved, observe
-from streams.warm_start.priors import load_priors
+from benchmarks.history import ROUTER, write_history
+from commands.cli import main
+from streams.priors.priors import load_priors
+from studies.simulate.cases import Case
+from studies.simulate.observed import NothingObserved, observe
 
 N, D = 300, 4
 MODELS = ("small", "large")

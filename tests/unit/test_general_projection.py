@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from streams.cli import main
+from commands.cli import main
+from ground.files.array_folder import Array
 from streams.encoder import load
 from streams.encoder.general import GENERAL, SOURCE_FILE, drawn_texts
 from streams.encoder.projection import Projection
 from streams.encoder.sentences import Progress, Reading
-from streams.files.array_folder import Array
 
 
 class Made:

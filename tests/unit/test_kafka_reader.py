@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from streams.history import kafka_reader
-from streams.history.kafka_reader import KafkaReader
 from streams.settings import Settings
+from studies.history import kafka_reader
+from studies.history.kafka_reader import KafkaReader
 
 
 @pytest.fixture

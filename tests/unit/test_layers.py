@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from paretobandit_streams import FOLDERS as ROOMS
+
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("streams", "agents", "router_state", "schemas", "client/src/paretobandit_client")
+FOLDERS = (*ROOMS, "client/src/paretobandit_client")
 
 
 def _modules(folder: str) -> dict[str, Path]:
@@ -62,7 +64,7 @@ def test_types_are_said() -> None:
 
 
 def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
-    """`agents.boundary.Attempt` notes it. The others only let it pass, and say why."""
+    """`ground.boundary.Attempt` notes it. The others only let it pass, and say why."""
     pattern = re.compile(r"^\s*except(?: \(?(?:Base)?Exception\b.*)?:", re.MULTILINE)
     found = {
         path.relative_to(ROOT).as_posix()
@@ -71,8 +73,8 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         if pattern.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {
-        "agents/boundary.py",
-        "streams/console/reader.py",
+        "ground/boundary.py",
+        "doors/console/reader.py",
         "streams/faust/fetching.py",
         "streams/log/consumer.py",
         "streams/state/tables.py",

@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
-from streams.cli.loading import COMMANDS
+from commands.cli.loading import COMMANDS
 from streams.service.worker import build_worker
 from streams.settings import Settings
 from tests.integration.service import ROOT
 
 
-@pytest.mark.parametrize("module", ["streams.cli.commands", "streams.service.worker"])
+@pytest.mark.parametrize("module", ["commands.cli.commands", "streams.service.worker"])
 def test_the_development_broker_is_imported_only_where_it_is_started(module: str) -> None:
-    unwanted = ("streams.broker", "testcontainers", "tests")
+    unwanted = ("commands.broker", "testcontainers", "tests")
     code = (
         f"import sys, {module}; print([name for name in sys.modules if "
         f"name.startswith({unwanted})])"
@@ -25,9 +25,9 @@ def test_the_development_broker_is_imported_only_where_it_is_started(module: str
 
 
 def test_the_first_page_of_help_starts_no_event_loop() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "streams.cli", "--help"]
+    command = [sys.executable, "-X", "importtime", "-m", "commands.cli", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "streams.cli.commands" in done.stderr and "asyncio" not in done.stderr
+    assert "commands.cli.commands" in done.stderr and "asyncio" not in done.stderr
 
 
 HEAVY = ("aiokafka", "faust", "litellm", "matplotlib", "numpy", "pydantic_settings", "redis")
@@ -38,7 +38,7 @@ def test_the_help_of_no_command_waits_for_heavy_imports() -> None:
     code = f"""
 import sys
 from click.testing import CliRunner
-from streams.cli import main
+from commands.cli import main
 for name in {[*COMMANDS]!r}:
     shown = CliRunner().invoke(main, [name, "--help"])
     found = [heavy for heavy in {HEAVY!r} if heavy in sys.modules]

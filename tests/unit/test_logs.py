@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from streams.cli import main
+from commands.cli import main
 from streams.service.logs import Json, Text, demote
 
 

@@ -12,27 +12,27 @@ import orjson
 import pytest
 
 from benchmarks.data import Benchmark
-from benchmarks.paper import cold, newcomer, stationary, tuning
-from benchmarks.paper import data as paper_data
-from benchmarks.paper.claims import claims
-from benchmarks.paper.compare import Row, gather, half_digit
-from benchmarks.paper.experiments import EXPERIMENTS, OURS, THEIRS
-from benchmarks.paper.frontier import area, frontier, knee
-from benchmarks.paper.judges import concordance, kendall
-from benchmarks.paper.lockstep import Lockstep, Setting
-from benchmarks.paper.newcomer import adopted_at
-from benchmarks.paper.outcome import Sheet, moving, running
-from benchmarks.paper.prices import spearman
-from benchmarks.paper.printed import Published, spread
-from benchmarks.paper.published import PUBLISHED
-from benchmarks.paper.reasons import reason_of
-from benchmarks.paper.router import Router
-from benchmarks.paper.runner import code_digest, kept_at, merged, run, sources
-from benchmarks.paper.summaries import resampled, share
-from benchmarks.paper.table import cells, tally
 from benchmarks.report import Interval
+from paper import cold, newcomer, stationary, tuning
+from paper import data as paper_data
+from paper.claims import claims
+from paper.compare import Row, gather, half_digit
+from paper.experiments import EXPERIMENTS, OURS, THEIRS
+from paper.frontier import area, frontier, knee
+from paper.judges import concordance, kendall
+from paper.lockstep import Lockstep, Setting
+from paper.newcomer import adopted_at
+from paper.outcome import Sheet, moving, running
+from paper.prices import spearman
+from paper.printed import Published, spread
+from paper.published import PUBLISHED
+from paper.reasons import reason_of
+from paper.router import Router
+from paper.runner import code_digest, kept_at, merged, run, sources
+from paper.summaries import resampled, share
+from paper.table import cells, tally
 from router_state.config import PAPER, Price
-from streams.warm_start.priors import Priors
+from streams.priors.priors import Priors
 
 NEAR, FAR = Interval(0.91, 0.90, 0.92), Interval(0.80, 0.79, 0.81)
 
@@ -107,7 +107,7 @@ def test_a_row_says_when_the_library_gives_the_same_and_why_it_does_not_agree() 
 def test_seeds_are_gathered_into_rows_that_stand_beside_the_printed_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from benchmarks.paper.page import page
+    from paper.page import page
 
     sheets = []
     for reward in (0.79, 0.80):

@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ground.files.array_folder import Array, UnusableArrays
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
-from streams.files.array_folder import Array, UnusableArrays
-from streams.warm_start.priors import Priors, load_priors, prior_for_wire
+from streams.priors.priors import Priors, load_priors, prior_for_wire
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from streams.console import reader
+from doors.console import reader
 from streams.settings import Settings
 
 

@@ -11,8 +11,8 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.paper.history import ROUTER, write_history
-from streams.cli import main
+from benchmarks.history import ROUTER, write_history
+from commands.cli import main
 from tests.unit.test_drawing import data_of
 
 MODELS = {"small": (0.1, 0.1), "large": (1.25, 10.0)}

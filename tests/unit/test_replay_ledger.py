@@ -7,11 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streams.simulate.cases import Case
-from streams.simulate.ledger import Ledger, Sent
-from streams.simulate.scenario import Scenario
-from streams.simulate.simulation import Outcomes
-from streams.simulate.world import World
+from studies.simulate.cases import Case
+from studies.simulate.ledger import Ledger, Sent
+from studies.simulate.scenario import Scenario
+from studies.simulate.simulation import Outcomes
+from studies.simulate.world import World
 
 MODELS = {"m": (0.9, 0.01)}
 

@@ -11,12 +11,12 @@ import orjson
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
-from streams.history.account import Account
-from streams.history.folders import BadFolder, export, open_folder
-from streams.history.happened import Billed, Decided, Declared, Rewarded
-from streams.history.merge import Merge
-from streams.history.parquet import MissingPyArrow, ParquetHistory
-from streams.history.records import JsonlHistory, Record, partitions_of, refused_offsets
+from studies.history.account import Account
+from studies.history.folders import BadFolder, export, open_folder
+from studies.history.happened import Billed, Decided, Declared, Rewarded
+from studies.history.merge import Merge
+from studies.history.parquet import MissingPyArrow, ParquetHistory
+from studies.history.records import JsonlHistory, Record, partitions_of, refused_offsets
 
 ROUTER = "r"
 X = [0.5, 1.0]

@@ -22,13 +22,13 @@ from router_state.state.router import RouterState
 from router_state.state.snapshot import pack_pieces
 from schemas.event import decode
 from schemas.routes import RouteDecided
-from streams.audit.run import audit
-from streams.history.account import Account
-from streams.history.merge import Merge
-from streams.history.records import refused_offsets
-from streams.history.rerun import Rerun
-from streams.history.verify import Verdict, verify
 from streams.settings import Settings
+from studies.audit.run import audit
+from studies.history.account import Account
+from studies.history.merge import Merge
+from studies.history.records import refused_offsets
+from studies.history.rerun import Rerun
+from studies.history.verify import Verdict, verify
 from tests.audit_world import DIMENSIONS, MODELS, World, router
 from tests.memory_topics import MemoryTopics
 from tests.memory_worker import MemoryWorker

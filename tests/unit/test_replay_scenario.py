@@ -12,27 +12,27 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.paper.history import ROUTER, write_history
-from streams.history.account import Account
-from streams.history.encoded import Contexts
-from streams.history.happened import Declared
-from streams.history.merge import Merge
-from streams.history.records import JsonlHistory
-from streams.history.rerun import Rerun
-from streams.history.verify import Verdict, verify
-from streams.simulate.answer import doubt
-from streams.simulate.case_file import CaseFile
-from streams.simulate.cases import Case, Cases
-from streams.simulate.estimators import OffPolicy
-from streams.simulate.figures import figures, phases_csv, series_csv
-from streams.simulate.scenario import BadScenario, Scenario, load_scenario
-from streams.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
-from streams.simulate.study_charts import marks_of
-from streams.simulate.study_page import render
-from streams.simulate.track import Track
-from streams.simulate.tune import alpha_counts, tune
-from streams.simulate.tune_priors import NoPriors, tune_priors
-from streams.simulate.world import World
+from benchmarks.history import ROUTER, write_history
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.happened import Declared
+from studies.history.merge import Merge
+from studies.history.records import JsonlHistory
+from studies.history.rerun import Rerun
+from studies.history.verify import Verdict, verify
+from studies.simulate.answer import doubt
+from studies.simulate.case_file import CaseFile
+from studies.simulate.cases import Case, Cases
+from studies.simulate.estimators import OffPolicy
+from studies.simulate.figures import figures, phases_csv, series_csv
+from studies.simulate.scenario import BadScenario, Scenario, load_scenario
+from studies.simulate.study import MOST_CHANGES, Study, Survey, run, study, survey
+from studies.simulate.study_charts import marks_of
+from studies.simulate.study_page import render
+from studies.simulate.track import Track
+from studies.simulate.tune import alpha_counts, tune
+from studies.simulate.tune_priors import NoPriors, tune_priors
+from studies.simulate.world import World
 from tests.unit.test_drawing import data_of
 
 MODELS = ("small", "middle", "large")

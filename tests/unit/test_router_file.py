@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doors.console.document import faults
+from doors.console.failures import Failure
+from doors.console.router_file import as_yaml, changes, put, read_file, shown, value_of
 from schemas import RouterDeclared, decode
-from streams.console.document import faults
-from streams.console.failures import Failure
-from streams.console.router_file import as_yaml, changes, put, read_file, shown, value_of
 
 MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 1e-5}
 ROUTER = {"router_id": "acme.chat", "models": {"small": MODEL}, "budget_usd_per_request": 6.62e-4}

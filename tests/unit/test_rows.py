@@ -14,16 +14,16 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.cli import main
-from streams.simulate.rows import Rows, UnplayableRows
-from streams.warm_start.columns import EXAMPLE
-from streams.warm_start.judgements import (
+from commands.cli import main
+from studies.simulate.rows import Rows, UnplayableRows
+from studies.warm_start.columns import EXAMPLE
+from studies.warm_start.judgements import (
     JudgedPrompt,
     Reading,
     UnusableJudgements,
     read_judgements,
 )
-from streams.warm_start.table_file import rows_of
+from studies.warm_start.table_file import rows_of
 
 SKY, SEA = "Why is the sky blue?", "Why is the sea salty?"
 ONE = [JudgedPrompt(SKY, {"small": 0.7}, {"small": 3e-5})]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from paretobandit_streams import FOLDERS as ROOMS
 from tests.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -77,13 +78,13 @@ def test_wheel_has_one_name_no_benchmarks_and_its_data(wheel: Path) -> None:
         "paretobandit_streams"
     }
     assert "paretobandit_streams/py.typed" in names
-    assert "paretobandit_streams/streams/broker/server.properties" in names
+    assert "paretobandit_streams/commands/broker/server.properties" in names
     for asset in (
         "drawing/assets/chart.js",
         "drawing/assets/style.css",
-        "dashboard/assets/main.js",
+        "watching/dashboard/assets/main.js",
     ):
-        assert f"paretobandit_streams/streams/{asset}" in names
+        assert f"paretobandit_streams/{asset}" in names
     assert not [name for name in names if "benchmarks" in name or "tests/" in name]
 
 
@@ -170,11 +171,7 @@ def test_a_project_of_uv_takes_the_client_from_a_checkout(tmp_path: Path) -> Non
 
 def test_nothing_is_said_to_come_from_an_index_that_does_not_have_it() -> None:
     pages = [ROOT / page for page in PAGES]
-    code = [
-        one
-        for where in ("streams", "agents", "client/src")
-        for one in ROOT.glob(f"{where}/**/*.py")
-    ]
+    code = [one for where in (*ROOMS, "client/src") for one in ROOT.glob(f"{where}/**/*.py")]
     advice = re.compile(r"""(pip install|uv add)[\s"'`]+paretobandit-(client|streams)""")
     told = [one for one in (*pages, *code, *ROOT.glob("examples/**/*")) if one.is_file()]
     assert len(told) > 300

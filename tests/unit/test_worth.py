@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streams.warm_start.gains import half_widths
-from streams.warm_start.lines import held_out
-from streams.warm_start.observations import Observations
-from streams.warm_start.worth import as_json, sentence, worth_of
-from streams.warm_start.worth_page import render
+from studies.warm_start.gains import half_widths
+from studies.warm_start.lines import held_out
+from studies.warm_start.observations import Observations
+from studies.warm_start.worth import as_json, sentence, worth_of
+from studies.warm_start.worth_page import render
 from tests.unit.test_drawing import data_of
 
 N, D = 600, 6

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streams.cli import main
-from streams.files.yaml_text import DEEPEST, LARGEST_BYTES, MOST_VALUES, BadYaml, load_yaml
+from commands.cli import main
+from ground.files.yaml_text import DEEPEST, LARGEST_BYTES, MOST_VALUES, BadYaml, load_yaml
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)

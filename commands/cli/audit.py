@@ -1,0 +1,98 @@
+"""`pbstream audit`: prove from the topics that nothing was lost and nothing counted twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from doors.console.output import console, print_json
+from doors.console.session import Session, json_option, pass_session, run
+
+if TYPE_CHECKING:
+    from studies.audit.findings import Findings
+
+
+@click.command()
+@json_option
+@pass_session
+def audit(session: Session, as_json: bool) -> None:
+    """Check every promise of a service on its topics; the service may run or not.
+
+    Reads requests, decisions, bills, rewards, declarations, dead letters and the changelog; asks no
+    worker, joins no group, writes nothing. These are the promises:
+
+    \b
+      every request has one decision or one dead letter
+      each decision follows from its own record, and comes out again when decided anew
+      spend is the sum of the bills
+      every reward is learned once or accounted for
+      what each model has learned, and λ_t, are what a new engine learns from the events
+
+    What the topics no longer hold can't be proved, and is listed with the reason: pb.routers is
+    compacted, so an earlier declaration may be gone. Run it with the settings
+    of the workers (PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS, PB_PRIORS_PATH). Exit code
+    1: a promise is broken.
+
+    \b
+      pbstream audit
+      pbstream audit --json | jq .violations
+    """
+    from streams.log.topics import TopicsNotReady, check_topics
+    from studies.audit.run import audit as run_audit
+    from studies.audit.topic_reading import KafkaTopics
+
+    started = time.monotonic()
+    if problems := run(check_topics(session.settings)):
+        raise TopicsNotReady("\n".join(problems))
+    with KafkaTopics(session.settings) as topics, _progress() as progress:
+        # Sources and answers are read twice: to be compared, and to be decided again.
+        task = progress.add_task("reading", total=2 * topics.size())
+        findings = run_audit(
+            topics, session.settings, tell=lambda read: progress.update(task, completed=read)
+        )
+        progress.update(task, completed=2 * topics.size())
+    if as_json:
+        print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
+    else:
+        _print(findings, time.monotonic() - started)
+    # So that a scheduled audit fails by its exit code.
+    if not findings.clean:
+        raise click.exceptions.Exit(1)
+
+
+def _progress() -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    # On stderr, and gone afterwards: stdout is for what was found.
+    return Progress(*columns, console=console(stderr=True), transient=True)
+
+
+def _print(findings: Findings, seconds: float) -> None:
+    out = console()
+    checked = ", ".join(
+        f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(findings.checked.items())
+    )
+    out.print(f"Checked in {seconds:.0f} s: {checked or 'nothing: the topics are empty'}.")
+    for title, counts in (("Broken", findings.violations), ("Not provable", findings.notes)):
+        for kind, count in counts.most_common():
+            out.print(
+                f"{title}: {kind} × {count:,}", style="bold red" if title == "Broken" else "yellow"
+            )
+            for example in findings.examples:
+                if example.kind == kind:
+                    out.print(f"  {example.where}: {example.what}")
+            # Examples are cut at some twenty of a kind; the count is of all.
+            shown = sum(example.kind == kind for example in findings.examples)
+            if count > shown:
+                out.print(f"  and {count - shown:,} more")
+    if findings.clean:
+        unproven = sum(findings.notes.values())
+        rest = f" {unproven:,} things could not be proved, as said above." if unproven else ""
+        out.print(f"No promise is broken.{rest}", style="bold green")

@@ -1,0 +1,45 @@
+"""`pbstream dashboard`: one page in the browser, live."""
+
+from __future__ import annotations
+
+import click
+
+from doors.console.session import Session, pass_session
+
+
+@click.command()
+@click.option(
+    "--admin",
+    is_flag=True,
+    help="Let operators with a key change budgets, prices and models from the page.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the page in this machine's browser.")
+@pass_session
+def dashboard(session: Session, admin: bool, opens: bool) -> None:
+    """Show all routers, one router, one decision in the browser, live, until SIGTERM or Ctrl-C.
+
+    It reads the topics, and nothing else; it listens on loopback (PB_DASHBOARD_BIND,
+    PB_DASHBOARD_PORT). To be reached from elsewhere it needs API keys: PB_DASHBOARD_KEYS, or the
+    file that PB_DASHBOARD_KEYS_FILE names, as `pbstream gateway --new-key` prints them.
+
+    \b
+      pbstream dashboard --open
+      pbstream dashboard --admin
+    """
+    from streams.service.logs import announce, log_to_stderr
+    from watching.dashboard.serve import server_of, sessions_of
+
+    settings = session.settings
+    sessions, key = sessions_of(settings, admin=admin)
+    server = server_of(settings, sessions)
+    log_to_stderr("info", settings.log_format)
+    where = f"http://{settings.dashboard_bind}:{settings.dashboard_port}/"
+    listening = f"Dashboard of {settings.prefix}* on {settings.bootstrap}: {where}"
+    announce(listening, settings.log_format)
+    if key is not None:
+        announce(f"Operator's key for this run, to change routers: {key}", settings.log_format)
+    # Once it listens: a browser that is faster would show that nothing is there.
+    if opens:
+        server.when_started = lambda: click.launch(where)
+    if not server.run_until_stopped():
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,162 @@
+"""`pbstream explain`: why a request went where it went, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from doors.console.bus import open_bus
+from doors.console.decision import explain_decision
+from doors.console.declarations import Declared, declared_at, read_router
+from doors.console.failures import Failure, NotReadable
+from doors.console.found import TOPICS, Found, find
+from doors.console.output import console, print_json
+from doors.console.session import Session, json_option, pass_session, router_option, run
+from drawing.numbers import usd
+from schemas import CostReported, DeadLetter, RewardObserved, RouteDecided
+
+
+@click.command()
+@click.argument("request_id")
+@router_option
+@json_option
+@pass_session
+def explain(session: Session, request_id: str, router_id: str, as_json: bool) -> None:
+    """Say why a request went to its model, every term of it, and what it cost and earned.
+
+    Decisions are found for as long as the topic keeps them (7 days by default).
+
+    \b
+      pbstream explain 4f1c22a90b13
+      pbstream explain 4f1c22a90b13 --json
+    """
+    found, declared, then = run(_found(session, router_id, request_id))
+    decision, letters = found.decision, found.letters
+    # A request that was refused has no decision, and its dead letter explains as much.
+    if decision is None and not letters:
+        raise Failure(
+            f"no decision for {request_id!r} of router {router_id!r} in "
+            f"{session.settings.topic('routes')}: "
+            "look at the id, or name the router with --router."
+        )
+    from commands.prompt_read import prompt_read  # brings an encoder along
+
+    read = None
+    if found.request is not None:
+        own = declared.document.get("projection") if declared is not None else None
+        read = prompt_read(found.request, session.settings, projection=own and own["ref"])
+    if as_json:
+        print_json(
+            {
+                "prompt": read and read.as_json(),
+                "decision": decision and decision.model_dump(mode="json"),
+                "costs": [
+                    {**bill.model_dump(mode="json"), "priced_usd": _dollars(bill, decision, then)}
+                    for bill in found.costs
+                ],
+                "rewards": [event.model_dump(mode="json") for event in found.rewards],
+                "dead_letters": [
+                    {"topic": one.topic, "reason": one.reason, "message": one.message}
+                    for one in letters
+                ],
+            }
+        )
+        return
+    out = console()
+    if decision is not None:
+        out.print(explain_decision(decision))
+    if read is not None:
+        out.print(read.sentence(), soft_wrap=True)
+    for bill, late in zip(found.costs, _superseded(found.costs), strict=True):
+        out.print(f"Cost: {_bill(bill, _dollars(bill, decision, then))}{late}.")
+    _outcomes(out, found.costs, found.rewards, letters)
+
+
+def _dollars(
+    bill: CostReported, decision: RouteDecided | None, then: Declared | None
+) -> float | None:
+    """Return what a bill comes to at the prices of the decision; None where these are not on the
+    topic any more, or never named the model.
+    """
+    if bill.cost_usd is not None or decision is None or then is None:
+        return bill.cost_usd
+    from router_state.config import Price
+
+    price = then.router.models.get(bill.model or decision.model)
+    if price is None or bill.input_tokens is None or bill.output_tokens is None:
+        return None
+    return Price(price.input_price_per_m, price.output_price_per_m).cost_usd(
+        input_tokens=bill.input_tokens, output_tokens=bill.output_tokens
+    )
+
+
+def _bill(bill: CostReported, dollars: float | None) -> str:
+    tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
+    if bill.cost_usd is not None:
+        told = usd(bill.cost_usd)
+    else:
+        told = tokens if dollars is None else f"{usd(dollars)} for {tokens}"
+    return f"{told}{_revision(bill.revision)}"
+
+
+def _outcomes(
+    out: Console,
+    costs: list[CostReported],
+    rewards: list[RewardObserved],
+    letters: list[DeadLetter],
+) -> None:
+    if not costs:
+        out.print("Cost: none reported yet.")
+    for label, late in zip(rewards, _superseded(rewards), strict=True):
+        out.print(f"Reward: {label.reward:g} by {label.source}{_revision(label.revision)}{late}.")
+    if not rewards:
+        out.print("Reward: none reported yet.")
+    for letter in letters:
+        out.print(
+            f"Refused: an event of {letter.topic}, {letter.reason}"
+            + (f" ({letter.message})." if letter.message else ".")
+        )
+
+
+def _revision(number: int) -> str:
+    return f", revision {number}" if number else ""
+
+
+def _superseded(events: Sequence[CostReported | RewardObserved]) -> list[str]:
+    """Return what to add to each event: that it changed nothing, where its source had said as high
+    a revision before."""
+    highest: dict[str, int] = {}
+    said = []
+    for event in events:
+        source = event.source if isinstance(event, RewardObserved) else ""
+        said.append(
+            " (changed nothing: this or a higher revision came before)"
+            if event.revision <= highest.get(source, -1)
+            else ""
+        )
+        # A source is judged by its own revisions: a higher rank wins without one.
+        highest[source] = max(event.revision, highest.get(source, -1))
+    return said
+
+
+async def _found(
+    session: Session, router_id: str, request_id: str
+) -> tuple[Found, Declared | None, Declared | None]:
+    """Return what the topics say of a request, its router's declaration, and that of the
+    decision.
+    """
+    async with open_bus(session.settings, *TOPICS, "routers", "lambda") as bus:
+        found, then = await find(bus, router_id, request_id), None
+        if found.decision is not None:
+            # A bill in tokens has the prices of its decision, whatever is in force today.
+            then = await declared_at(bus, router_id, found.decision.config_offset)
+        if then is not None:
+            return found, then, then
+        try:
+            # For the projection alone, which a router keeps for its life; its prices may have
+            # changed since.
+            return found, await read_router(bus, router_id, seconds=0.0), None
+        except NotReadable:
+            return found, None, None

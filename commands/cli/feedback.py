@@ -1,0 +1,169 @@
+"""`pbstream cost` and `pbstream reward`: what a request cost, and how good its answer was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from commands.reports import Report, report
+from doors.console.output import print_json
+from doors.console.session import (
+    Session,
+    json_option,
+    named,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
+from drawing.numbers import dual, dual_in_words, usd
+from schemas import CostReported, RewardObserved
+
+SENTENCES = {
+    "booked": "Booked.",
+    "duplicate": "It was booked before: this one changes nothing "
+    "(a higher --revision replaces a {what}).",
+    "waiting": "Its request is not known (yet): the {what} waits for it, for PB_ORPHAN_WAIT "
+    "seconds "
+    "(60); then it is refused, "
+    "{orphan}. Look at the id, and name the router with --router.",
+    "taken_in": (
+        "A worker has taken it in; whether it changed anything, `pbstream explain "
+        "{request}{router}` shows."
+    ),
+}
+"""Sentence about an event, by its outcome; the other outcomes are failures."""
+
+
+@click.command()
+@click.argument("request_id")
+@click.argument("cost_usd", type=click.FloatRange(min=0, max=1000), required=False)
+@click.option(
+    "--input-tokens",
+    type=click.IntRange(min=0),
+    help="Instead of dollars, priced as at the decision.",
+)
+@click.option(
+    "--output-tokens",
+    type=click.IntRange(min=0),
+    help="Instead of dollars, priced as at the decision.",
+)
+@click.option(
+    "--revision",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of the correction; a higher one replaces a lower one.",
+)
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def cost(
+    session: Session,
+    request_id: str,
+    cost_usd: float | None,
+    input_tokens: int | None,
+    output_tokens: int | None,
+    revision: int,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Report what a request really cost, in dollars or in tokens, and wait until it is booked.
+
+    \b
+      pbstream cost 4f1c22a90b13 0.00031
+      pbstream cost 4f1c22a90b13 --input-tokens 68 --output-tokens 412
+      pbstream cost 4f1c22a90b13 0.00029 --revision 1
+    """
+    if cost_usd is None and (input_tokens is None or output_tokens is None):
+        raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
+    event = CostReported(
+        router_id=router_id,
+        request_id=request_id,
+        cost_usd=cost_usd,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        revision=revision,
+    )
+    _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
+
+
+@click.command()
+@click.argument("request_id")
+@click.argument("reward", type=click.FloatRange(min=0, max=1))
+@click.option(
+    "--source",
+    default="human",
+    show_default=True,
+    help="Source of the label: human, judge, user, metric, or any name.",
+)
+@click.option(
+    "--revision",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Number of the correction; a higher one of the same source replaces a lower one.",
+)
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def reward(
+    session: Session,
+    request_id: str,
+    reward: float,
+    source: str,
+    revision: int,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Report how good the answer to a request was, from 0 to 1, and wait until it is booked; days
+    later is fine.
+
+    \b
+      pbstream reward 4f1c22a90b13 0.85 --source judge
+    """
+    event = RewardObserved(
+        router_id=router_id,
+        request_id=request_id,
+        reward=reward,
+        source=source,
+        revision=revision,
+        # By this machine's clock: a label is judged now, whenever its request was.
+        observed_at=datetime.now(UTC),
+    )
+    _report(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
+
+
+def _report(found: Report, what: str, as_json: bool) -> None:
+    """Say what became of an event; one that was refused, or that no worker took in, ends with exit
+    code 1.
+    """
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(
+            f"Sent to {found.placed.topic}, partition {found.placed.partition}, offset "
+            f"{found.placed.offset}."
+        )
+    if found.failure is not None:
+        if as_json:
+            raise click.exceptions.Exit(1)
+        raise found.failure
+    state = found.state
+    if as_json or state is None:
+        return
+    # The reason under which it would be found among the dead letters.
+    orphan = "orphan_cost" if what == "bill" else "orphan_reward"
+    click.echo(
+        SENTENCES[found.outcome].format(
+            what=what, orphan=orphan, request=found.request_id, router=named(state.router_id)
+        )
+    )
+    price = dual_in_words(state.lambda_t) or f"λ_t {dual(state.lambda_t)}."
+    click.echo(
+        f"Router {state.router_id} now: bills {state.settled}, spend {usd(state.spend_usd)}, "
+        f"rewards {state.rewards_applied}. {price}"
+    )

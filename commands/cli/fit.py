@@ -1,0 +1,246 @@
+"""`pbstream fit`: contexts and priors from prompts that were judged or billed before, or from a
+router's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.fit_compared import compare
+from commands.cli.fit_explained import explain as explain_fit
+from commands.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
+from commands.cli.row_options import reading_of, row_options
+from doors.console.failures import Failure
+from doors.console.output import console, print_json, table
+from doors.console.session import Session, json_option, pass_session, router_option
+
+if TYPE_CHECKING:
+    from studies.warm_start.fit import FitSummary
+    from studies.warm_start.judgements import Reading
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="[JUDGEMENTS] FOLDER", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--from-history", is_flag=True, help="Learn from the topics of a router instead of a file."
+)
+@click.option(
+    "--from",
+    "export",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of an export, to read instead of Kafka.",
+)
+@router_option
+@click.option(
+    "--components",
+    type=click.IntRange(1),
+    default=25,
+    show_default=True,
+    help="Number k of components; contexts have k + 1 numbers.",
+)
+@click.option(
+    "--ridge",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Ridge λ_0 of the priors.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say what the priors are worth, as tables and as FOLDER/worth.html.",
+)
+@click.option(
+    "--compare-encoders",
+    is_flag=True,
+    help="First say what each encoder is worth on these prompts.",
+)
+@row_options
+@json_option
+@pass_session
+def fit(
+    session: Session,
+    /,
+    paths: Sequence[Path],
+    from_history: bool,
+    export: Path | None,
+    router_id: str,
+    components: int,
+    ridge: float,
+    explain: bool,
+    compare_encoders: bool,
+    columns: dict[str, str],
+    score_range: tuple[float, float] | None,
+    as_json: bool,
+) -> None:
+    """Fit warm-up priors of rewards and costs, and write them into FOLDER as arrays and JSON.
+
+    JUDGEMENTS has a row per answer, as CSV or JSON Lines: the prompt, the model, what the answer
+    was worth, from 0 to 1, and what it cost in dollars; one of the two is enough. A PCA is fitted
+    beside the priors:
+
+    \b
+      prompt,model,cost,score
+      Why is the sky blue?,small,0.00003,0.7
+
+    \b
+      pbstream fit rows.csv priors/chat --explain
+      pbstream fit rows.csv priors/chat --column score=rating --score-range 1:5
+      PB_PRIORS_PATH=priors pbstream worker
+      pbstream models add small --input-price 0.1 --output-price 0.4 --prior priors/chat
+
+    With --from-history a router's own decisions, bills and rewards are learned from, for one with
+    the same contexts:
+
+    \b
+      pbstream fit --from-history --router acme.chat priors/chat-2
+      pbstream fit --from-history --router acme.chat --from export/ priors/chat-2
+    """
+    from studies.warm_start.worth import as_json as worth_as_json
+    from studies.warm_start.worth import worth_of
+
+    if len(paths) != (1 if from_history else 2):
+        raise click.UsageError(
+            "--from-history takes FOLDER alone; --from names an export."
+            if from_history
+            else "Give JUDGEMENTS and FOLDER."
+        )
+    if export is not None and not from_history:
+        raise click.UsageError("--from says which history: give --from-history as well.")
+    if compare_encoders and from_history:
+        raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
+    if from_history and (columns or score_range):
+        raise click.UsageError("--column and --score-range are for JUDGEMENTS.")
+    folder, reading = paths[-1], reading_of(columns, score_range)
+    # Now, and not when all is fitted.
+    if not next(path for path in (folder, *folder.absolute().parents) if path.exists()).is_dir():
+        raise click.BadParameter(f"{folder} is a file, or in one", param_hint="FOLDER")
+    # Before anything is written: the comparison may be why somebody stops here.
+    compared = (
+        compare(paths[0], reading, components=components, quiet=as_json)
+        if compare_encoders
+        else None
+    )
+    if from_history:
+        summary = _fit_history(session, export, router_id, folder, ridge)
+    else:
+        summary = _fit_file(session, paths[0], reading, folder, components, ridge)
+    worth = worth_of(summary.observed) if explain else None
+    if as_json:
+        more = {} if worth is None else {"worth": worth_as_json(worth)}
+        print_json(
+            {
+                **_figures(summary, folder),
+                **more,
+                **({} if compared is None else {"encoders": compared}),
+            }
+        )
+    else:
+        _show(summary, folder, from_history=from_history)
+    if worth is not None:
+        explain_fit(worth, folder / "worth.html", quiet=as_json)
+
+
+def _fit_file(
+    session: Session,
+    judgements: Path,
+    reading: Reading,
+    folder: Path,
+    components: int,
+    ridge: float,
+) -> FitSummary:
+    from streams.encoder.load import sentences_of
+    from studies.warm_start.fit import fit as fit_priors
+
+    # By the workers' settings: priors are about the contexts that their encoder makes.
+    sentences = sentences_of(session.settings)
+    return fit_priors(
+        judgements,
+        folder,
+        sentences=sentences,
+        reading=reading,
+        components=components,
+        ridge=ridge,
+    )
+
+
+def _fit_history(
+    session: Session, export: Path | None, router_id: str, folder: Path, ridge: float
+) -> FitSummary:
+    from streams.encoder.projections import read_projection
+    from studies.history.account import Account
+    from studies.simulate.cases import Cases
+    from studies.simulate.observed import NothingObserved, observe
+    from studies.warm_start.fit import fit_observed
+
+    account = Account()
+    with ExitStack() as stack:
+        history = history_of(session, export, stack)
+        cases = Cases(
+            happened(history, router_id, account),
+            contexts=contexts_of(session, stack),
+            account=account,
+        )
+        try:
+            observed = observe(cases)
+        except NothingObserved as nothing:
+            raise (
+                # Nothing to learn from is one thing, and a wrong name of the router another.
+                Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)
+            ) from None
+    for line in account.lines():
+        click.echo(f"Left out: {line}", err=True)
+    named = cases.projection
+    if named is None:
+        return fit_observed(observed, folder, projection=f"history of {router_id}", ridge=ridge)
+    # The new folder must work alone: the router that starts from it declares this projection.
+    read_projection(named, inside=session.settings.priors_path).save(folder)
+    return fit_observed(observed, folder, projection=named.sha256, ridge=ridge)
+
+
+def _figures(summary: FitSummary, folder: Path) -> dict[str, object]:
+    return {
+        "folder": str(folder.absolute()),
+        "prompts": summary.prompts,
+        "dimensions": summary.dimensions,
+        "kept_variance": summary.kept_variance,
+        "rewards": dict(summary.rewards),
+        "mean_reward": dict(summary.mean_reward),
+        "costs": dict(summary.costs),
+        "mean_cost_usd": dict(summary.mean_cost_usd),
+    }
+
+
+def _show(summary: FitSummary, folder: Path, *, from_history: bool) -> None:
+    columns = ("model", "judged prompts", "mean reward", "bills", "mean cost, $")
+    shown = table(*columns, title=f"{summary.prompts:,} prompts, {summary.dimensions} dimensions")
+    for model in dict.fromkeys((*summary.rewards, *summary.costs)):
+        judged, billed = summary.rewards.get(model), summary.costs.get(model)
+        rewards = (
+            ("–", "–") if judged is None else (f"{judged:,}", f"{summary.mean_reward[model]:.3f}")
+        )
+        costs = (
+            ("–", "–") if billed is None else (f"{billed:,}", f"{summary.mean_cost_usd[model]:.3g}")
+        )
+        shown.add_row(model, *rewards, *costs)
+    console().print(shown)
+    if summary.kept_variance is not None:
+        click.echo(f"The projection keeps {summary.kept_variance:.0%} of the variance. Next:")
+        click.echo(
+            f"  export PB_PRIORS_PATH={folder.resolve().parent}   # where workers run: routers "
+            f"name {folder.resolve().name} in it as their projection"
+        )
+        click.echo("  pbstream worker")
+    elif from_history:
+        click.echo("For a router whose contexts are made as this one's were. Next:")
+    click.echo(
+        f"  pbstream models add NAME --input-price USD --output-price USD --prior {folder} "
+        "--router NEW"
+    )

@@ -1,0 +1,165 @@
+"""`pbstream convert` and `pbstream ingest`: bills and labels that others have already."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from doors.console.failures import Failure, NoTopics
+from doors.console.session import F, Session, pass_session, router_option, run
+from doors.integrations.forms import FORMS
+from streams.log.rights import INGEST_GROUP
+
+if TYPE_CHECKING:
+    from doors.integrations.convert import Finder
+    from streams.settings import Settings
+
+
+def options(function: F) -> F:
+    """Give a command the options that say how payloads are read."""
+    for option in (
+        router_option,
+        click.option(
+            "--source",
+            default="judge",
+            show_default=True,
+            help="Source of a label where the payload names none.",
+        ),
+        click.option(
+            "--mapping",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="File that maps fields to JSONPaths.",
+        ),
+        click.option("--from", "form", type=click.Choice(FORMS), help="Form of the payloads."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("convert")
+@click.argument("file", type=click.File("rb"), default="-")
+@options
+def convert(
+    file: IO[bytes], form: str | None, mapping: Path | None, source: str, router_id: str
+) -> None:
+    """Show which events a payload makes: a line of JSON each, with the topic; nothing is sent.
+
+    A payload is a JSON document, an array, or a line of JSON each. --from names its form:
+    OpenTelemetry traces and logs (OTLP as JSON), LiteLLM's standard logging payload, Langfuse
+    scores, CloudEvents; --mapping reads anything else.
+
+    \b
+      pbstream convert --from langfuse scores.json
+      pbstream convert --mapping thumbs.yaml feedback.ndjson --router chat
+    """
+    from doors.integrations.convert import convert as converted
+    from doors.integrations.found import Unconvertible
+    from schemas import MalformedEvent, encode
+
+    try:
+        events = converted(file.read(), _finder(form, mapping, router_id=router_id, source=source))
+    except (Unconvertible, MalformedEvent) as error:
+        raise Failure(
+            f"{getattr(file, 'name', 'the payload')} cannot be mapped: {error.reason}: {error}"
+        ) from error
+    for topic, event in events:
+        click.echo(f'{{"topic":"{topic}","value":{encode(event).decode()}}}')
+    if not events:
+        click.echo("It says nothing of costs or rewards.", err=True)
+
+
+@click.command("ingest")
+@click.argument("topic")
+@options
+@click.option(
+    "--group",
+    default=INGEST_GROUP,
+    show_default=True,
+    help="Consumer group, which remembers the position.",
+)
+@pass_session
+def ingest(
+    session: Session,
+    topic: str,
+    form: str | None,
+    mapping: Path | None,
+    source: str,
+    router_id: str,
+    group: str,
+) -> None:
+    """Read payloads from a Kafka topic, and write their bills and rewards to pb.costs and
+    pb.rewards, until Ctrl-C.
+
+    What cannot be mapped goes to pb.dlq with its bytes. Over HTTP the gateway takes the same
+    payloads: POST /v1/routers/ID/ingest/FORM.
+
+    \b
+      pbstream ingest otlp_spans --from otel --router chat
+    """
+    from doors.integrations.ingest import Ingest
+
+    work = Ingest(
+        session.settings,
+        _finder(form, mapping, router_id=router_id, source=source),
+        topic=topic,
+        group=group,
+    )
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            # Stopped between two batches, so that what was sent is committed, and not sent again.
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        await _require_topics(session.settings, topic)
+        click.echo(f"Reading {topic} on {session.settings.bootstrap}; Ctrl-C stops it.", err=True)
+        await work.run(stop)
+
+    run(until_stopped())
+    done = work.done
+    click.echo(
+        f"{done.records} records read, {done.events} events written, {done.refused} records "
+        "refused.",
+        err=True,
+    )
+
+
+async def _require_topics(settings: Settings, payloads: str) -> None:
+    """Raise where a topic that is read or written is not there: Kafka's client asks for it again
+    and again.
+    """
+    from doors.console.bus import topics_seen
+    from streams.log.rights_check import require_rights
+
+    present = await topics_seen(settings)
+    if payloads not in present:
+        raise Failure(
+            f"topic {payloads!r} does not exist on {settings.bootstrap}, or this user may not read "
+            "it: name the one that holds the payloads."
+        )
+    written = [settings.topic(name) for name in ("costs", "rewards", "dlq")]
+    if missing := [name for name in written if name not in present]:
+        await require_rights(settings, "ingest", names=missing)
+        raise NoTopics(missing, settings.bootstrap)
+
+
+def _finder(form: str | None, mapping: Path | None, *, router_id: str, source: str) -> Finder:
+    from doors.integrations.convert import finder_of
+    from doors.integrations.found import Defaults
+    from doors.integrations.mapping import BadMapping, read_mapping
+
+    # A payload of an unknown form is not guessed at: a wrong guess would book wrong dollars.
+    if (form is None) == (mapping is None):
+        raise click.UsageError("name the form with --from, or a mapping file with --mapping")
+    defaults = Defaults(router_id, source)
+    if form is not None:
+        return finder_of(form, defaults)
+    assert mapping is not None
+    try:
+        read = read_mapping(mapping)
+    except BadMapping as error:
+        raise click.BadParameter(str(error), param_hint="--mapping") from error
+    return lambda document, headers: read.found_in(document, defaults)

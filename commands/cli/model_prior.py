@@ -1,0 +1,86 @@
+"""Declare a model that starts from a folder of `pbstream fit`: its prior, and the contexts that the
+prior is about.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ground.json_values import Document
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+
+SHA256 = 64
+"""Hexadecimal digits of a checksum."""
+
+
+def prior_from(folder: Path, model: str) -> Document:
+    """Return what a declaration says of a model that a folder has a prior of."""
+    from streams.priors.priors import fields_for_wire, load_priors
+
+    return fields_for_wire(load_priors(folder), model)
+
+
+def fitted_in(prior: Path) -> str | None:
+    """Return the checksum of the projection in whose coordinates a folder's priors are; None where
+    they are of a history, whose contexts may have been given.
+    """
+    from streams.priors.priors import load_priors
+
+    made_by = load_priors(prior).projection
+    # Priors of a history say "history of ROUTER" there.
+    return made_by if len(made_by) == SHA256 and " " not in made_by else None
+
+
+def reference_to(folder: Path) -> Document:
+    """Return how a declaration refers to the projection in a folder that `pbstream fit` wrote."""
+    from streams.encoder.projection import Projection
+
+    return {"ref": folder.resolve().name, "sha256": Projection.load(folder).checksum}
+
+
+def contexts_of(settings: Settings, prior: Path | None, projection: Path | None) -> Document:
+    """Return what a new router declares of its contexts: how many numbers, and the projection of
+    the prior where prompts become other contexts with these settings.
+    """
+    from streams.encoder.load import projection_of
+    from streams.encoder.projection import Projection
+    from streams.priors.priors import load_priors
+
+    takes_prompts = settings.encoder_backend != "none"
+    if projection is not None:
+        return {"dimensions": Projection.load(projection).dimensions}
+    if prior is None:
+        return {"dimensions": projection_of(settings).dimensions if takes_prompts else 26}
+    # Declared only where it differs: else prompts become the prior's contexts without it.
+    if takes_prompts and fitted_in(prior) not in (None, projection_of(settings).checksum):
+        return {"dimensions": Projection.load(prior).dimensions, "projection": reference_to(prior)}
+    return {"dimensions": load_priors(prior).dimensions}
+
+
+def mismatch(settings: Settings, model: Document) -> str | None:
+    """Return what to say where the prior is for other contexts than prompts become with these
+    settings.
+    """
+    from streams.encoder.load import projections_of
+
+    wanted = _of_prior(model)
+    if wanted is None or settings.encoder_backend == "none":
+        return None
+    sizes = [found.dimensions for found in projections_of(settings)]
+    if wanted in sizes:
+        return None
+    here = " or ".join(map(str, sizes))
+    return (
+        f"This prior has {wanted} dimensions; prompts become {here} here. The workers need the "
+        "projection that was fitted with it: "
+        "PB_PROJECTION_PATH=FOLDER pbstream worker"
+    )
+
+
+def _of_prior(model: Document) -> int | None:
+    """Return how many dimensions a model's prior has, None without arrays."""
+    prior = model.get("prior") or {}
+    return len(prior["b"]) if "b" in prior else None

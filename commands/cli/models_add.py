@@ -1,0 +1,164 @@
+"""`pbstream models add`: one more model, or the router with its first one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from commands.cli.model_prior import contexts_of, fitted_in, mismatch, prior_from, reference_to
+from commands.cli.router_change import change, changes, input_price, output_price, report
+from doors.console.failures import Failure
+from doors.console.session import Session, pass_session
+from ground.json_values import Document
+
+
+def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not 1 <= len(value) <= 200 or not value.isprintable():
+        raise click.BadParameter(f"{value!r} is no name of a model: 1 to 200 printable characters")
+    return value
+
+
+@click.command("add")
+@click.argument("name", callback=_name)
+@input_price
+@output_price
+@click.option(
+    "--prior",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder that `pbstream fit` wrote, with the model's prior.",
+)
+@click.option(
+    "--projection",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Projection of a router that this creates: a folder of `pbstream fit`; default: the "
+    "prior's, where prompts become other contexts here.",
+)
+@click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
+@click.option(
+    "--n-eff",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Number of observations that the prior counts for.",
+)
+@click.option(
+    "--onboarding-pulls",
+    type=click.IntRange(0, 10_000),
+    help="Requests sent to the model when it joins; default: 20 without a prior.",
+)
+@click.option(
+    "--expected-cost",
+    type=click.FloatRange(0, 1000),
+    help="Mean cost of a request to the model in dollars, if you know it.",
+)
+@click.option(
+    "--dimensions",
+    type=click.IntRange(2),
+    help="Dimensions of a router that this creates; default: those of prompts here.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["live", "paper"]),
+    help="Profile of a router that this creates; default: live.",
+)
+@changes
+@pass_session
+def add_model(
+    session: Session,
+    name: str,
+    input_price: float,
+    output_price: float,
+    prior: Path | None,
+    projection: Path | None,
+    like: str | None,
+    n_eff: float | None,
+    onboarding_pulls: int | None,
+    expected_cost: float | None,
+    dimensions: int | None,
+    profile: str | None,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Add a model; the first one creates the router.
+
+    A projection turns the router's prompts into contexts: the one fitted beside the prior, or
+    --projection, else the workers' own (PB_PROJECTION_PATH). Workers find such a folder by its name
+    in PB_PRIORS_PATH.
+
+    A model without a prior gets its first requests whatever its score (onboarding), so that the
+    router learns about it.
+
+    \b
+      pbstream models add small --input-price 0.1 --output-price 0.4
+      pbstream models add large --input-price 1.25 --output-price 10 --prior priors/chat --n-eff 500
+      pbstream models add large-v2 --input-price 1 --output-price 8 --like large
+    """
+    if prior is not None and like is not None:
+        raise click.UsageError(
+            "--prior and --like exclude each other: a model starts from one of them."
+        )
+    if n_eff is not None and prior is None and like is None:
+        raise click.UsageError(
+            "--n-eff says how much a prior counts: give --prior or --like as well."
+        )
+    model: Document = {"input_price_per_m": input_price, "output_price_per_m": output_price}
+    if prior is not None:
+        model |= prior_from(prior, name)
+    if like is not None:
+        model["prior"] = {"like": like}
+    if n_eff is not None:
+        if "prior" not in model:
+            raise Failure(
+                f"{prior} knows costs of {name!r} only: --n-eff says how much rewards count."
+            )
+        model["prior"]["n_eff"] = n_eff
+    if onboarding_pulls is not None:
+        model["onboarding_pulls"] = onboarding_pulls
+    if expected_cost is not None:
+        model["expected_cost_usd"] = expected_cost
+    chosen = {
+        key: value
+        for key, value in (
+            ("dimensions", dimensions),
+            ("profile", profile),
+            ("projection", projection and reference_to(projection)),
+        )
+        if value is not None
+    }
+    made_by = None if prior is None else fitted_in(prior)
+
+    def edit(document: Document) -> Document:
+        created = (
+            chosen
+            if document["models"]
+            else {**contexts_of(session.settings, prior, projection), **chosen}
+        )
+        # Looked at inside the edit, on what is in force at the write: it may have changed since the
+        # command began.
+        declared = {**document, **created}.get("projection")
+        if declared is not None and made_by not in (None, declared["sha256"]):
+            raise Failure(
+                f"{prior} was fitted with another projection than router {router_id!r} has: its "
+                "numbers mean something else there."
+            )
+        if name in document["models"]:
+            raise Failure(
+                f"{name!r} is in router {router_id!r} already: change its prices with `pbstream "
+                "models reprice`."
+            )
+        if document["models"] and any(
+            document.get(key, value) != value for key, value in created.items()
+        ):
+            raise Failure(
+                f"router {router_id!r} exists with other --dimensions, --profile or --projection, "
+                "which are chosen when it is created."
+            )
+        # The document as it was written last: an edit is made again when somebody else was faster.
+        written.update({**document, **created, "models": {**document["models"], name: model}})
+        return written
+
+    written: Document = {}
+    state = change(session, router_id, edit, timeout=timeout, create=True)
+    report(f"{name} joined router {router_id}.", state, as_json)
+    if "projection" not in written and (note := mismatch(session.settings, model)) is not None:
+        click.echo(note, err=True)

@@ -1,0 +1,220 @@
+"""`pbstream models import`: prices from a list that others keep."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from doors.console.bus import Bus, open_bus
+from doors.console.declarations import TOPICS, read_router, write_router
+from doors.console.failures import Failure, NoRouter
+from doors.console.output import console, print_json, table
+from doors.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
+from doors.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
+from ground.json_values import Document
+from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
+
+BILLS = 5000
+"""Newest bills that say how many tokens a request takes."""
+
+
+@click.command("import")
+@click.option(
+    "--litellm", is_flag=True, required=True, help="Use the list of prices in LiteLLM's wheel."
+)
+@click.option(
+    "--only",
+    metavar="PATTERN",
+    help="These models of the list, such as 'gpt-4o*', new ones too; default: the portfolio's.",
+)
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="MODEL",
+    help="Accept this model's prices, even if they are doubtful.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def import_models(
+    session: Session,
+    litellm: bool,
+    only: str | None,
+    accept: tuple[str, ...],
+    dry_run: bool,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Import list prices from LiteLLM, where they can be trusted.
+
+    The command asks before it takes a price that jumps by more than a factor of ten, a price of 0,
+    or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices
+    that were set by hand stay, too. New models get an expected cost from the tokens that bills have
+    reported so far.
+
+    \b
+      pbstream models import --litellm --dry-run
+      pbstream models import --litellm --only "gpt-4o*"
+      pbstream models import --litellm --accept gpt-4o
+    """
+    try:
+        prices = read_list()
+    except NoPriceList as error:
+        raise Failure(str(error)) from error
+    run(
+        _import(
+            session,
+            prices,
+            only=only,
+            accept=accept,
+            dry_run=dry_run,
+            router_id=router_id,
+            seconds=timeout,
+            as_json=as_json,
+        )
+    )
+
+
+async def _import(
+    session: Session,
+    prices: Any,
+    *,
+    only: str | None,
+    accept: Any,
+    dry_run: bool,
+    router_id: str,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    async with open_bus(session.settings, *TOPICS, "costs") as bus:
+        declared = await read_router(bus, router_id)
+        if declared is None:
+            raise NoRouter(router_id)
+        changes = plan(
+            prices, declared.document["models"], only=only, today=datetime.now(UTC).date()
+        )
+        if not changes:
+            raise Failure("no model to import: name some with --only PATTERN.")
+        taken = [
+            change
+            for change in changes
+            if _is_taken(change, accept, ask=not (dry_run or as_json) and sys.stdin.isatty())
+        ]
+        if not as_json:
+            _show(changes, taken)
+        if dry_run or not taken:
+            if as_json:
+                print_json({"models": _listed(changes, taken), "config_offset": None})
+            else:
+                click.echo("Nothing was changed.")
+            return
+        tokens = await _tokens(bus, router_id)
+        state: LambdaUpdated = await write_router(
+            bus, router_id, lambda found: _edited(found, taken, tokens), seconds=seconds
+        )
+        if as_json:
+            print_json({"models": _listed(changes, taken), "config_offset": state.config_offset})
+            return
+        click.echo(
+            f"{len(taken)} models are priced by LiteLLM's list now (configuration "
+            f"{state.config_offset})."
+        )
+
+
+def _is_taken(change: Change, accept: tuple[str, ...], *, ask: bool) -> bool:
+    # An import twice in a row changes nothing, and asks nothing.
+    if change.listed is None or not change.changes:
+        return False
+    if change.name in accept or (change.doubt is None and not change.kept):
+        return True
+    why = change.doubt or "was priced by hand"
+    # Where nobody can be asked, a doubtful price is not taken: a wrong one routes all traffic.
+    return ask and click.confirm(f"{change.name} {why}. Take the list's prices?", default=False)
+
+
+def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
+    """Return each model, its prices before and on the list, and whether the list's are taken."""
+    return [
+        {
+            "model": change.name,
+            "before": change.before and dict(change.before),
+            "listed": change.listed and dict(change.listed.prices),
+            "doubt": change.doubt,
+            "priced_by_hand": change.kept,
+            "taken": change in taken,
+        }
+        for change in changes
+    ]
+
+
+def _show(changes: list[Change], taken: list[Change]) -> None:
+    shown = table("model", "in, $/M", "out, $/M", "")
+    for change in changes:
+        cells = []
+        for field in ("input_price_per_m", "output_price_per_m"):
+            was = None if change.before is None else change.before[field]
+            now = was if change.listed is None else change.listed.prices[field]
+            cells.append(f"{now:g}" if was in (None, now) else f"{was:g} → {now:g}")
+        remark = change.doubt or (
+            "priced by hand" if change.kept else "" if change.changes else "as it is"
+        )
+        if change.changes and change not in taken:
+            remark += ": not taken (--accept)"
+        shown.add_row(change.name, *cells, remark)
+    console().print(shown)
+
+
+def _edited(
+    document: Document, taken: list[Change], tokens: tuple[float, float] | None
+) -> Document:
+    models = dict(document["models"])
+    for change in taken:
+        assert change.listed is not None
+        prices = change.listed.prices
+        models[change.name] = {
+            # A model that is there keeps all else that was declared of it.
+            **models.get(change.name, _new(prices, tokens)),
+            **prices,
+            IMPORTED: prices,
+        }
+    return {**document, "models": models}
+
+
+def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:
+    # No bill says how long answers are here: the core has a guess of its own.
+    if tokens is None:
+        return {}
+    cost = (
+        tokens[0] * prices["input_price_per_m"] + tokens[1] * prices["output_price_per_m"]
+    ) / 1e6
+    return {"expected_cost_usd": cost}
+
+
+async def _tokens(bus: Bus, router_id: str) -> tuple[float, float] | None:
+    """Return how many tokens requests took on average, in and out, as far as bills say."""
+    count, into, out = 0, 0, 0
+    async for record in bus.backwards("costs", router_id, limit=BILLS):
+        try:
+            bill = decode(CostReported, record.value)
+        except MalformedEvent:
+            continue
+        if (
+            bill.router_id == router_id
+            and bill.input_tokens is not None
+            and bill.output_tokens is not None
+        ):
+            count, into, out = count + 1, into + bill.input_tokens, out + bill.output_tokens
+    return (into / count, out / count) if count else None

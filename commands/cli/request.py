@@ -1,0 +1,191 @@
+"""`pbstream request`: one prompt in, one explained decision out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import IO
+from uuid import uuid4
+
+import click
+import orjson
+
+from doors.console.bus import open_bus
+from doors.console.decision import explain_decision
+from doors.console.declarations import refusal_of
+from doors.console.failures import NoAnswer, Refused
+from doors.console.output import console, print_json
+from doors.console.session import (
+    Session,
+    json_option,
+    named,
+    pass_session,
+    router_option,
+    run,
+    timeout_option,
+)
+from ground.messages import Record
+from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
+
+TOPICS = ("requests", "routes", "dlq")
+"""Topics of a request, of its answer and of its refusal."""
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@click.option(
+    "--context",
+    type=click.File("r"),
+    metavar="FILE",
+    help="Instead of a prompt: a JSON array of numbers; - is stdin.",
+)
+@click.option(
+    "--allowed",
+    multiple=True,
+    metavar="MODEL",
+    help="A model to choose from; may be given several times.",
+)
+@click.option(
+    "--max-price",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Dollars per 1,000 tokens; dearer models are out.",
+)
+@click.option(
+    "--input-tokens",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Tokens that the call will send: then only the answer's cost is guessed.",
+)
+@click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
+@router_option
+@timeout_option
+@json_option
+@pass_session
+def request(
+    session: Session,
+    prompt: str | None,
+    context: IO[str] | None,
+    allowed: tuple[str, ...],
+    max_price: float | None,
+    input_tokens: int | None,
+    request_id: str | None,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Ask which model shall answer a prompt, and why.
+
+    A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
+    no encoder.
+
+    \b
+      pbstream request "Prove that there are infinitely many primes."
+      pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
+      echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
+    """
+    if (prompt is None) == (context is None):
+        raise click.UsageError(
+            'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
+        )
+    if prompt == "-":
+        raise click.UsageError(
+            "a prompt is given in quotes; - is standard input only for --context -"
+        )
+    event = _event(
+        router_id,
+        request_id or uuid4().hex[:12],
+        prompt,
+        context,
+        allowed=allowed,
+        max_price=max_price,
+        input_tokens=input_tokens,
+    )
+
+    async def ask() -> RouteDecided:
+        async with (
+            open_bus(session.settings, *TOPICS) as bus,
+            # Followed before it is sent: a worker may answer faster than a consumer starts.
+            bus.follow("routes", "dlq", router_id=router_id) as records,
+        ):
+            placed = await bus.send("requests", event)
+
+            def answered(name: str, record: Record) -> RouteDecided | Refused | None:
+                if name == "dlq":
+                    return refusal_of(record, placed, "the request")
+                decision = decode(RouteDecided, record.value)
+                # The partition has the answers of other routers, and of others who ask this one.
+                ours = (decision.router_id, decision.request_id) == (
+                    event.router_id,
+                    event.request_id,
+                )
+                return decision if ours else None
+
+            answer: RouteDecided | Refused = await records.until(answered, seconds=timeout)
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+    try:
+        decision = run(ask())
+    except NoAnswer as error:
+        error.message += (
+            f" Request {event.request_id} stays queued; `pbstream explain "
+            f"{shlex.quote(event.request_id)}{named(router_id)}` shows its answer."
+        )
+        if prompt is not None:
+            error.message += (
+                " A worker's first prompt also loads its encoder: --timeout 60 gives it time."
+            )
+        raise
+    if as_json:
+        print_json(decision)
+        return
+    console().print(explain_decision(decision))
+    quoted = shlex.quote(decision.request_id)
+    click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
+    click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
+
+
+def _event(
+    router_id: str,
+    request_id: str,
+    prompt: str | None,
+    context: IO[str] | None,
+    *,
+    allowed: tuple[str, ...],
+    max_price: float | None,
+    input_tokens: int | None,
+) -> RequestSubmitted:
+    fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
+    if prompt is not None:
+        fields["prompt"] = prompt
+    if context is not None:
+        fields["context"] = _numbers(context)
+    if allowed:
+        fields["allowed_models"] = allowed
+    if max_price is not None:
+        fields["max_price_per_1k"] = max_price
+    if input_tokens is not None:
+        fields["input_tokens"] = input_tokens
+    try:
+        # By the decoder of the workers: what is refused here would be refused there, and says it
+        # the same way.
+        return decode(RequestSubmitted, orjson.dumps(fields))
+    except MalformedEvent as error:
+        raise Refused(
+            "the request", error.reason.value, error.message, router_id=router_id
+        ) from error
+
+
+def _numbers(file: IO[str]) -> list[float]:
+    try:
+        numbers = json.load(file)
+        if isinstance(numbers, list):
+            return [float(number) for number in numbers]
+    except (ValueError, TypeError):
+        pass
+    raise click.BadParameter(
+        f"{file.name} holds no JSON array of numbers, for example [0.3, -0.1, 1.0]",
+        param_hint="--context",
+    )

@@ -1,0 +1,63 @@
+"""Share the options, the write and the closing sentence of the commands that change a router."""
+
+from __future__ import annotations
+
+import click
+
+from doors.console.bus import open_bus
+from doors.console.declarations import TOPICS, Edit, write_router
+from doors.console.output import print_json
+from doors.console.session import (
+    F,
+    Session,
+    json_option,
+    router_option,
+    run,
+    timeout_option,
+)
+from schemas import LambdaUpdated
+
+PRICE = click.FloatRange(min=0, max=1e6)
+"""Dollars per million tokens, as `schemas.routers` bounds them."""
+input_price = click.option(
+    "--input-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million input tokens.",
+)
+output_price = click.option(
+    "--output-price",
+    type=PRICE,
+    required=True,
+    metavar="USD",
+    help="List price per million output tokens.",
+)
+
+
+def changes(function: F) -> F:
+    """Give a command the options of a change."""
+    # From the inside out, as decorators stand in a file.
+    for option in (json_option, timeout_option, router_option):
+        function = option(function)
+    return function
+
+
+def change(
+    session: Session, router_id: str, edit: Edit, *, timeout: float, create: bool = False
+) -> LambdaUpdated:
+    """Change a router by one conditional write; return its state when that is in force."""
+
+    async def write() -> LambdaUpdated:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            return await write_router(bus, router_id, edit, seconds=timeout, create=create)
+
+    return run(write())
+
+
+def report(sentence: str, state: LambdaUpdated, as_json: bool) -> None:
+    """Say what was changed, and since which declaration."""
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(f"{sentence} In force at offset {state.config_offset}.")

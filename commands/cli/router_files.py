@@ -1,0 +1,241 @@
+"""`pbstream routers show|diff|apply|schema`: one file that declares a router."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from commands.cli.router_change import change
+from doors.console.bus import open_bus
+from doors.console.declarations import (
+    TOPICS,
+    Declared,
+    put_in_force,
+    read_router,
+)
+from doors.console.document import faults
+from doors.console.failures import Failure, NoRouter
+from doors.console.output import console as screen
+from doors.console.output import print_json, table
+from doors.console.router_file import as_yaml, changes, put, read_file, shown, value_of
+from doors.console.session import (
+    Session,
+    json_option,
+    pass_session,
+    run,
+    timeout_option,
+    valid_router,
+)
+from ground.json_values import Document
+from schemas import RouterDeclared
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""Path of a router as YAML or JSON."""
+
+
+@click.command()
+@click.argument(
+    "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
+)
+@json_option
+@pass_session
+def show(session: Session, router_id: str, as_json: bool) -> None:
+    """Write what is in force of a router as a file that `apply` takes.
+
+    \b
+      pbstream routers show acme.chat > chat.yaml
+    """
+    found = run(_in_force(session, router_id))
+    if found is None:
+        raise NoRouter(router_id)
+    if as_json:
+        print_json(found.document)
+    else:
+        click.echo(
+            "# `pbstream routers diff FILE` shows what a change would do, `apply FILE` puts it "
+            "in force."
+        )
+        click.echo("# Fields and their ranges: `pbstream routers schema`.")
+        click.echo(as_yaml(found.document), nl=False)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@json_option
+@pass_session
+def diff(session: Session, file: Path, as_json: bool) -> None:
+    """Show what a file would change; exit code 1 if anything.
+
+    \b
+      pbstream routers diff chat.yaml
+    """
+    document = read_file(file)
+    before = run(_in_force(session, document["router_id"]))
+    found = changes({} if before is None else before.document, document)
+    _show(found, before, document["router_id"], as_json)
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option(
+    "--based-on",
+    type=click.IntRange(-1),
+    metavar="OFFSET",
+    help="Write only if the declaration at this offset is in force; -1: only a new router.",
+)
+@timeout_option
+@json_option
+@pass_session
+def apply(
+    session: Session, file: Path, dry_run: bool, based_on: int | None, timeout: float, as_json: bool
+) -> None:
+    """Put a file in force; what is in force already changes nothing.
+
+    The whole router is what the file says: a model that it does not name retires. The write is
+    conditional: if somebody else changes the router in between, nothing is written over.
+
+    \b
+      pbstream routers apply chat.yaml --dry-run
+      pbstream routers apply chat.yaml
+    """
+    document = read_file(file)
+
+    async def write() -> tuple[Declared | None, list[Document], int | None]:
+        async with open_bus(session.settings, *TOPICS) as bus:
+            # Read and written on one connection, with the condition that nothing came between.
+            before = await read_router(bus, document["router_id"], seconds=timeout)
+            here = -1 if before is None else before.offset
+            if based_on is not None and based_on != here:
+                raise Failure(
+                    f"in force is {'none' if here < 0 else f'offset {here}'}, not {based_on}: "
+                    "nothing was changed."
+                )
+            # A worker would refuse it as well; this sentence knows the way out.
+            _require_same_size(before, document)
+            found = changes({} if before is None else before.document, document)
+            if dry_run or not found:
+                return before, found, None
+            state = await put_in_force(
+                bus, document["router_id"], document, based_on=here, seconds=timeout
+            )
+        return before, found, state.config_offset
+
+    before, found, offset = run(write())
+    _show(found, before, document["router_id"], as_json, offset=offset)
+
+
+@click.command("set")
+@click.argument(
+    "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
+)
+@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@timeout_option
+@json_option
+@pass_session
+def set_fields(
+    session: Session, router_id: str, fields: tuple[str, ...], timeout: float, as_json: bool
+) -> None:
+    """Change fields of a declaration; dots lead into it, and an empty value takes a field away.
+
+    \b
+      pbstream routers set acme.chat alpha=0.05 gamma=0.999
+      pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
+    """
+    parsed = [_field(one) for one in fields]
+
+    def edit(document: Document) -> Document:
+        # A copy, all the way down: `put` changes what it is given, and the edit may be made again.
+        changed: Document = json.loads(json.dumps(document))
+        for path, value in parsed:
+            put(changed, path, value)
+        if found := faults(changed):
+            raise Failure(
+                "\n".join(["that would be no router:", *(f"  {fault}" for fault in found)])
+            )
+        return changed
+
+    state = change(session, router_id, edit, timeout=timeout)
+    if as_json:
+        print_json(state)
+    else:
+        click.echo(
+            f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}."
+        )
+
+
+def _field(text: str) -> tuple[list[str], object]:
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise click.BadParameter(
+            f"{text!r} is no FIELD=VALUE, as alpha=0.05", param_hint="FIELD=VALUE"
+        )
+    return path.split("."), value_of(value)
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of such a file, for editors.
+
+    \b
+      pbstream routers schema > router.schema.json
+
+    \b
+    Then, as the first line of a file:
+      # yaml-language-server: $schema=router.schema.json
+    """
+    click.echo(json.dumps(RouterDeclared.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+async def _in_force(session: Session, router_id: str) -> Declared | None:
+    async with open_bus(session.settings, *TOPICS) as bus:
+        return await read_router(bus, router_id)
+
+
+def _require_same_size(before: Declared | None, document: Document) -> None:
+    here = 26 if before is None else before.document.get("dimensions", 26)
+    if before is not None and document.get("dimensions", 26) != here:
+        raise Failure(
+            f"the router has {here} dimensions, which are chosen when it is created: declare "
+            "another router_id."
+        )
+
+
+def _show(
+    found: list[Document],
+    before: Declared | None,
+    router_id: str,
+    as_json: bool,
+    *,
+    offset: int | None = None,
+) -> None:
+    if as_json:
+        print_json(
+            {
+                "router_id": router_id,
+                "based_on": before and before.offset,
+                "changes": found,
+                "in_force": offset,
+            }
+        )
+        return
+    if not found:
+        click.echo(
+            f"Nothing changes: router {router_id} is as the file says, since offset "
+            f"{before and before.offset}."
+        )
+        return
+    listed = table(
+        "field", "in force" if offset is None else "before", "file" if offset is None else "now"
+    )
+    for one in found:
+        listed.add_row(one["what"], shown(one["before"]), shown(one["after"]))
+    screen().print(listed)
+    if offset is not None:
+        click.echo(f"Router {router_id} is as the file says. In force at offset {offset}.")
+    elif before is None:
+        click.echo(f"Router {router_id} is new.")

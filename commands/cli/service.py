@@ -1,0 +1,150 @@
+"""`pbstream broker` and `pbstream worker`: the processes that stay."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from doors.console.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+
+LEVELS = ("debug", "info", "warning", "error")
+"""Levels of the standard library's logging."""
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=9092,
+    show_default=True,
+    help="Port to listen on, on loopback.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that keeps the data; default: a temporary one.",
+)
+@click.option(
+    "--brokers",
+    type=click.Choice(["1", "3"]),
+    default="1",
+    show_default=True,
+    help="Number of brokers; three survive the loss of one.",
+)
+def broker(port: int, data: Path | None, brokers: str) -> None:
+    """Start a real Kafka on this machine and stay until Ctrl-C.
+
+    It needs Java 17, and Maven once, which fetches Kafka's jars (45 MB). Should Kafka end by
+    itself, the command ends with the last lines of its log (exit code 1).
+
+    \b
+      pbstream broker
+      pbstream broker --port 19092 --data ~/kafka-data
+    """
+    from commands.broker.choose import LocalKafka
+
+    stop_on_sigterm()
+    with LocalKafka(int(brokers), data, port=port) as kafka:
+        click.echo(f"export PB_BOOTSTRAP={kafka.bootstrap}")
+        click.echo(
+            "Kafka is ready. In other terminals: the line above, then `pbstream topics create`. "
+            "Ctrl-C stops it.",
+            err=True,
+        )
+        try:
+            kafka.watch()
+        except KeyboardInterrupt:
+            click.echo("Stopping Kafka ...", err=True)
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM stop the command in order, as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    # An exception and not an exit: what was started is to be stopped by its `with`.
+    signal.signal(signal.SIGTERM, stop)
+
+
+@click.command()
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="Lowest level that is logged to stderr.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Number of workers on this machine; each uses one core.",
+)
+@pass_session
+def worker(session: Session, log_level: str, processes: int) -> None:
+    """Run workers until SIGTERM or Ctrl-C.
+
+    Start as many as you like with the same PB_APP_ID: they share the partitions. Each needs a web
+    port of its own (PB_WEB_PORT) and, for short pauses at a restart, a name that stays
+    (PB_INSTANCE_ID). With --processes one command runs several: it replaces those that end, and
+    answers for all of them on one port.
+
+    \b
+      pbstream worker
+      pbstream worker --processes 4
+      PB_INSTANCE_ID=worker-1 PB_WEB_PORT=8081 pbstream worker
+
+    http://127.0.0.1:8080/readyz says whether it is ready, /metrics how it does.
+    """
+    from ground.boundary import exit_at_once
+    from streams.service.logs import announce, log_to_stderr
+    from streams.service.serving import serve
+    from streams.service.worker import build_worker
+
+    settings = session.settings
+    log_to_stderr(log_level, settings.log_format)
+    if processes > 1:
+        run_crew(settings, processes=processes, log_level=log_level)
+        return
+    announce(f"Worker of {settings.app_id} on {settings.bootstrap}.", settings.log_format)
+
+    async def work() -> None:
+        app = build_worker(settings)
+        app.announce = lambda address: announce(
+            f"{address} says when it is ready.", settings.log_format
+        )
+        await serve(app)
+
+    asyncio.run(work())
+    exit_at_once(0)  # all is handed over; taking 10,000 routers apart takes ten seconds more
+
+
+def run_crew(settings: Settings, *, processes: int, log_level: str) -> None:
+    """Run several workers as one; exits with the status of one that could not begin."""
+    from commands.crew.crew import Crew
+    from streams.service.logs import announce
+
+    announce(
+        f"{processes} workers of {settings.app_id} on {settings.bootstrap}.", settings.log_format
+    )
+
+    async def work() -> int:
+        crew = Crew(settings, processes=processes, log_level=log_level)
+        crew.announce = lambda address: announce(
+            f"{address} says when all are ready.", settings.log_format
+        )
+        await crew.run()
+        return crew.status
+
+    sys.exit(asyncio.run(work()))

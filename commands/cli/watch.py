@@ -1,0 +1,116 @@
+"""`pbstream watch`: a live view of any running service."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import click
+from rich.live import Live
+
+from doors.console.bus import Bus, open_bus
+from doors.console.failures import NoRouter
+from doors.console.output import console, print_json
+from doors.console.session import Session, json_option, pass_session, router_option, run
+from ground.messages import Record
+from schemas import EVENTS, DeadLetter, MalformedEvent, decode
+from watching import screen
+from watching.board import Board
+
+TOPICS = ("lambda", "routes", "costs", "rewards", "alerts", "dlq")
+"""Topics that a view is folded from, in the order in which it reads their past."""
+RECENT = 1000
+"""Last records of a topic that a view begins with."""
+LINE_EVERY = 2.0
+"""Seconds between two lines where the output is no terminal."""
+
+
+@click.command()
+@router_option
+@click.option("--once", is_flag=True, help="Show what the topics hold now, and end.")
+@json_option
+@pass_session
+def watch(session: Session, router_id: str, once: bool, as_json: bool) -> None:
+    """Watch a router: requests/s, spend against budget, λ_t, shares, rewards, dead letters, alerts.
+    Ctrl-C ends it.
+
+    \b
+      pbstream watch
+      pbstream watch --router acme.chat
+      pbstream watch --once --json
+    """
+    try:
+        run(_watch(session, router_id, once=once, as_json=as_json))
+    except KeyboardInterrupt:
+        click.echo()
+
+
+async def _watch(session: Session, router_id: str, *, once: bool, as_json: bool) -> None:
+    async with (
+        open_bus(session.settings, *TOPICS) as bus,
+        # Before the past is read, so that nothing falls between the two.
+        bus.follow(*TOPICS, router_id=router_id) as records,
+    ):
+        board = await recent(bus, router_id)
+        if once:
+            if board.state is None:
+                raise NoRouter(router_id)
+            _show(board, as_json)
+            return
+        out = console()
+        if out.is_terminal and not as_json:
+            with Live(console=out, refresh_per_second=8, screen=False) as live:
+                while True:
+                    _take(board, await records.arrivals())
+                    live.update(
+                        screen.draw(
+                            board,
+                            now=time.monotonic(),
+                            footer="Ctrl-C ends this view, nothing else.",
+                        )
+                    )
+        while True:
+            until = time.monotonic() + LINE_EVERY
+            while time.monotonic() < until:
+                _take(board, await records.arrivals())
+            _show(board, as_json, line=True)
+
+
+def _show(board: Board, as_json: bool, *, line: bool = False) -> None:
+    now = time.monotonic()
+    if as_json:
+        print_json(screen.as_json(board, now=now))
+    elif line:
+        click.echo(screen.line(board, now=now))
+    else:
+        console().print(screen.draw(board, now=now))
+
+
+async def recent(bus: Bus, router_id: str) -> Board:
+    """Fold the last records of every topic; they have no rate, as nobody saw them arrive."""
+    board = Board(router_id)
+    for name in TOPICS:
+        records = [record async for record in bus.backwards(name, router_id, limit=RECENT)]
+        # Oldest first again, as the fold takes them; at no time, so that they are in no rate.
+        _take(board, [(name, record) for record in reversed(records)], at=float("-inf"))
+        await asyncio.sleep(0)
+    return board
+
+
+def _take(board: Board, arrivals: list[tuple[str, Record]], *, at: float | None = None) -> None:
+    now = time.monotonic() if at is None else at
+    for name, record in arrivals:
+        # Other routers share the partition; a dead letter of a malformed event may have no key.
+        if record.key is not None and record.key != board.router_id.encode():
+            continue
+        try:
+            event: Any = (
+                DeadLetter.from_headers(record.headers)
+                if name == "dlq"
+                else decode(EVENTS[name], record.value)
+            )
+        except MalformedEvent:
+            continue
+        if name == "dlq" or event.router_id == board.router_id:
+            board.observe(event, at=now)

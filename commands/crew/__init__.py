@@ -1,0 +1,1 @@
+"""Run several workers on one machine as one."""

@@ -1,0 +1,103 @@
+"""One worker process of a crew: it says where it can be asked, and ends with its crew."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+from doors.console.failures import in_a_sentence
+from streams.settings import Settings
+
+#: A new interpreter: what a fork would inherit of an event loop and its threads is of no use.
+PROCESSES = multiprocessing.get_context("spawn")
+
+
+class Member:
+    """The process that has one place in the crew, and those that had it before.
+
+    Attributes:
+        address: where it answers /readyz and /metrics, None until it does.
+        was_up: whether one of this place has ever said where.
+    """
+
+    def __init__(self, number: int, settings: Settings, log_level: str) -> None:
+        self.number = number
+        self.address: str | None = None
+        self.was_up = False
+        self._arguments = settings, log_level
+
+    def start(self) -> None:
+        """Start a process."""
+        self._pipe, theirs = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=work, args=(*self._arguments, theirs))
+        self._process.start()
+        # The child has it now; only so does its end show as EOF here.
+        theirs.close()
+        self.address = None
+        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._hear)
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process's id."""
+        return self._process.pid
+
+    async def ended(self) -> int:
+        """Wait until the process has ended, and return its status, −n where signal n ended it."""
+        loop, gone = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._process.sentinel, gone.set)
+        try:
+            await gone.wait()
+        finally:
+            loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        self.address = None
+        loop.remove_reader(self._pipe.fileno())
+        self._pipe.close()
+        return self._process.exitcode or 0
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask the process to end in order, or end it."""
+        if self._process.is_alive():
+            (self._process.kill if at_once else self._process.terminate)()
+
+    def _hear(self) -> None:
+        try:
+            self.address = self._pipe.recv()
+            self.was_up = True
+        except EOFError:
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+
+
+def work(settings: Settings, log_level: str, crew: Connection) -> None:
+    """Run a worker until SIGTERM, or until its crew is gone."""
+    from ground.boundary import Attempt, exit_at_once
+    from streams.service.logs import log_to_stderr, say_why
+    from streams.service.serving import serve
+    from streams.service.worker import build_worker
+
+    log_to_stderr(log_level, settings.log_format)
+
+    async def run() -> None:
+        # Nothing is ever said this way: it is readable once the crew's process has ended.
+        loop = asyncio.get_running_loop()
+        loop.add_reader(crew.fileno(), lambda: os.kill(os.getpid(), signal.SIGTERM))
+        app = build_worker(settings)
+        app.announce = lambda address: crew.send(address.removesuffix("/readyz"))
+        await serve(app)
+        loop.remove_reader(crew.fileno())
+
+    with Attempt() as done:
+        asyncio.run(run())
+    if done.error is not None:
+        if (said := in_a_sentence(done.error)) is None:
+            raise done.error
+        if settings.log_format == "json":
+            say_why(said.format_message())
+        else:
+            said.show()
+        sys.exit(said.exit_code)
+    exit_at_once(0)  # as a worker that runs alone does

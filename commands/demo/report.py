@@ -1,0 +1,258 @@
+"""Write the results of a play: a table, a page, and the figures as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table as RichTable
+
+from commands.demo.player import Play
+from commands.demo.scenario import Scenario
+from commands.demo.series import WINDOW, Series, series_of, short
+from commands.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
+from doors.console.output import table
+from drawing.alerts import sentence
+from drawing.numbers import usd
+from drawing.page import Report as Page
+from drawing.page import Table, page
+
+YARDSTICKS = "Means on the same requests; the mix is the best one in hindsight"
+"""Caption of the table of other policies."""
+COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
+"""Heads of that table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A play, measured."""
+
+    scenario: Scenario
+    play: Play
+    profile: str
+    shock: str
+    seed: int = 0
+    in_flight: int = 100
+
+    @property
+    def ours(self) -> Yardstick:
+        """Return what the router reached on the requests that it answered."""
+        outcomes = self.play.outcomes
+        rewards, costs = [one.reward for one in outcomes], [one.cost_usd for one in outcomes]
+        return Yardstick(
+            f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs))
+        )
+
+    @property
+    def cost_per_budget(self) -> float | None:
+        """Return mean cost ÷ budget."""
+        budget = self.scenario.budget_usd
+        return None if budget is None else self.ours.cost_usd / budget
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return each model's share of all decisions."""
+        counts = Counter(outcome.decision.model for outcome in self.play.outcomes)
+        return {model: counts[model] / len(self.play.outcomes) for model in self.scenario.models}
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return the table: name, mean reward, cost ÷ budget, cost per request; ours first."""
+        budget = self.scenario.budget_usd
+        return [
+            (
+                one.name,
+                f"{one.reward:.3f}",
+                "–" if budget is None else f"{one.cost_usd / budget:.2f}",
+                usd(one.cost_usd),
+            )
+            for one in (self.ours, *yardsticks(self.scenario))
+        ]
+
+    def table(self) -> RichTable:
+        """Return the table for a terminal."""
+        shown = table(*COLUMNS, title=self.title)
+        for at, row in enumerate(self.rows()):
+            shown.add_row(*row, style="bold" if at == 0 else "")
+        return shown
+
+    @property
+    def title(self) -> str:
+        """Return what was played, in one line."""
+        budget = self.scenario.budget_usd
+        what = (
+            f"{len(self.scenario):,} prompts, budget {usd(budget)} per request, profile "
+            f"{self.profile}"
+        )
+        return what if self.shock == "none" else f"{what}, {self.shock}"
+
+    @property
+    def result(self) -> str | None:
+        """Return in a sentence what the budget bought, beside the best fixed mix; None where no
+        model was there all along.
+        """
+        ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
+        # A model that joined on the way has no mean over all requests, and is no yardstick.
+        fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
+        mix = told.get(BEST_MIX)
+        if not fixed or mix is None:
+            return None
+        best = max(fixed, key=lambda one: one.reward)
+        return (
+            f"{ours.reward / best.reward:.1%} of the quality of "
+            f"{short(best.name.removeprefix(ALWAYS))}, the best model, at "
+            f"{ours.cost_usd / best.cost_usd:.1%} of its price: {usd(ours.cost_usd)} instead of "
+            f"{usd(best.cost_usd)} per request. "
+            "The best fixed mix of models within the budget would get "
+            f"{mix.reward / best.reward:.1%}."
+        )
+
+    @property
+    def why(self) -> str | None:
+        """Return what its choice between the two models that it called most was worth; None where
+        it called one alone.
+        """
+        most = Counter(outcome.decision.model for outcome in self.play.outcomes).most_common(2)
+        if len(most) < 2:
+            return None
+        names = [model for model, _ in most]
+        columns = [self.scenario.models.index(model) for model in names]
+        means = {
+            model: float(self.scenario.costs[:, k].mean())
+            for model, k in zip(names, columns, strict=True)
+        }
+        cheap, dear = sorted(names, key=means.__getitem__)
+        gains = [self._gain(of=called, by=dear, over=cheap) for called in (cheap, dear)]
+        return (
+            f"Why: on the prompts that it gave to {short(dear)}, that earned {gains[1]:+.3f} "
+            f"against {short(cheap)}; "
+            f"on those that it gave to {short(cheap)}, {short(dear)} would have earned "
+            f"{gains[0]:+.3f}."
+        )
+
+    def _gain(self, *, of: str, by: str, over: str) -> float:
+        """Return how much more one model earns than another, on average over the prompts that went
+        to model `of`.
+        """
+        rows = [outcome.position for outcome in self.play.outcomes if outcome.decision.model == of]
+        rewards, models = self.scenario.rewards, self.scenario.models
+        return float((rewards[rows, models.index(by)] - rewards[rows, models.index(over)]).mean())
+
+    @property
+    def summary(self) -> str:
+        """Return how it went, in two sentences."""
+        play, state = self.play, self.play.state
+        answered, applied = play.seconds
+        shares = ", ".join(f"{short(model)} {share:.0%}" for model, share in self.shares.items())
+        return (
+            f"{len(play.outcomes):,} of {len(self.scenario):,} requests were decided in "
+            f"{answered:.1f} s "
+            f"({len(play.outcomes) / answered:.0f}/s); all bills and rewards were applied "
+            f"{applied - answered:.1f} s later. "
+            f"Spend in the service's books: {usd(state.spend_usd)}; shares: {shares}."
+        )
+
+    def figures(self) -> dict[str, object]:
+        """Return the figures for programs."""
+        play, ours = self.play, self.ours
+        return {
+            "requests": len(self.scenario),
+            "decided": len(play.outcomes),
+            "refused": dict(Counter(play.refused.values())),
+            "dead_letters": len(play.dead_letters),
+            "alerts": [alert.model_dump(mode="json") for alert in play.alerts],
+            "profile": self.profile,
+            "shock": self.shock,
+            "seed": self.seed,
+            "in_flight": self.in_flight,
+            "result": self.result,
+            "lead": self.lead,
+            "why": self.why,
+            "budget_usd_per_request": self.scenario.budget_usd,
+            "cost_per_budget": self.cost_per_budget,
+            "mean_reward": ours.reward,
+            "mean_cost_usd": ours.cost_usd,
+            "spend_usd": play.state.spend_usd,
+            "shares": self.shares,
+            "yardsticks": {
+                one.name: {"reward": one.reward, "cost_usd": one.cost_usd}
+                for one in yardsticks(self.scenario)
+            },
+            "seconds": play.seconds[0],
+            "decisions_per_second": len(play.outcomes) / play.seconds[0],
+        }
+
+    @property
+    def lead(self) -> str | None:
+        """Return how much more it earned than the best fixed mix, with the 95 % interval of the
+        difference over the same requests; None where there is no such mix.
+        """
+        mix = next((one for one in yardsticks(self.scenario) if one.name == BEST_MIX), None)
+        outcomes = self.play.outcomes
+        if mix is None or len(outcomes) < 2:
+            return None
+        weights = dict(mix.mix)
+        shares = [weights.get(f"{ALWAYS}{model}", 0.0) for model in self.scenario.models]
+        mixed = self.scenario.rewards[[outcome.position for outcome in outcomes]] @ shares
+        gains = np.array([outcome.reward for outcome in outcomes]) - mixed
+        # Of the differences request by request: both had the same prompts, whose difficulty
+        # cancels.
+        half = 1.96 * float(gains.std(ddof=1)) / len(gains) ** 0.5
+        return (
+            f"Against the best fixed mix within the budget: {gains.mean():+.3f} ± {half:.3f} "
+            "reward per request"
+            f"{', which chance may make' if abs(gains.mean()) <= half else ''}."
+        )
+
+    @property
+    def over(self) -> str:
+        """Return over what it was found: requests, time, version."""
+        times = [outcome.decision.decided_at for outcome in self.play.outcomes]
+        return (
+            f"Over {len(times):,} requests, {min(times):%Y-%m-%d %H:%M:%S} to "
+            f"{max(times):%H:%M:%S} UTC. Made by pbstream {version('paretobandit-streams')}; ± is "
+            "a 95 % interval over the requests."
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write demo.html and demo.json into the folder."""
+        packed = json.dumps(self.figures(), indent=2) + "\n"
+        (folder / "demo.json").write_text(packed, encoding="utf-8")
+        (folder / "demo.html").write_text(self._page(), encoding="utf-8")
+
+    def _page(self) -> str:
+        series = series_of(self.scenario, self.play)
+        return page(
+            Page(
+                title=f"Demo: {self.title}",
+                answer=self.result or "No model was there all along to compare with.",
+                others=[text for text in (self.lead, self.why) if text],
+                notes=[
+                    self.over,
+                    self.summary,
+                    f"A point of a line is the mean of the last {WINDOW} decisions, or of all so "
+                    "far; λ_t is as used at that one.",
+                ],
+                over="decision",
+                marks=self._marks(series),
+                charts=series.charts(),
+                tables=[Table("What others would have reached", YARDSTICKS, COLUMNS, self.rows())],
+                lists={"Alerts": [sentence(alert) for alert in self.play.alerts]},
+            )
+        )
+
+    def _marks(self, series: Series) -> list[tuple[float, str]]:
+        """Return what happened, by the decisions that were made before: the scenario's events, and
+        what the service alarmed of.
+        """
+        times = [outcome.decision.decided_at for outcome in self.play.outcomes]
+        told = [
+            # Alerts have a time and the charts an order of decisions.
+            (float(sum(at <= alert.observed_at for at in times)), sentence(alert))
+            for alert in self.play.alerts
+        ]
+        events = [(float(position), label) for position, label in series.events]
+        return sorted([*events, *told], key=lambda one: one[0])

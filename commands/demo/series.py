@@ -1,0 +1,96 @@
+"""A play as curves over its requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from commands.demo.player import Play
+from commands.demo.scenario import Matrix, Scenario
+from drawing.page import Chart
+from router_state.pacing.dollar_dual import UNREACHABLE
+
+WINDOW = 100
+"""Requests that a point of a curve is the mean of."""
+POINTS = 90
+"""Most points of a drawn line; more of them look like a band."""
+SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
+"""Names of the two lines of spend."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Curves by decision, n long.
+
+    Args:
+        lambda_t: the dual variable as used.
+        spend_per_budget: mean cost so far ÷ budget; empty without a budget.
+        window_per_budget: the same over the last 100 decisions.
+        shares: (n, K) of the last 100 decisions.
+        reward: mean of the last 100.
+        events: (position, label).
+    """
+
+    models: tuple[str, ...]
+    lambda_t: Matrix
+    spend_per_budget: Matrix
+    window_per_budget: Matrix
+    shares: Matrix
+    reward: Matrix
+    events: tuple[tuple[int, str], ...]
+
+    def charts(self) -> list[Chart]:
+        """Return what a page draws, thinned."""
+        n = len(self.lambda_t)
+        step = -(-n // POINTS)
+        # The ends of stretches, and the last decision in any case.
+        kept = np.unique([*range(step - 1, n, step), n - 1])
+        at = (kept + 1).tolist()
+        columns = self.shares[kept].T.tolist()
+        shares = dict(zip(map(short, self.models), columns, strict=True))
+        # Where no price meets the budget: a line up to it would flatten the rest.
+        prices = [one if one < UNREACHABLE else None for one in self.lambda_t[kept].tolist()]
+        charts = [
+            Chart("Reward", at, {RECENT: self.reward[kept].tolist()}, high=1.0, show="fixed"),
+            Chart("Share of each model", at, shares, high=1.0, show="percent"),
+            Chart("λ_t", at, {"λ_t": prices}),
+        ]
+        if not len(self.spend_per_budget):
+            return charts
+        recent = self.window_per_budget[kept].tolist()
+        spent = {SO_FAR: self.spend_per_budget[kept].tolist(), RECENT: recent}
+        return [Chart("Spend ÷ budget", at, spent, line=1.0), *charts]
+
+
+def series_of(scenario: Scenario, play: Play) -> Series:
+    """Return the curves of a play with at least one answer."""
+    outcomes = play.outcomes
+    chosen = np.array([scenario.models.index(outcome.decision.model) for outcome in outcomes])
+    picked = (chosen[:, None] == np.arange(len(scenario.models))).astype(np.float64)
+    cost = np.array([outcome.cost_usd for outcome in outcomes])
+    budget = scenario.budget_usd
+    so_far = np.cumsum(cost) / np.arange(1, len(cost) + 1)
+    return Series(
+        models=scenario.models,
+        lambda_t=np.array([outcome.decision.lambda_t for outcome in outcomes]),
+        spend_per_budget=np.empty(0) if budget is None else so_far / budget,
+        window_per_budget=np.empty(0) if budget is None else _rolling(cost) / budget,
+        shares=np.stack([_rolling(picked[:, k]) for k in range(picked.shape[1])], axis=1),
+        reward=_rolling(np.array([outcome.reward for outcome in outcomes])),
+        events=scenario.events,
+    )
+
+
+def _rolling(values: npt.NDArray[np.float64]) -> Matrix:
+    """Return the mean of the last 100 values at each place; of fewer at the start."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - WINDOW, 0)
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
+
+
+def short(model: str) -> str:
+    """Return a model's name without its maker's."""
+    return model.rpartition("/")[2]

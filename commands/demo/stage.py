@@ -1,0 +1,163 @@
+"""Set up what the demo needs: a folder for its results, topics of its own, a worker process that is
+ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from commands.broker.child import spawn
+from commands.broker.wire import free_ports
+from doors.console.failures import Failure
+from streams.log.topics import topic_specs
+from streams.settings import Settings
+
+T = TypeVar("T")
+READY_SECONDS = 60.0
+"""Seconds that the worker has until it is ready."""
+STOP_SECONDS = 10.0
+"""Seconds that the worker has to stop; then it is killed."""
+LAST_LINES = 12
+"""Lines of the worker's log that are shown where it did not start."""
+
+
+@contextmanager
+def running_worker(
+    settings: Settings, *, environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `pbstream worker` with these variables and yield it once it is ready; it is stopped at
+    the end, and never outlives us.
+
+    Raises:
+        Failure: it ended, or was not ready in time; with the end of its log.
+    """
+    given = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_WEB_PORT": str(settings.web_port),
+        **environment,
+    }
+    command = [
+        "env",
+        *(f"{name}={value}" for name, value in given.items()),
+        sys.executable,
+        "-m",
+        "commands.cli",
+        "worker",
+    ]
+    process = spawn(command, log=log)
+    try:
+        _wait_ready(process, settings.web_port, log)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def running_dashboard(
+    settings: Settings, *, environment: Mapping[str, str], opens: bool, log: Path
+) -> Iterator[str]:
+    """Run `pbstream dashboard` beside the demo and yield its address, without waiting for it; it is
+    stopped at the end.
+
+    Args:
+        environment: the worker's, so that its studies read prompts as the worker does.
+        opens: open it in this machine's browser.
+    """
+    port = free_ports(1)[0]
+    given = {
+        "PB_BOOTSTRAP": settings.bootstrap,
+        "PB_PREFIX": settings.prefix,
+        "PB_APP_ID": settings.app_id,
+        "PB_DASHBOARD_PORT": str(port),
+        **environment,
+    }
+    variables = (f"{name}={value}" for name, value in given.items())
+    # Nicer than the worker: on a small machine the page must not slow what it shows.
+    command = ["nice", "env", *variables, sys.executable, "-m", "commands.cli", "dashboard"]
+    process = spawn([*command, *(["--open"] if opens else [])], log=log)
+    try:
+        # Killed at the end and not stopped: it holds nothing that anybody needs.
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def beside(
+    process: subprocess.Popen[bytes], work: Coroutine[object, None, T], *, log: Path
+) -> T:
+    """Do `work` for as long as the worker lives.
+
+    Raises:
+        Failure: the worker ended first; with the end of its log.
+    """
+    task = asyncio.create_task(work)
+    try:
+        # Else a worker that died would be noticed by a minute of silence.
+        while not (await asyncio.wait([task], timeout=0.3))[0]:
+            _require_alive(process, log)
+        return await task
+    finally:
+        task.cancel()
+
+
+def _require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
+    if process.poll() is not None:
+        raise Failure(
+            f"the worker ended with code {process.returncode}; the end of "
+            f"{log}:\n{_last_words(log)}"
+        )
+
+
+def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline, why = time.monotonic() + READY_SECONDS, "it does not listen"
+    while time.monotonic() < deadline:
+        _require_alive(process, log)
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1.0):
+                return
+        # 503 until it is ready; its text says what is missing, and is the best error there is.
+        except urllib.error.HTTPError as unready:
+            why = unready.read().decode(errors="replace").strip()
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise Failure(
+        f"the worker was not ready within {READY_SECONDS:g} s ({why}); the end of "
+        f"{log}:\n{_last_words(log)}"
+    )
+
+
+def _last_words(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+
+async def delete_topics(settings: Settings) -> None:
+    """Delete the topics of a demo from a broker that goes on; a broker that is gone has none."""
+    admin = AIOKafkaAdminClient(**settings.kafka_auth())
+    try:
+        await admin.start()
+        await admin.delete_topics([spec.name for spec in topic_specs(settings)])
+    except KafkaError:
+        return
+    finally:
+        await admin.close()

@@ -1,0 +1,131 @@
+"""Check for `pbstream doctor` whether routers are taken up, and whether prompts fit them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+from commands.finding import SHOWN, Finding
+from doors.console.bus import open_bus
+from ground.json_values import Document
+from ground.messages import Record
+from schemas import LambdaUpdated, MalformedEvent, RouterDeclared, decode, decode_router
+from streams.settings import Settings
+
+AHEAD = timedelta(seconds=5)
+"""Longest time that a worker's clock may be ahead without a finding."""
+
+
+async def examine_routers(settings: Settings) -> AsyncIterator[Finding]:
+    """Yield what is to be said of routers, clocks, and what prompts become."""
+    from streams.encoder.load import projections_of
+
+    states: dict[str, LambdaUpdated | None] = {}
+    declared: dict[str, RouterDeclared | None] = {}
+    async with open_bus(settings, "lambda", "routers") as bus:
+        async for record in bus.backwards("lambda", None):
+            # Backwards, so the first record of a router is its newest, and a tombstone says that it
+            # is gone.
+            states.setdefault(_key(record), _state(record.value))
+        async for record in bus.backwards("routers", None):
+            try:
+                router_id, router = decode_router(key=record.key, value=record.value)
+            except MalformedEvent:
+                continue
+            declared.setdefault(router_id, router)
+    routers = {router_id: router for router_id, router in declared.items() if router is not None}
+    untaken = [router_id for router_id in routers if states.get(router_id) is None]
+    yield Finding(
+        "routers",
+        "look" if untaken else "fine",
+        _count(routers, untaken),
+        "a worker takes them up" if untaken else "",
+    )
+    ahead = [
+        state
+        for state in states.values()
+        if state is not None and state.observed_at > datetime.now(UTC) + AHEAD
+    ]
+    if ahead:
+        late = max(state.observed_at for state in ahead) - datetime.now(UTC)
+        yield Finding(
+            "clocks",
+            "wrong",
+            f"a worker's clock is {late.total_seconds():.0f} s ahead of this machine's",
+            "NTP",
+        )
+    else:
+        yield Finding("clocks", "fine", "no worker's clock is ahead of this machine's")
+    if settings.encoder_backend == "none":
+        return
+    named = {router_id: router for router_id, router in routers.items() if router.projection}
+    if named:
+        yield await asyncio.to_thread(_projections, settings, named)
+    if plain := {
+        router_id: router for router_id, router in routers.items() if not router.projection
+    }:
+        yield _prompts(plain, {found.dimensions for found in projections_of(settings)})
+
+
+def _projections(settings: Settings, named: dict[str, RouterDeclared]) -> Finding:
+    """Look for the projections that routers have of their own."""
+    from agents.declared import projection_ref
+    from ground.files.array_folder import UnusableArrays
+    from streams.encoder.projections import require_projection
+
+    if settings.priors_path is None:
+        return Finding(
+            "projections",
+            "look",
+            f"{len(named)} routers have one of their own; PB_PRIORS_PATH is not set here",
+            "set it as the workers have it, to see whether theirs are there",
+        )
+    wrong = []
+    for router_id, router in named.items():
+        reference = projection_ref(router)
+        assert reference is not None
+        try:
+            require_projection(reference, router.dimensions, settings)
+        except UnusableArrays as error:
+            wrong.append(f"{router_id}: {error}")
+    if wrong:
+        return Finding(
+            "projections",
+            "wrong",
+            "; ".join(wrong[:SHOWN]),
+            "put the folder where PB_PRIORS_PATH leads, for all workers",
+        )
+    return Finding("projections", "fine", f"those of {len(named)} routers are there")
+
+
+def _prompts(routers: dict[str, RouterDeclared], sizes: set[int]) -> Finding:
+    """Look whether prompts become contexts of the routers' size."""
+    here = " or ".join(map(str, sorted(sizes)))
+    others = [id_ for id_, router in routers.items() if router.dimensions not in sizes]
+    if others:
+        return Finding(
+            "prompts",
+            "look",
+            f"{len(others)} of {len(routers)} routers do not have {here} dimensions, as "
+            f"{', '.join(others[:SHOWN])}",
+            "they take contexts only, or other workers' prompts: PB_PROJECTION_PATH",
+        )
+    return Finding("prompts", "fine", f"all routers have {here} dimensions, which prompts become")
+
+
+def _count(routers: Document, untaken: list[str]) -> str:
+    return f"{len(routers)} declared" + (
+        f", {len(untaken)} not taken up, as {', '.join(untaken[:SHOWN])}" if untaken else ""
+    )
+
+
+def _key(record: Record) -> str:
+    return (record.key or b"").decode(errors="replace")
+
+
+def _state(value: bytes | None) -> LambdaUpdated | None:
+    try:
+        return None if value is None else decode(LambdaUpdated, value)
+    except MalformedEvent:
+        return None

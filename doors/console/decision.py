@@ -1,0 +1,116 @@
+"""Explain a decision: every term of every candidate, and what made the choice."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from doors.console.output import table
+from drawing.numbers import dual, dual_in_words, number, usd
+from schemas import Candidate, RouteDecided
+
+BECAUSE = {
+    "ucb": (
+        "it has the highest score of the models that could be chosen (score = expected reward + "
+        "exploration − penalty)"
+    ),
+    "onboarding": "it is new, and gets its first requests whatever its score",
+    "probe": "its quality is in doubt after a drift, and some requests test it",
+    "ceiling_relaxed": "no model was under the price ceiling, so the ceiling was lifted",
+    "capped": "a cap in dollars is used up, and it is the cheapest model",
+}
+"""Explanation of a choice, by the reason of the decision."""
+EXCLUDED = {
+    "retired": "retired from the portfolio",
+    "not_allowed": "not among the allowed models",
+    "over_max_price": "above the request's maximum price",
+    "ceiling": "above the price ceiling that λ_t sets",
+    "out_of_reach": "this one call would cost more than a hundred requests may",
+    "cost_unknown": "few bills say what it costs, and calls that await theirs may cost too much",
+}
+"""Explanation of why a candidate was ruled out, by `excluded`."""
+
+TERMS = (
+    "model",
+    "expected reward",
+    "exploration",
+    "penalty",
+    "score",
+    "expected cost",
+    "why excluded",
+)
+"""Columns of the terms; the first three numbers add up to the score."""
+DOUBT = (
+    "model",
+    "uncertainty",
+    "common to all models",
+    "the model's own",
+    "8 of 10 bills",
+    "chance of a bill of $0",
+)
+"""Columns of what the router does not know."""
+HOW_SURE = (
+    "How sure it was: the expected reward is what is common to all models + the model's own part"
+)
+"""Title of what the router does not know."""
+
+
+def explain_decision(decision: RouteDecided) -> RenderableType:
+    """Return the decision for people: a sentence, a table of the candidates, the state it was made
+    in.
+    """
+    because = BECAUSE.get(decision.reason.value, decision.reason.value)
+    if decision.propensity < 1.0:
+        because += f"; chosen with probability {decision.propensity:.3g}"
+    head = Text.assemble("→ ", (decision.model, "bold green"), f": {because}.")
+    state = Text(
+        f"Request {decision.request_id}, decision {decision.seq} of router {decision.router_id}, "
+        f"λ_t {dual(decision.lambda_t)}, expected reward {decision.expected_reward:.3f}, "
+        f"expected cost {usd(decision.expected_cost_usd)}, configuration {decision.config_offset}, "
+        f"{decision.decided_at:%Y-%m-%d %H:%M:%S} "
+        f"UTC{', answered again' if decision.repeat else ''}.",
+        style="dim",
+    )
+    # A record drops its candidates some time after the decision, so a repeat may have none.
+    if decision.candidates is None:
+        return Group(head, Text("The terms of this repeated answer are with the first one."), state)
+    parts: list[RenderableType] = [head, _terms(decision, decision.candidates)]
+    if any(candidate.deviation is not None for candidate in decision.candidates):
+        parts.append(_doubt(decision.candidates))
+    if why := dual_in_words(decision.lambda_t):
+        parts.append(Text(why, style="yellow"))
+    return Group(*parts, state)
+
+
+def _terms(decision: RouteDecided, candidates: tuple[Candidate, ...]) -> Table:
+    shown = table(*TERMS)
+    for candidate in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
+        chosen = candidate.model == decision.model
+        shown.add_row(
+            f"{'→ ' if chosen else '  '}{candidate.model}",
+            number(candidate.mean, 4),
+            number(candidate.bonus, 4, signed=True),
+            number(-candidate.penalty, 4),
+            number(candidate.score, 4),
+            usd(candidate.expected_cost_usd),
+            EXCLUDED.get(candidate.excluded or "", candidate.excluded or ""),
+            style="bold" if chosen else "dim" if candidate.excluded else "",
+        )
+    return shown
+
+
+def _doubt(candidates: tuple[Candidate, ...]) -> Table:
+    shown = table(*DOUBT, title=HOW_SURE)
+    for one in sorted(candidates, key=lambda one: (one.excluded is not None, -one.score)):
+        if one.deviation is None or one.shared is None:
+            continue
+        shown.add_row(
+            f"  {one.model}",
+            f"± {number(one.deviation)}",
+            number(one.shared),
+            number(one.mean - one.shared, signed=True),
+            f"{usd(one.cost_low_usd or 0.0)} to {usd(one.cost_high_usd or 0.0)}",
+            f"{one.unpaid or 0.0:.1%}",
+        )
+    return shown

@@ -1,0 +1,221 @@
+"""Read topics for as long as a process runs: first the recent past, then whatever comes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from doors.console.bus import partitions_of_topics
+from doors.console.failures import Failure
+from ground.messages import Record
+from paretobandit_client.outage import CURRENT, Outage, quieten
+from streams.log.consumer import UnreadableBatch, log_consumer
+from streams.log.reaching import refusal
+from streams.log.rights_check import MissingRights
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+WHOLE = ("routers", "lambda")
+"""Compacted topics, which are read from the beginning."""
+PAST = 20_000
+"""Last records of every other partition that are read at the start: some seconds of work at
+most."""
+AGAIN_AFTER = 1.0
+"""Seconds before Kafka is asked again after a failure."""
+LOOK_EVERY = 2.0
+"""Seconds between two looks at whether Kafka still answers."""
+ANSWER_WITHIN = 10.0
+"""Seconds without an answer after which Kafka is reported to be away."""
+FETCHED_AT_ONCE = 500
+"""Records between two looks at other work; a visitor's question waits for so long."""
+
+
+class Take(Protocol):
+    """The function that a record is handed to.
+
+    Args:
+        name: its topic, without the prefix.
+        now: when it was read, in seconds since the epoch.
+    """
+
+    def __call__(self, name: str, record: Record, *, now: float) -> None: ...
+
+
+class TopicReader:
+    """Read topics outside of any group, whatever Kafka does meanwhile; batches that cannot be read
+    are left out.
+
+    Args:
+        topics: their names, without the prefix.
+        later: those of them that are read once the past of all others has been.
+
+    Attributes:
+        trouble: what is wrong, a sentence; None while all is well.
+        since: when it began.
+        complete: whether the past has been read.
+    """
+
+    def __init__(
+        self, settings: Settings, topics: Sequence[str], take: Take, *, later: Collection[str] = ()
+    ) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._take_one = take
+        self._later = later
+        self._task: asyncio.Task[None] | None = None
+        self._read_to: dict[TopicPartition, int] = {}
+        self.trouble: str | None = "connecting to Kafka"
+        self.since = time.time()
+        self.complete = False
+
+    def start(self) -> None:
+        """Begin to read, in the background; it goes on for as long as it takes."""
+        self._task = asyncio.create_task(self._follow())
+
+    async def stop(self) -> None:
+        """Stop reading."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _follow(self) -> None:
+        # What is wrong is said below, once; the Kafka client says it a thousand times in an outage.
+        CURRENT.set(Outage(f"Kafka at {self._settings.bootstrap}"))
+        quieten("aiokafka")
+        while True:
+            consumer = log_consumer(
+                self._settings, fetch_max_wait_ms=200, max_partition_fetch_bytes=2**20
+            )
+            try:
+                await consumer.start()
+                await self._read(consumer)
+            except KafkaConnectionError:
+                why = await refusal(self._settings)
+                self._fails(why or f"no Kafka answers at {self._settings.bootstrap}")
+            except Failure as failure:
+                self._fails(failure.message.rstrip("."))
+            except (KafkaError, MissingRights, OSError, TimeoutError) as error:
+                what = str(error) or "it does not answer in time"
+                self._fails(f"Kafka at {self._settings.bootstrap}: {what}")
+            except Exception:  # a defect must not leave a page that looks alive
+                log.exception("the topics are read anew after a defect")
+                self._fails("the reader of the topics failed: a defect, its log says more")
+            finally:
+                await consumer.stop()
+            await asyncio.sleep(AGAIN_AFTER)
+
+    async def _read(self, consumer: AIOKafkaConsumer) -> None:
+        """Read until Kafka fails; what was read before a failure is read no second time."""
+        names = await self._places()
+        ends = await consumer.end_offsets(list(names))
+        await self._seek(consumer, names, ends)
+        later = [place for place, name in names.items() if name in self._later]
+        # A page is useful once routers and decisions are there; what is only searched may come
+        # after.
+        consumer.pause(*later)
+        watch = asyncio.create_task(self._watch(consumer, next(iter(names))))
+        try:
+            await self._read_past(consumer, names, ends, watch, without=later)
+            consumer.resume(*later)
+            await self._read_past(consumer, names, ends, watch)
+            self.complete = not watch.done()
+            while not watch.done():
+                self._take(names, await self._records(consumer))
+        finally:
+            watch.cancel()
+        watch.result()
+
+    async def _read_past(
+        self,
+        consumer: AIOKafkaConsumer,
+        names: dict[TopicPartition, str],
+        ends: dict[TopicPartition, int],
+        watch: asyncio.Task[None],
+        *,
+        without: Sequence[TopicPartition] = (),
+    ) -> None:
+        """Read up to where the topics ended when reading began."""
+        waited_for = [place for place in names if place not in without]
+        while not watch.done() and any(
+            [await consumer.position(place) < ends[place] for place in waited_for]
+        ):
+            self._take(names, await self._records(consumer))
+
+    async def _records(self, consumer: AIOKafkaConsumer) -> dict[TopicPartition, list[Record]]:
+        try:
+            found = await consumer.getmany(timeout_ms=200, max_records=FETCHED_AT_ONCE)
+            await asyncio.sleep(0)  # what is fetched already is handed over without a pause
+        except UnreadableBatch as batch:
+            log.warning("left out: %s", batch)
+            # A page about the service goes on without a damaged batch; workers, whose state is at
+            # stake, stop at one.
+            consumer.seek(batch.tp, batch.end)
+            return {}
+        return dict(found)
+
+    def _take(
+        self, names: dict[TopicPartition, str], found: dict[TopicPartition, list[Record]]
+    ) -> None:
+        """Take records in, in the order of their times, so that a label meets its decision."""
+        records = [(names[place], record) for place, many in found.items() for record in many]
+        for place, many in found.items():
+            self._read_to[place] = many[-1].offset + 1
+        records.sort(key=lambda one: one[1].timestamp)
+        now = time.time()
+        for name, record in records:
+            self._take_one(name, record, now=now)
+
+    async def _places(self) -> dict[TopicPartition, str]:
+        counts = await partitions_of_topics(self._settings, self._topics)
+        return {
+            TopicPartition(self._settings.topic(name), number): name
+            for name, partitions in counts.items()
+            for number in range(partitions)
+        }
+
+    async def _seek(
+        self,
+        consumer: AIOKafkaConsumer,
+        names: dict[TopicPartition, str],
+        ends: dict[TopicPartition, int],
+    ) -> None:
+        """Go on where the last reading ended; begin with all routers and the recent past."""
+        consumer.assign(list(names))
+        begins = await consumer.beginning_offsets(list(names))
+        for place, name in names.items():
+            past = begins[place] if name in WHOLE else ends[place] - PAST
+            # The end may be before what was read: a topic that was deleted and made again begins at
+            # 0.
+            was = min(self._read_to.get(place, 0), ends[place])
+            consumer.seek(place, max(begins[place], past, was))
+        self._works()
+
+    async def _watch(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
+        """Ask Kafka for an answer now and then: a consumer alone waits for ever for a broker that
+        is away.
+        """
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            async with asyncio.timeout(ANSWER_WITHIN):
+                await consumer.end_offsets([place])
+            self._works()
+
+    def _fails(self, what: str) -> None:
+        if self.trouble is None:
+            self.since = time.time()
+        # Once for each trouble: it is tried again every second, for as long as it lasts.
+        if self.trouble != what:
+            log.warning("%s", what)
+        self.trouble = what
+
+    def _works(self) -> None:
+        if self.trouble is not None:
+            self.trouble, self.since = None, time.time()

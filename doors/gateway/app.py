@@ -1,0 +1,224 @@
+"""The ASGI application: paths, and what happens to everything that goes wrong on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+
+from doors.console.decision import BECAUSE
+from doors.gateway import documented, events
+from doors.gateway.door import Door
+from doors.gateway.keys import Keys
+from doors.gateway.measured import Measured
+from doors.gateway.problems import Problem
+from ground.json_values import Document
+from paretobandit_client.events import Ask
+from schemas import Reason
+from schemas.sentences import what_is_wrong
+from streams.settings import Settings
+
+JSON = "application/json"
+"""Media type of answers that are no problems."""
+RouterId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+Timeout = Annotated[
+    float | None,
+    Query(gt=0, description="Seconds to wait for a decision, up to the gateway's own limit"),
+]
+Form = Literal["otel", "litellm", "langfuse", "cloudevents"]
+Fallback = Annotated[
+    str | None,
+    Query(min_length=1, max_length=200, description="The model to answer with when none comes"),
+]
+
+
+def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
+    """Return the application; it connects to Kafka when the server starts it.
+
+    Args:
+        keys: who may call; None asks for no key.
+    """
+    door = Door(settings, keys)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await door.start()
+        yield
+        await door.stop()
+
+    app = FastAPI(
+        title="paretobandit-streams", version="1", lifespan=lifespan, docs_url=None, redoc_url=None
+    )
+    app.add_middleware(Measured, metrics=door.metrics)
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    _add_decisions(app, door)
+    _add_reports(app, door)
+    _add_ingest(app, door)
+    _add_health(app, door)
+    door.metrics.begin_at_zero(route.name for route in app.routes if isinstance(route, APIRoute))
+    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
+    return app
+
+
+def _add_decisions(app: FastAPI, door: Door) -> None:
+    @app.post("/v1/routers/{router_id}/decisions", **documented.decisions())
+    async def decide(
+        request: Request,
+        router_id: RouterId,
+        timeout: Timeout = None,  # noqa: ASYNC109 - the caller's patience
+        fallback: Fallback = None,
+    ) -> Response:
+        """Ask which model shall answer a prompt, or many prompts; answered once the decision is on
+        `pb.routes`.
+        """
+        bodies, is_batch = await door.events(request, router_id)
+        asked = events.asks(router_id, bodies)
+        seconds = min(timeout or door.patience, door.patience)
+        # Alone as it stands on the log, byte for byte; a problem is then the answer itself.
+        if not is_batch:
+            return Response(
+                await door.decide(asked[0], seconds=seconds, fallback=fallback), media_type=JSON
+            )
+
+        async def one(event: Ask) -> bytes:
+            try:
+                return await door.decide(event, seconds=seconds, fallback=fallback)
+            except Problem as problem:
+                # One of a batch that fails leaves the others their answers.
+                return orjson.dumps(problem.body())
+
+        return Response(
+            b"[" + b",".join(await asyncio.gather(*map(one, asked))) + b"]", media_type=JSON
+        )
+
+    @app.get(
+        "/v1/routers/{router_id}/decisions/{request_id:path}",
+        **documented.answers("Decision", "Every term of it"),
+    )
+    async def explain(request: Request, router_id: RouterId, request_id: str) -> Response:
+        """Show a decision again, with `because`: what made the choice, in words."""
+        door.admit(request, router_id)
+        decision = await door.lookup.find(router_id, request_id)
+        if decision is None:
+            raise Problem(
+                "not_found", "no decision on this request is remembered", request_id=request_id
+            )
+        body = decision.model_dump(mode="json", exclude_none=False)
+        return Response(
+            orjson.dumps({**body, "because": BECAUSE.get(decision.reason.value, "")}),
+            media_type=JSON,
+        )
+
+    @app.get(
+        "/v1/routers/{router_id}",
+        **documented.answers("Router", "Its last state: λ_t, counters, money"),
+    )
+    async def router(request: Request, router_id: RouterId) -> Response:
+        """Show a router as `pb.lambda` has it."""
+        door.admit(request, router_id)
+        # As the worker wrote it, fields of newer versions included.
+        value = door.books[router_id]
+        if value is None:
+            raise Problem(Reason.UNKNOWN_ROUTER.value)
+        return Response(value, media_type=JSON)
+
+
+def _add_reports(app: FastAPI, door: Door) -> None:
+    @app.post("/v1/routers/{router_id}/costs", **documented.reports("Cost"))
+    async def costs(request: Request, router_id: RouterId) -> Response:
+        """Report what requests cost; a batch is taken as a whole or not at all."""
+        bodies, _ = await door.events(request, router_id)
+        await door.deliver(events.costs(router_id, bodies))
+        return _accepted(len(bodies))
+
+    @app.post("/v1/routers/{router_id}/rewards", **documented.reports("Reward"))
+    async def rewards(request: Request, router_id: RouterId) -> Response:
+        """Report how good answers were; a batch is taken as a whole or not at all."""
+        bodies, _ = await door.events(request, router_id)
+        await door.deliver(events.rewards(router_id, bodies))
+        return _accepted(len(bodies))
+
+
+def _add_ingest(app: FastAPI, door: Door) -> None:
+    @app.post("/v1/routers/{router_id}/ingest/{form}", **documented.reports("Foreign"))
+    async def ingest(request: Request, router_id: RouterId, form: Form) -> Response:
+        """Take bills and labels as others have them, such as LiteLLM's `generic_api`; a body as a
+        whole or not at all. One that cannot be mapped is kept on `pb.dlq`.
+        """
+        reports = await door.foreign(request, router_id, form)
+        await door.deliver(reports)
+        return _accepted(len(reports))
+
+
+def _add_health(app: FastAPI, door: Door) -> None:
+    @app.get("/livez", include_in_schema=False)
+    async def livez() -> Response:
+        return PlainTextResponse("ok\n")
+
+    @app.get("/readyz", include_in_schema=False)
+    async def readyz() -> Response:
+        return PlainTextResponse(f"{door.trouble or 'ok'}\n", 503 if door.trouble else 200)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        door.metrics.ready.set(door.trouble is None)
+        door.metrics.waiting.set(len(door.link.waiting))
+        door.metrics.late.set(door.link.waiting.late)
+        return Response(generate_latest(door.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _accepted(count: int) -> Response:
+    return Response(orjson.dumps({"accepted": count}), 202, media_type=JSON)
+
+
+def _description(app: FastAPI) -> Document:
+    if not app.openapi_schema:
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        found.setdefault("components", {}).setdefault("schemas", {}).update(documented.components())
+        found["components"]["securitySchemes"] = documented.SECURITY
+        for operation in (one for path in found["paths"].values() for one in path.values()):
+            operation["responses"].pop("422", None)  # every problem is described at once
+            # Said here: a dependency of FastAPI would look at each request's header once more.
+            operation["security"] = [{name: [] for name in documented.SECURITY}]
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    wrong = "; ".join(f"{one['loc'][-1]} {what_is_wrong(one)}" for one in error.errors())
+    return Problem(Reason.INVALID_FIELD.value, wrong).response()
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return Problem("method_not_allowed" if error.status_code == 405 else "not_found").response()
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    return Problem("internal_error").response()
+
+
+HANDLERS: dict[type[Exception], Any] = {
+    Problem: _problem,
+    RequestValidationError: _invalid,
+    HTTPException: _of_http,
+    Exception: _defect,
+}
+"""Handlers of errors that leave a path; the last one is for defects."""

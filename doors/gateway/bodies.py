@@ -1,0 +1,71 @@
+"""Read a request's body within its bounds, and the events in it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from doors.gateway.limits import Bounds
+from doors.gateway.problems import Problem
+from schemas import Reason
+
+CLOSE = {"Connection": "close"}
+"""Header that ends the connection, because the rest of a refused body is not read."""
+JSON_TYPES = re.compile(r"application/(json|jsonl|x-ndjson|[a-z0-9.-]+\+json)")
+"""Media types of bodies (RFC 8259; RFC 6839, 3.1). A page of another site cannot send one without
+asking first (Fetch, CORS-safelisted request-header).
+"""
+_one, _many = (
+    msgspec.json.Decoder(msgspec.Raw).decode,
+    msgspec.json.Decoder(list[msgspec.Raw]).decode,
+)
+"""Decoders that find where an event begins and ends; the schemas check its content, as they do on
+Kafka."""
+
+
+async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bool]:
+    """Return the events of a body, each as it was sent, and whether it is a batch.
+
+    Raises:
+        Problem: it is too large, too slow, no JSON, or neither an object nor an array of some
+        objects.
+    """
+    body = await read_body(request, bounds)
+    is_batch = body.lstrip()[:1] == b"["
+    try:
+        found = _many(body) if is_batch else [_one(body)]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Problem(Reason.MALFORMED_JSON.value, str(error)) from None
+    if len(found) > bounds.events:
+        raise Problem("too_many_events", f"{len(found)} events; {bounds.events} is the limit")
+    events = [bytes(event) for event in found]
+    if not events or not all(event.startswith(b"{") for event in events):
+        raise Problem(
+            Reason.MALFORMED_EVENT.value, "the body is neither an object nor an array of objects"
+        )
+    return events, is_batch
+
+
+async def read_body(request: Request, bounds: Bounds) -> bytes:
+    """Return a request's body. Raises Problem: it is no JSON by its type, too large or too slow."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not JSON_TYPES.fullmatch(kind):
+        raise Problem("unsupported_media_type", headers=CLOSE)
+    too_large = Problem("body_too_large", f"{bounds.body_bytes} bytes is the limit", headers=CLOSE)
+    declared = request.headers.get("content-length", "0")
+    # By what the client declares, before any of it is read; a client may also lie, see below.
+    if not declared.isdigit() or int(declared) > bounds.body_bytes:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(bounds.seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > bounds.body_bytes:
+                    raise too_large
+    except (TimeoutError, ClientDisconnect):
+        raise Problem("request_timeout", headers=CLOSE) from None
+    return bytes(body)

@@ -1,0 +1,192 @@
+"""Hold what the gateway's paths share: the way to Kafka, keys, limits, and what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import orjson
+from starlette.requests import Request
+
+from doors.gateway import events
+from doors.gateway.bodies import read_body, read_events
+from doors.gateway.books import Books
+from doors.gateway.keys import ANYONE, Key, Keys
+from doors.gateway.letters import Letters
+from doors.gateway.limits import Allowance, Bounds, Recent
+from doors.gateway.lookup import Lookup
+from doors.gateway.metrics import GatewayMetrics
+from doors.gateway.origin import from_this_machine
+from doors.gateway.problems import Problem
+from doors.integrations.found import Unconvertible
+from paretobandit_client import Refused, Route, Undelivered, Unreachable
+from paretobandit_client.answered import Answered
+from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.kafka import KafkaLink
+from schemas import MalformedEvent
+from streams.settings import Settings
+
+RECENT_BYTES = 64 * 2**20
+"""Bytes of recent decisions that are answered again without a search of the topics."""
+CLOSING = 10.0
+"""Seconds that accepted events have to reach Kafka when the gateway stops."""
+
+
+class Door:
+    """One gateway.
+
+    Args:
+        keys: who may call; None asks for no key.
+    """
+
+    def __init__(self, settings: Settings, keys: Keys | None) -> None:
+        auth = settings.kafka_auth()
+        self.metrics = GatewayMetrics()
+        self.books = Books(settings)
+        self.recent = Recent(RECENT_BYTES)
+        self.lookup = Lookup(settings, self.recent)
+        self.letters = Letters(settings)
+        self.link = KafkaLink(
+            auth.pop("bootstrap_servers"),
+            prefix=settings.prefix,
+            delivery_timeout=CLOSING,
+            on_route=self._keep,
+            kafka=auth,
+        )
+        self.patience = settings.gateway_timeout
+        self._answered = Answered()
+        self._bounds = Bounds(
+            settings.gateway_body_bytes, settings.gateway_batch, settings.gateway_timeout
+        )
+        self._keys = keys
+        self._allowance = Allowance(
+            settings.gateway_rate, burst=max(settings.gateway_rate, settings.gateway_batch)
+        )
+
+    @property
+    def trouble(self) -> str | None:
+        """Why events cannot be sent or answers are not read yet, or None."""
+        if self.link.connected and self.books.reader.complete:
+            return None
+        return self.books.reader.trouble or "no connection to Kafka"
+
+    async def start(self) -> None:
+        """Begin to connect; it goes on in the background for as long as it takes."""
+        self.books.reader.start()
+        try:
+            # Not waited for: a gateway that starts before Kafka says so on /readyz instead of
+            # ending.
+            await self.link.start(seconds=0.01)
+        except Unreachable:
+            return
+
+    async def stop(self) -> None:
+        """Deliver what is on its way, and disconnect."""
+        await self.link.stop(seconds=CLOSING)
+        await self.letters.stop()
+        await self.books.reader.stop()
+
+    def admit(self, request: Request, router_id: str, *, count: int = 1) -> str:
+        """Return who calls, and take `count` from the caller's allowance. Raises Problem for who
+        may not use this router.
+        """
+        if self._keys is None:
+            from_this_machine(request, keys="PB_GATEWAY_KEYS_FILE")
+            key: Key | None = ANYONE
+        else:
+            key = self._keys.check(request.headers.get("authorization", ""))
+        if key is None:
+            raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        if not key.allows(router_id):
+            raise Problem("forbidden")
+        if (seconds := self._allowance.take(key.name, count)) > 0.0:
+            raise Problem("rate_limited", headers={"Retry-After": str(int(seconds) + 1)})
+        return key.name
+
+    async def events(self, request: Request, router_id: str) -> tuple[list[bytes], bool]:
+        """Return the events of a request from someone who may send them, and whether they are a
+        batch. Raises Problem.
+        """
+        self.admit(request, router_id)  # before the body is read
+        found, is_batch = await read_events(request, self._bounds)
+        # One was taken before the body.
+        self.admit(request, router_id, count=len(found) - 1)
+        return found, is_batch
+
+    async def foreign(self, request: Request, router_id: str, form: str) -> list[Cost | Reward]:
+        """Return the bills and rewards of a payload of another form; one that cannot be mapped is
+        kept as a dead letter. Raises Problem.
+        """
+        self.admit(request, router_id)
+        body = await read_body(request, self._bounds)
+        try:
+            reports = events.foreign(router_id, form, body, dict(request.headers))
+        except (Unconvertible, MalformedEvent) as error:
+            await self.letters.keep(body, error, router_id=router_id, form=form)
+            raise Problem(error.reason.value, str(error)) from None
+        self._admit_reports(request, router_id, reports)
+        return reports
+
+    def _admit_reports(
+        self, request: Request, router_id: str, reports: list[Cost | Reward]
+    ) -> None:
+        """Check every router that reports are of, and take them from the caller's allowance. Raises
+        Problem.
+        """
+        # A payload may name a router by itself: a key must cover that one as well.
+        for named in {report.router_id for report in reports} - {router_id}:
+            self.admit(request, named, count=0)
+        self.admit(request, router_id, count=max(0, len(reports) - 1))
+
+    async def decide(self, event: Ask, *, seconds: float, fallback: str | None) -> bytes:
+        """Return the decision as it stands on `pb.routes`, or the caller's fallback. Raises
+        Problem.
+        """
+        try:
+            route = await self.link.ask(event, seconds=seconds)
+        except Refused as error:
+            raise Problem.of(error, request_id=event.request_id) from error
+        except (TimeoutError, Undelivered):
+            if fallback is None:
+                ref = (event.router_id, event.request_id)
+                # The two mean different things to a caller: whether the same id is to be sent again
+                # now, or asked for.
+                delivered = not self.link.deliveries.under_way(ref)
+                why = "no_decision" if delivered else "undelivered"
+                raise Problem(why, request_id=event.request_id) from None
+            self._answered.note(event.router_id, event.request_id, fallback)
+            told = {
+                "router_id": event.router_id,
+                "request_id": event.request_id,
+                "model": fallback,
+                "fallback": True,
+            }
+            return orjson.dumps(told)
+        self._answered.note(event.router_id, event.request_id, None)
+        value = self.recent.get((event.router_id, event.request_id)) or msgspec.json.encode(route)
+        # The first answer is kept, with every candidate; of what was asked again the answer says
+        # so.
+        return orjson.dumps({**orjson.loads(value), "repeat": True}) if route.repeat else value
+
+    async def deliver(self, reports: Sequence[Cost | Reward]) -> None:
+        """Send bills or rewards, and return when Kafka has all of them. Raises Problem."""
+        named = [self._named(report) for report in reports]
+        try:
+            # Shielded: a caller that hangs up takes nothing back that may be on its way.
+            await asyncio.gather(*(asyncio.shield(self.link.deliver(report)) for report in named))
+        except Undelivered as error:
+            raise Problem("undelivered") from error
+
+    def _named(self, report: Cost | Reward) -> Cost | Reward:
+        """Return a report that names the model which answered, where that was another one than was
+        decided and this gateway knows it: as its own fallback, or from an earlier report.
+        """
+        ref = report.router_id, report.request_id
+        if report.model is None:
+            return msgspec.structs.replace(report, model=self._answered.by(*ref))
+        self._answered.note(*ref, report.model)
+        return report
+
+    def _keep(self, route: Route, value: bytes) -> None:
+        self.recent.put((route.router_id, route.request_id), value, repeat=route.repeat)

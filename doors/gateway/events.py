@@ -1,0 +1,112 @@
+"""Events of HTTP requests: checked as a worker checks them, so that a refusal is the same by both
+doors.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TypeVar
+
+import orjson
+
+from doors.gateway.problems import Problem
+from doors.integrations.convert import convert, finder_of
+from doors.integrations.found import Defaults
+from ground.json_values import Document
+from paretobandit_client.events import Ask, Cost, Reward
+from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
+from schemas.event import Event
+
+E = TypeVar("E", bound=Event)
+
+
+def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
+    """Return requests; one without an id gets a new one. Raises Problem."""
+    named = [_with(body, before={"request_id": uuid.uuid4().hex}) for body in bodies]
+    return [
+        Ask(
+            router_id=router_id,
+            request_id=event.request_id,
+            prompt=event.prompt,
+            context=event.context,
+            allowed_models=event.allowed_models,
+            max_price_per_1k=event.max_price_per_1k,
+            input_tokens=event.input_tokens,
+            metadata=event.metadata,
+            session_id=event.session_id,
+        )
+        for event in _checked(RequestSubmitted, router_id, named)
+    ]
+
+
+def costs(router_id: str, bodies: list[bytes]) -> list[Cost]:
+    """Return bills. Raises Problem."""
+    return [_cost(event) for event in _checked(CostReported, router_id, bodies)]
+
+
+def rewards(router_id: str, bodies: list[bytes]) -> list[Reward]:
+    """Return rewards. Raises Problem."""
+    return [_reward(event) for event in _checked(RewardObserved, router_id, bodies)]
+
+
+def _cost(event: CostReported) -> Cost:
+    return Cost(
+        router_id=event.router_id,
+        request_id=event.request_id,
+        cost_usd=event.cost_usd,
+        input_tokens=event.input_tokens,
+        output_tokens=event.output_tokens,
+        model=event.model,
+        revision=event.revision,
+    )
+
+
+def _reward(event: RewardObserved) -> Reward:
+    return Reward(
+        router_id=event.router_id,
+        request_id=event.request_id,
+        reward=event.reward,
+        source=event.source,
+        model=event.model,
+        revision=event.revision,
+        observed_at=event.observed_at,
+    )
+
+
+def foreign(router_id: str, form: str, body: bytes, headers: dict[str, str]) -> list[Cost | Reward]:
+    """Return the bills and rewards of a payload of another form. Raises Unconvertible,
+    MalformedEvent.
+    """
+    found = convert(body, finder_of(form, Defaults(router_id)), headers=headers)
+    reports: list[Cost | Reward] = []
+    for _, event in found:
+        if isinstance(event, CostReported):
+            reports.append(_cost(event))
+        elif isinstance(event, RewardObserved):
+            reports.append(_reward(event))
+    return reports
+
+
+def _with(body: bytes, *, before: Document | None = None, after: Document | None = None) -> bytes:
+    """Add fields to an object: those `before` give way to its own, those `after` win."""
+    # Nothing is parsed and written again: what a parser bends, the schema would never see.
+    parts = [orjson.dumps(before or {}), body, orjson.dumps(after or {})]
+    return b"{" + b",".join(inner for part in parts if (inner := part[1:-1].strip())) + b"}"
+
+
+def _checked(schema: type[E], router_id: str, bodies: list[bytes]) -> list[E]:
+    """Check every event before the first one is sent: a batch goes as a whole or not at all."""
+    events, wrong = [], []
+    for index, body in enumerate(bodies):
+        try:
+            # The path's router wins over the body's: it is the one that the key was checked for.
+            events.append(decode(schema, _with(body, after={"router_id": router_id})))
+        except MalformedEvent as error:
+            wrong.append((index, error))
+    if wrong:
+        each = [
+            {"index": index, "reason": error.reason.value, "detail": error.message}
+            for index, error in wrong
+        ]
+        raise Problem.of(wrong[0][1], **({"errors": each} if len(bodies) > 1 else {}))
+    return events

@@ -1,0 +1,55 @@
+"""Tell where a request comes from: a program, a page of this server, or a page of another site in a
+browser on this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from doors.gateway.problems import Problem
+
+OWN_PAGES = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site` for a page's request to its own server, and for an address typed in
+(Fetch Metadata, 2.4)."""
+
+
+def is_loopback(address: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def from_this_machine(request: Request, *, keys: str) -> None:
+    """Refuse what a page of another site sends, or a page whose name was made to lead here (DNS
+    rebinding).
+
+    Args:
+        keys: the setting of the keys, without which only this machine may ask.
+
+    Raises:
+        Problem: the request has another host, or comes from another site.
+    """
+    if not is_loopback(_name(request.headers.get("host", ""))) or of_another_site(request):
+        raise Problem(
+            "forbidden",
+            "without keys only programs on this machine may ask, at 127.0.0.1 or localhost: "
+            f"`pbstream gateway --new-key NAME` makes a key, {keys} names the list",
+        )
+
+
+def of_another_site(request: Request) -> bool:
+    """Tell whether a browser says that a page of another origin sent this."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        return site not in OWN_PAGES
+    # Older browsers send the origin alone; programs send neither.
+    return origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+
+
+def _name(host: str) -> str:
+    return host if host.endswith("]") else host.rsplit(":", 1)[0]

@@ -1,0 +1,109 @@
+"""Run the gateway until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+from doors.gateway.app import build_gateway
+from doors.gateway.keys import BadKeys, Keys
+from doors.gateway.origin import is_loopback
+from doors.gateway.protocol import KEEP_ALIVE, GuardedProtocol
+from streams.settings import BadSettings, Settings
+
+CLOSING = 15
+"""Seconds in which open requests may end."""
+
+
+def keys_of(settings: Settings) -> Keys | None:
+    """Return the keys; None on loopback without any.
+
+    Raises:
+        BadSettings: the list cannot be read, or is empty where others than this machine can call.
+    """
+    text = settings.gateway_keys
+    try:
+        keys = None if text is None else Keys.parse(text.get_secret_value())
+    except BadKeys as error:
+        raise BadSettings(f"PB_GATEWAY_KEYS: {error}") from error
+    if not keys and not is_loopback(settings.gateway_bind):
+        raise BadSettings(
+            f"PB_GATEWAY_BIND={settings.gateway_bind} can be reached from elsewhere, and there "
+            "are no API keys: "
+            "`pbstream gateway --new-key NAME` makes one, PB_GATEWAY_KEYS_FILE names the list"
+        )
+    # An empty list is none: on loopback it means "no key asked for", elsewhere it was refused
+    # above.
+    return keys or None
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends in order on SIGTERM and Ctrl-C instead of passing the signal on
+    once it has ended.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let both signals end the server."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self.handle_exit, name, None)
+        yield
+
+    def run_until_stopped(self) -> bool:
+        """Serve; tell whether it could."""
+        gc.collect()
+        gc.freeze()  # 80,000 objects of the start: looking through them held every request 60 ms
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self.serve())
+        return self.started
+
+
+def server_of(settings: Settings) -> Server:
+    """Return the server; opens nothing."""
+    config = guarded(
+        build_gateway(settings, keys_of(settings)),
+        host=settings.gateway_bind,
+        port=settings.gateway_port,
+        closing=CLOSING,
+    )
+    # Each connection is a file descriptor; the usual soft limit of 1,024 would refuse the next one.
+    _allow_many_connections()
+    return Server(config)
+
+
+def guarded(app: FastAPI, *, host: str, port: int, closing: int) -> uvicorn.Config:
+    """Return how an app is served that strangers may call: connections are bounded in time and
+    size, nothing says what serves them, and the log is ours.
+
+    Args:
+        closing: seconds in which open requests may end.
+    """
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=GuardedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=closing,
+    )
+
+
+def _allow_many_connections() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,59 @@
+"""CloudEvents 1.0 whose data are bills or rewards of this service: in structured mode, or in binary
+mode with their headers.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+import orjson
+
+from doors.integrations.found import Defaults, Found, Topic, Unconvertible, rfc3339
+from ground.json_values import Document, Json
+from schemas import Reason
+
+
+def found_in(document: Document, defaults: Defaults, headers: Mapping[str, str]) -> list[Found]:
+    """Return the event that the data are. Its topic is named by the type (`….costs.v1`), else by
+    what the data hold.
+    """
+    attributes = {name[3:]: value for name, value in headers.items() if name[:3] in ("ce_", "ce-")}
+    data: Json = document
+    # In structured mode a Kafka record may carry the same headers (Kafka binding 3.3.3).
+    kind = headers.get("content-type", "").lower()
+    if not attributes or kind.startswith("application/cloudevents"):
+        attributes, data = document, _data(document)
+    if attributes.get("specversion") != "1.0":
+        raise Unconvertible("specversion: is not 1.0; this is no CloudEvent that can be read")
+    if not isinstance(data, dict):
+        raise Unconvertible("data: is no JSON object")
+    topic = _topic(str(attributes.get("type", "")), data)
+    # What the data say wins over the envelope: `subject` is a convention, a field is meant.
+    fields = {"router_id": defaults.router_id, "request_id": attributes.get("subject"), **data}
+    if topic == "rewards":
+        fields = {"source": defaults.source, **fields}
+        if fields.get("observed_at") is None and attributes.get("time"):
+            fields["observed_at"] = rfc3339(attributes["time"], "time")
+    return [Found(topic, fields)]
+
+
+def _data(document: Document) -> Json:
+    if "data_base64" not in document:
+        return document.get("data")
+    try:
+        return orjson.loads(base64.b64decode(document["data_base64"], validate=True))
+    except (binascii.Error, TypeError, ValueError):
+        raise Unconvertible("data_base64: is no JSON in base64") from None
+
+
+def _topic(kind: str, data: Mapping[str, Json]) -> Topic:
+    parts = kind.split(".")
+    if "rewards" in parts or "reward" in data:
+        return "rewards"
+    if "costs" in parts or "cost_usd" in data or "input_tokens" in data:
+        return "costs"
+    raise Unconvertible(
+        "type: names neither costs nor rewards, and the data hold neither", Reason.MISSING_FIELD
+    )

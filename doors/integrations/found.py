@@ -1,0 +1,73 @@
+"""Represent what a foreign payload states about a request: a bill or a reward, as the value of an
+event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from ground.json_values import Json
+from schemas import Reason
+
+Topic = Literal["costs", "rewards"]
+
+
+class Unconvertible(Exception):
+    """A payload cannot be mapped; the message names fields, and quotes none of their values."""
+
+    retriable = False
+
+    def __init__(self, message: str, reason: Reason = Reason.INVALID_FIELD) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One event: its topic without the prefix, and its fields; what is None is left out."""
+
+    topic: Topic
+    fields: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The values that a payload leaves open: the router, and the source of its labels."""
+
+    router_id: str
+    source: str = "judge"
+
+
+def number(value: Json, name: str) -> float:
+    """Return a number. Raises Unconvertible for anything else; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unconvertible(f"{name}: is no number")
+    return float(value)
+
+
+def rfc3339(value: Json, name: str) -> str:
+    """Return a time as events have it, from RFC 3339 text or from seconds, milliseconds or
+    nanoseconds since the epoch.
+
+    Raises:
+        Unconvertible: it is no time.
+    """
+    try:
+        if isinstance(value, str) and not value.isdigit():
+            at = datetime.fromisoformat(value)
+        else:
+            # Tools write seconds, milliseconds or nanoseconds, and none of them says which.
+            seconds = float(value)
+            while seconds > 1e11:  # until the year 5138 seconds are fewer
+                seconds /= 1e3
+            at = datetime.fromtimestamp(seconds, UTC)
+        return (
+            (at if at.tzinfo else at.replace(tzinfo=UTC))
+            .astimezone(UTC)
+            .isoformat()
+            .replace("+00:00", "Z")
+        )
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise Unconvertible(f"{name}: is no time") from None

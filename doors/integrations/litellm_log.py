@@ -1,0 +1,52 @@
+"""LiteLLM's standard logging payload, as its `generic_api` callback sends it: one object, an array,
+or a line each.
+
+A request is found by `pb_request_id` in the metadata that the caller gave, else by
+`litellm_call_id`, else by `id`.
+"""
+
+from __future__ import annotations
+
+from doors.integrations.found import Defaults, Found, Unconvertible, number
+from ground.json_values import Document
+from schemas import Reason
+
+
+def found_in(document: Document, defaults: Defaults) -> list[Found]:
+    """Return the bill of one call; a failed one costs what LiteLLM says, mostly nothing."""
+    if "call_type" not in document and "response_cost" not in document:
+        raise Unconvertible(
+            "response_cost: is missing; this is no standard logging payload", Reason.MISSING_FIELD
+        )
+    metadata = document.get("metadata") or {}
+    own = {
+        # LiteLLM keeps what a caller gave in one of the two, by the way the call came in.
+        **(metadata.get("spend_logs_metadata") or {}),
+        **(metadata.get("requester_metadata") or {}),
+    }
+    cost = document.get("response_cost")
+    bill: Document
+    # LiteLLM writes 0 where it knows no price, and why: what is unknown is not free.
+    if cost is None or (cost == 0 and document.get("response_cost_failure_debug_info")):
+        bill = {
+            "input_tokens": document.get("prompt_tokens"),
+            "output_tokens": document.get("completion_tokens"),
+        }
+    else:
+        bill = {"cost_usd": number(cost, "response_cost")}
+    request_id = own.get("pb_request_id") or document.get("litellm_call_id") or document.get("id")
+    router_id = own.get("pb_router_id") or defaults.router_id
+    # An attempt that succeeds replaces the bill of one that failed before it.
+    revision = int(document.get("status") != "failure")
+    return [
+        Found(
+            "costs",
+            {
+                "router_id": router_id,
+                "request_id": request_id,
+                **bill,
+                "model": own.get("pb_model"),
+                "revision": revision,
+            },
+        )
+    ]

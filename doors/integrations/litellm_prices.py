@@ -1,0 +1,176 @@
+"""LiteLLM's list of prices, read from its wheel without importing it, and what of it may go into a
+portfolio unasked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+
+from ground import extras
+from ground.json_values import Json
+
+PRICE_LIST = "model_prices_and_context_window_backup.json"
+"""File of prices in LiteLLM's wheel."""
+TALKING = frozenset({"chat", "completion", "responses"})
+"""Modes of LiteLLM's models that answer prompts."""
+JUMP = 10.0
+"""Largest factor of a price change without a question: more is more often a slip in the list."""
+IMPORTED = "imported"
+"""Field of a model in the declaration, ignored by workers: the prices that were imported last.
+Other prices were set by hand."""
+
+
+class NoPriceList(Exception):
+    """LiteLLM is not installed, or has no list of prices."""
+
+    reason = "no_price_list"
+    retriable = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model of the list: dollars per million tokens, and since when or from when on it is
+    deprecated.
+    """
+
+    name: str
+    input_price_per_m: float
+    output_price_per_m: float
+    deprecated: date | None
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Return the prices as a declaration has them."""
+        return {
+            "input_price_per_m": self.input_price_per_m,
+            "output_price_per_m": self.output_price_per_m,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change that an import would make to one model of the portfolio.
+
+    Attributes:
+        doubt: why it has to be asked about; None: it may be taken.
+        listed: None where the list does not have the model: it stays as it is.
+        kept: it was priced by hand, and stays so unless it is accepted.
+    """
+
+    name: str
+    before: Mapping[str, float] | None
+    listed: Listed | None
+    doubt: str | None
+    kept: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Say whether prices would differ from today's."""
+        return self.listed is not None and self.listed.prices != self.before
+
+
+def read_list(path: Path | None = None) -> dict[str, Listed]:
+    """Return every model of the list that answers in text and has both prices.
+
+    Raises:
+        NoPriceList: there is none.
+    """
+    # Found and not imported: importing LiteLLM takes seconds, and reads settings of its own.
+    found = find_spec("litellm") if path is None else None
+    if path is None and (found is None or found.origin is None):
+        raise NoPriceList(f"LiteLLM is not installed: {extras.command('litellm')}")
+    path = path or Path(str(found and found.origin)).parent / PRICE_LIST
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NoPriceList(f"cannot read LiteLLM's list of prices: {error}") from error
+    return {
+        name: one
+        for name, entry in entries.items()
+        if isinstance(entry, dict) and (one := _listed(name, entry))
+    }
+
+
+def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
+    prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if entry.get("mode") not in TALKING or not all(
+        isinstance(price, int | float) and price >= 0 for price in prices
+    ):
+        return None
+    # Rounded, since a price per token times a million seldom is the decimal number that was meant.
+    into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
+    return Listed(name, into, out, _date(entry.get("deprecation_date")))
+
+
+def _date(text: object) -> date | None:
+    try:
+        return date.fromisoformat(str(text))
+    except ValueError:
+        return None
+
+
+def find(prices: Mapping[str, Listed], name: str) -> Listed | None:
+    """Return a model's entry; the list leaves the provider of some away: `openai/gpt-4o` is
+    `gpt-4o`.
+    """
+    return prices.get(name) or prices.get(name.partition("/")[2])
+
+
+def plan(
+    prices: Mapping[str, Listed],
+    models: Mapping[str, Mapping[str, Json]],
+    *,
+    only: str | None,
+    today: date,
+) -> list[Change]:
+    """Return what an import would change.
+
+    Args:
+        models: the portfolio as it is declared.
+        only: a pattern of names: these models of the list, new ones too. None: the models of the
+            portfolio.
+    """
+    names = (
+        list(models)
+        if only is None
+        else sorted({name for name in (*prices, *models) if fnmatchcase(name, only)})
+    )
+    return [_change(name, models.get(name), find(prices, name), today=today) for name in names]
+
+
+def _change(
+    name: str, model: Mapping[str, Json] | None, listed: Listed | None, *, today: date
+) -> Change:
+    before = (
+        None
+        if model is None
+        else {field: model[field] for field in ("input_price_per_m", "output_price_per_m")}
+    )
+    by_hand = model is not None and model.get(IMPORTED) != before
+    if listed is None:
+        return Change(name, before, None, "is not in LiteLLM's list")
+    return Change(
+        name,
+        before,
+        listed,
+        _doubt(before, listed, today=today),
+        kept=by_hand and listed.prices != before,
+    )
+
+
+def _doubt(before: Mapping[str, float] | None, listed: Listed, *, today: date) -> str | None:
+    if listed.deprecated is not None and listed.deprecated <= today:
+        return f"is deprecated since {listed.deprecated}"
+    if 0.0 in listed.prices.values() and (before is None or listed.prices != before):
+        return "is listed with a price of 0"
+    for field, price in listed.prices.items():
+        was = price if before is None else before[field]
+        if was != price and not (was and price and 1 / JUMP <= price / was <= JUMP):
+            return f"jumps from ${was:g} to ${price:g} per million"
+    return None

@@ -1,0 +1,119 @@
+"""OpenTelemetry, OTLP as JSON: usage of GenAI inference spans, and evaluation results as span
+events or log records.
+
+Semantic conventions for generative AI: attributes `gen_ai.usage.*`, event
+`gen_ai.evaluation.result` with `gen_ai.evaluation.score.value`. A request is found by the attribute
+`pb.request_id`, which the application sets, else by `gen_ai.response.id`. Spans of other operations
+make no bills: an agent's repeats the tokens of the calls inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doors.integrations.found import Defaults, Found, Unconvertible, number, rfc3339
+from ground.json_values import Document, Json
+from schemas import Reason
+
+EVALUATED = "gen_ai.evaluation.result"
+"""The event of OpenTelemetry's semantic conventions for generative AI."""
+USAGE = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+"""Tokens of a call by OpenTelemetry's semantic conventions for generative AI."""
+NO_CALLS = frozenset(
+    {
+        "create_agent",
+        "create_memory",
+        "create_memory_store",
+        "delete_memory",
+        "delete_memory_store",
+        "embeddings",
+        "execute_tool",
+        "invoke_agent",
+        "invoke_workflow",
+        "plan",
+        "retrieval",
+        "search_memory",
+        "update_memory",
+        "upsert_memory",
+    }
+)
+"""The well-known values of `gen_ai.operation.name` that are no inference."""
+KINDS = (("stringValue", str), ("intValue", int), ("doubleValue", float), ("boolValue", bool))
+"""Fields of OTLP's `AnyValue` in JSON, and what they hold; 64-bit integers stand as text there."""
+
+
+def found_in(document: Document, defaults: Defaults) -> list[Found]:
+    """Return the bills and rewards of an export request of traces or of logs."""
+    found = []
+    for span in _records(document, "resourceSpans", "scopeSpans", "spans"):
+        attributes = _attributes(span)
+        # By what is known to be no call, so that an operation that is named next year is billed.
+        called = attributes.get("gen_ai.operation.name") not in NO_CALLS
+        if called and any(name in attributes for name in USAGE):
+            found.append(_bill(attributes, defaults))
+        for event in span.get("events", []):
+            evaluation = _attributes(event)
+            if event.get("name") == EVALUATED and not _failed(evaluation):
+                at = event.get("timeUnixNano")
+                # The evaluation may leave out whose it is: it hangs on the span of its request.
+                found.append(_reward({**attributes, **evaluation}, at, defaults))
+    for record in _records(document, "resourceLogs", "scopeLogs", "logRecords"):
+        attributes = _attributes(record)
+        named = EVALUATED in (record.get("eventName"), attributes.get("event.name"))
+        if named and not _failed(attributes):
+            found.append(_reward(attributes, record.get("timeUnixNano"), defaults))
+    return found
+
+
+def _records(document: Document, outer: str, middle: str, inner: str) -> Iterator[Document]:
+    for resource in document.get(outer, []):
+        for scope in resource.get(middle, []):
+            yield from scope.get(inner, [])
+
+
+def _attributes(record: Document) -> Document:
+    found = {}
+    for attribute in record.get("attributes", []):
+        value = attribute.get("value", {})
+        for name, kind in KINDS:
+            if name in value:
+                found[attribute["key"]] = kind(value[name])
+    return found
+
+
+def _bill(attributes: Document, defaults: Defaults) -> Found:
+    # A call that failed may say only what went in.
+    unsaid = 0 if "error.type" in attributes else None
+    tokens = {name.rpartition(".")[2]: attributes.get(name, unsaid) for name in USAGE}
+    return Found(
+        "costs", {**_ids(attributes, defaults), **tokens, "model": attributes.get("pb.model")}
+    )
+
+
+def _failed(evaluation: Document) -> bool:
+    """Tell whether it is the evaluation that went wrong: then it says nothing of the answer."""
+    return "error.type" in evaluation and "gen_ai.evaluation.score.value" not in evaluation
+
+
+def _reward(attributes: Document, at: Json, defaults: Defaults) -> Found:
+    score = attributes.get("gen_ai.evaluation.score.value")
+    if score is None:
+        raise Unconvertible("gen_ai.evaluation.score.value: is missing", Reason.MISSING_FIELD)
+    return Found(
+        "rewards",
+        {
+            **_ids(attributes, defaults),
+            "reward": number(score, "gen_ai.evaluation.score.value"),
+            "source": attributes.get("pb.source", defaults.source),
+            "model": attributes.get("pb.model"),
+            "observed_at": rfc3339(at, "timeUnixNano") if at else None,
+        },
+    )
+
+
+def _ids(attributes: Document, defaults: Defaults) -> Document:
+    request_id = attributes.get("pb.request_id") or attributes.get("gen_ai.response.id")
+    return {
+        "router_id": attributes.get("pb.router_id", defaults.router_id),
+        "request_id": request_id,
+    }

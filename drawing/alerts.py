@@ -1,0 +1,73 @@
+"""An alert as a sentence: what happened to which model, by how much, and on what evidence."""
+
+from __future__ import annotations
+
+from drawing.numbers import usd
+from schemas import AlertRaised
+
+
+def sentence(alert: AlertRaised) -> str:
+    """Return an alert in words; of a kind that a newer worker raised, what it says of itself."""
+    evidence = alert.evidence
+    match alert.kind.value:
+        case "drift":
+            return f"{alert.model}: {_drift(alert)}"
+        case "recovered":
+            return f"{alert.model}: as good as before again{_seen(evidence, 'rewards')}"
+        case "cap_reached":
+            return f"a cap in dollars is used up{_of(evidence)}"
+        case "budget_unreachable":
+            cheapest = _number(evidence.get("cheapest_usd"))
+            costs = "" if cheapest is None else f" ({usd(cheapest)} a request)"
+            return (
+                f"even the cheapest model, {alert.model}, costs {alert.size:.2g} times the "
+                f"budget{costs}"
+            )
+        case "newcomer_unaffordable":
+            needed = _number(evidence.get("needed_budget_usd_per_request"))
+            takes = (
+                ""
+                if needed is None
+                else f"; with {usd(needed)} a request 20 of 1,000 could go to it"
+            )
+            return (
+                f"{alert.model} can't be afforded: a call costs {alert.size:.2g} times the "
+                f"budget{takes}"
+            )
+        # A newer worker may raise kinds that this program has never heard of: a name and its
+        # numbers say more than nothing.
+        case kind:
+            known = ", ".join(
+                f"{name} {value:.3g}"
+                for name, value in evidence.items()
+                if _number(value) is not None
+            )
+            whom = f"{alert.model}: " if alert.model else ""
+            return f"{whom}{kind.replace('_', ' ')}" + (f" ({known})" if known else "")
+
+
+def _drift(alert: AlertRaised) -> str:
+    moved = {"up": "rose", "down": "fell"}[alert.direction]
+    if alert.signal == "reward":
+        return f"quality {moved} by {abs(alert.size):.2f}{_seen(alert.evidence, 'rewards')}"
+    factor = _number(alert.evidence.get("factor"))
+    what = f"cost {moved}" if factor is None else f"a call costs {factor:.2g} times what it did"
+    return f"{what}{_seen(alert.evidence, 'bills')}"
+
+
+def _seen(evidence: dict[str, object], what: str) -> str:
+    count = _number(evidence.get(what))
+    return "" if count is None else f", seen in {count:.0f} {what}"
+
+
+def _of(evidence: dict[str, object]) -> str:
+    limit, seconds = _number(evidence.get("cap_usd")), _number(evidence.get("seconds"))
+    if limit is None:
+        return ""
+    period = {3600.0: " an hour", 86_400.0: " a day"}.get(seconds or 0.0, "")
+    return f" ({usd(limit)}{period})"
+
+
+def _number(value: object) -> float | None:
+    # Evidence is free-form JSON, and `true` is an int in Python.
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,1 @@
+"""The paper's experiments, run again: `python -m paper NAME|all`."""

@@ -1,5 +1,0 @@
-"""`pbstream`: everything a person does with the service, from one command."""
-
-from streams.cli.commands import main
-
-__all__ = ["main"]

@@ -1,0 +1,1 @@
+"""Folders of fitted priors, and the references by which a declaration names them."""

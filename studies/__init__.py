@@ -1,0 +1,5 @@
+"""Studies of the past: `history`, `simulate`, `warm_start` and `audit`.
+
+`watching` and `commands` may import it. It imports `drawing`, `streams` and what lies below, but
+not `doors`.
+"""

@@ -1,0 +1,134 @@
+"""The declaration in force is the last one that was not refused; what is published is what the
+state holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from schemas.event import MalformedEvent, decode
+from schemas.lambdas import LambdaUpdated
+from schemas.routers import decode_router
+from studies.audit.evidence import Evidence
+from studies.audit.findings import Findings, Kind
+from studies.audit.incarnations import Ends
+from studies.audit.topic_reading import Progress
+from studies.history.records import Record
+
+COUNTERS = ("seq", "decided", "settled", "expired", "rewards_applied", "in_flight", "config_offset")
+"""Fields of `pb.lambda` that must equal the state's."""
+AMOUNTS = ("lambda_t", "spend_usd", "committed_usd", "unmatched_cost_usd")
+"""Fields of `pb.lambda` that must equal the state's up to `TOLERANCE`."""
+TOLERANCE = 1e-9
+"""Largest difference of two numbers that are equal, as in `explained`."""
+
+
+def check_declarations(
+    evidence: Evidence, read: Progress, findings: Findings, *, partition_of: Callable[[str], int]
+) -> Ends:
+    """Compare declarations with what is in force; return at which offsets routers were declared
+    gone.
+    """
+    ends = Ends()
+    in_force: dict[str, int] = {}
+    for record in _noting_holes(evidence.contained("routers", read), ends.holes):
+        findings.checked["routers_declared"] += 1
+        where = f"routers-{evidence.number} offset {record.offset}"
+        refused = (
+            evidence.check_letter("routers", record, findings)
+            or record.offset in evidence.waiting["routers"]
+        )
+        try:
+            router_id, declared = decode_router(key=record.key, value=record.value)
+        except MalformedEvent as error:
+            if not refused:
+                findings.violation(
+                    Kind.LETTER_MISSING,
+                    where,
+                    f"a malformed declaration ({error.reason.value}) without one",
+                )
+            continue
+        # A refused declaration changes nothing, and a stray one is put in force by its own
+        # partition.
+        if refused or partition_of(router_id) != evidence.number:
+            continue
+        if declared is None:
+            ends.gone.setdefault(router_id, []).append(record.offset)
+            in_force.pop(router_id, None)
+        else:
+            in_force[router_id] = record.offset
+    found = {
+        router_id: engine.state.config.offset for router_id, engine in evidence.engines.items()
+    }
+    for router_id in in_force.keys() | found.keys():
+        if in_force.get(router_id) != found.get(router_id):
+            what = (
+                f"offset {found.get(router_id)} is in force, {in_force.get(router_id)} was declared"
+            )
+            findings.violation(Kind.DECLARATION, f"router {router_id}", what)
+    return ends
+
+
+def _noting_holes(records: Iterable[Record], holes: list[tuple[int, int]]) -> Iterator[Record]:
+    expected = 0
+    for record in records:
+        if record.offset != expected:
+            holes.append((expected, record.offset))
+        expected = record.offset + 1
+        yield record
+
+
+def check_published(evidence: Evidence, read: Progress, findings: Findings) -> None:
+    """Compare the last `pb.lambda` of each router with its state, wherever both speak of the same
+    moment.
+    """
+    last: dict[str, LambdaUpdated] = {}
+    for record in read("lambda", evidence.number):
+        findings.checked["lambda"] += 1
+        if record.value is None and record.key is not None:
+            last.pop(record.key.decode(errors="replace"), None)
+            continue
+        try:
+            shown = decode(LambdaUpdated, record.value)
+        except MalformedEvent as error:
+            findings.violation(
+                Kind.MALFORMED, f"lambda-{evidence.number} offset {record.offset}", str(error)
+            )
+            continue
+        last[shown.router_id] = shown
+    # Not a violation: the tombstone is published after the state is durable, and may be on its way.
+    for router_id in last.keys() - set(evidence.shard):
+        findings.unprovable(
+            "published",
+            f"router {router_id}",
+            "pb.lambda has no tombstone of it yet, and it is gone",
+        )
+    for router_id, engine in evidence.engines.items():
+        state, where = engine.state, f"router {router_id}"
+        shown_last = last.get(router_id)
+        if shown_last is None:
+            findings.unprovable("published", where, "nothing was published yet")
+            continue
+        truth = {"seq": state.seq, "decided": state.seq, "config_offset": state.config.offset}
+        truth |= {name: getattr(state, name) for name in COUNTERS if name not in truth}
+        behind = [name for name, value in truth.items() if getattr(shown_last, name) != value]
+        # `pb.lambda` is published now and then, not with each event: amounts compare only at the
+        # same counts.
+        if behind:
+            findings.unprovable(
+                "published", where, f"pb.lambda shows another moment ({', '.join(behind)})"
+            )
+            continue
+        for name in AMOUNTS:
+            if not math.isclose(
+                getattr(shown_last, name),
+                getattr(state, name),
+                rel_tol=TOLERANCE,
+                abs_tol=TOLERANCE,
+            ):
+                what = (
+                    f"{name}: {getattr(shown_last, name)!r} was published, "
+                    f"{getattr(state, name)!r} is in the state"
+                )
+                findings.violation(Kind.PUBLISHED, where, what)

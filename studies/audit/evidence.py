@@ -1,0 +1,189 @@
+"""One partition's state and dead letters: what the topics are checked against."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agents import keys
+from agents.kept import DAMAGE
+from agents.refused_events import refusal_of
+from agents.shard import Shard
+from router_state.engine import Engine
+from schemas.dlq import INGEST, VALUE_OMITTED, DeadLetter
+from schemas.event import MalformedEvent
+from schemas.topic_roles import SOURCES
+from streams.state.partition import EPOCH, Partition
+from studies.audit.findings import Findings, Kind
+from studies.audit.topic_reading import Progress, Topics
+from studies.history.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter: its reason and what it must be a copy of. `checksum` None: the value was too
+    large to be kept.
+
+    `named`: its router can be read, so that its clients are told. `at`: when it was written, which
+    copies may differ in.
+    """
+
+    reason: str
+    key: bytes | None
+    checksum: int | None
+    named: bool = field(compare=False)
+    at: float = field(compare=False)
+
+
+Letters = dict[tuple[str, int], dict[int, Letter]]
+"""Dead letters, by short topic and partition of the source, then by offset."""
+
+
+def checksum(value: bytes | None) -> int:
+    """Return a number that tells values apart; null is not empty."""
+    # CRC-32 is never negative, so null collides with nothing. It is to find faults, not forgery.
+    return -1 if value is None else zlib.crc32(value)
+
+
+def read_letters(topics: Topics, read: Progress, findings: Findings, *, prefix: str) -> Letters:
+    """Index all dead letters; the same event's must be alike."""
+    letters: Letters = {}
+    for partition in topics.partitions():
+        for record in read("dlq", partition):
+            findings.checked["dlq"] += 1
+            where = f"dlq-{partition} offset {record.offset}"
+            try:
+                letter = DeadLetter.from_headers(
+                    (name, value.encode()) for name, value in record.headers.items()
+                )
+            except MalformedEvent as error:
+                findings.violation(Kind.MALFORMED, where, str(error))
+                continue
+            if letter.stage == INGEST:  # of a topic that is not the service's
+                continue
+            place = letters.setdefault((letter.topic.removeprefix(prefix), letter.partition), {})
+            omitted = VALUE_OMITTED in record.headers
+            named = not omitted and refusal_of(record, letter, topic=letter.topic) is not None
+            found = Letter(
+                letter.reason,
+                record.key,
+                None if omitted else checksum(record.value),
+                named,
+                record.timestamp,
+            )
+            # A crash may deliver a dead letter twice, and both copies say the same.
+            if place.setdefault(letter.offset, found) != found:
+                findings.violation(
+                    Kind.LETTER_ALTERED,
+                    where,
+                    "another dead letter of the same event says otherwise",
+                )
+    return letters
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The state and the dead letters of one partition, which its topics are checked against.
+
+    Attributes:
+        number: the partition.
+        shard: its state, as the next owner would recover it.
+        letters: dead letters of its source events, by short topic and offset.
+        waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
+            offsets.
+        watermarks: last offset of each source topic that the state contains, by its short name.
+    """
+
+    number: int
+    shard: Shard
+    letters: dict[str, dict[int, Letter]]
+    waiting: dict[str, set[int]]
+    watermarks: dict[str, int]
+    engines: dict[str, Engine] = field(default_factory=dict)
+
+    def contained(self, topic: str, read: Progress) -> list[Record] | filter[Record]:
+        """Read the source events that the state contains."""
+        last = self.watermarks.get(topic, -1)
+        return filter(lambda record: record.offset <= last, read(topic, self.number))
+
+    def check_letter(self, topic: str, record: Record, findings: Findings) -> bool:
+        """Tell whether an event has a dead letter, and check that this is its copy."""
+        letter = self.letters[topic].get(record.offset)
+        if letter is None:
+            return False
+        if letter.key != record.key or letter.checksum not in (None, checksum(record.value)):
+            where = f"{topic}-{self.number} offset {record.offset}"
+            findings.violation(
+                Kind.LETTER_ALTERED,
+                where,
+                "the dead letter does not hold the source's key and bytes",
+            )
+        return True
+
+
+def gather(
+    number: int, read: Progress, letters: Letters, findings: Findings, *, names: Mapping[str, str]
+) -> Evidence | None:
+    """Recover a partition's state; None where it can't be read at all.
+
+    Args:
+        names: the short names of source topics by their full ones.
+
+    Raises:
+        ForeignState: it is the state of another service.
+    """
+    # By the code that workers recover with: an audit that read the changelog its own way would
+    # prove that way.
+    partition = Partition(number)
+    for record in read("changelog", number):
+        findings.checked["changelog"] += 1
+        if record.key is None:
+            findings.violation(
+                Kind.CORRUPT, f"changelog-{number} offset {record.offset}", "a record without a key"
+            )
+            continue
+        partition.recover(
+            record.key,
+            record.value,
+            offset=record.offset,
+            # A record of an owner that was fenced off counts for nothing, here as in a recovery.
+            epoch=int(record.headers.get(EPOCH, "0")),
+        )
+    try:
+        shard = Shard(partition)
+    except DAMAGE as error:
+        findings.violation(
+            Kind.CORRUPT, f"partition {number}", f"the index of its routers: {type(error).__name__}"
+        )
+        return None
+    shard.watermarks.require_topics(names)
+    waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
+    for parked in shard.parking:
+        waiting[names[parked.topic]].add(parked.offset)
+    evidence = Evidence(
+        number,
+        shard,
+        {name: letters.get((name, number), {}) for name in SOURCES},
+        waiting,
+        {names[topic]: offset for topic, offset in shard.watermarks.offsets.items()},
+    )
+    _unpack(evidence, findings)
+    return evidence
+
+
+def _unpack(evidence: Evidence, findings: Findings) -> None:
+    for router_id in evidence.shard:
+        findings.checked["routers"] += 1
+        engine = evidence.shard.engine(router_id)
+        if engine is None:
+            findings.violation(
+                Kind.CORRUPT, f"router {router_id}", evidence.shard.unreadable[router_id]
+            )
+            continue
+        if not evidence.shard.table.get(keys.key(keys.HEAD, router_id)):
+            findings.violation(
+                Kind.CORRUPT, f"router {router_id}", "its requests are there, its head is not"
+            )
+            continue
+        evidence.engines[router_id] = engine

@@ -1,0 +1,52 @@
+"""Every decision follows from what its own record shows."""
+
+from __future__ import annotations
+
+import math
+
+from schemas.routes import RouteDecided, RouteReason
+from studies.audit.findings import Findings, Kind
+
+TOLERANCE = 1e-9
+"""Largest difference, relative or absolute: another order of sums moves the last digits only."""
+
+
+def explain(route: RouteDecided, where: str, findings: Findings) -> None:
+    """Check that a decision follows from what its own record shows."""
+
+    def unexplained(why: str) -> None:
+        findings.violation(Kind.UNEXPLAINED, where, f"{route.request_id}: {why}")
+
+    candidates = route.candidates
+    if candidates is None:
+        return
+    chosen = next((candidate for candidate in candidates if candidate.model == route.model), None)
+    if chosen is None:
+        unexplained("the model is not among the candidates")
+        return
+    for candidate in candidates:
+        if not math.isclose(
+            candidate.score,
+            candidate.mean + candidate.bonus - candidate.penalty,
+            rel_tol=TOLERANCE,
+            abs_tol=TOLERANCE,
+        ):
+            unexplained(f"the score of {candidate.model} is not mean + bonus − penalty")
+    # Onboarding goes above the ceiling on purpose: a model that is never called is never learned.
+    forced = route.reason is RouteReason.ONBOARDING and chosen.excluded == "ceiling"
+    if chosen.excluded is not None and not forced:
+        unexplained(f"the model is excluded ({chosen.excluded})")
+    best = max(
+        (candidate.score for candidate in candidates if candidate.excluded is None),
+        default=math.inf,
+    )
+    # Those two are drawn by a count or by chance, whatever the scores.
+    drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
+    if not drawn and chosen.score < best - TOLERANCE:
+        unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
+    same = (
+        chosen.mean == route.expected_reward,
+        chosen.expected_cost_usd == route.expected_cost_usd,
+    )
+    if not all(same):
+        unexplained("expected reward or cost are not the chosen candidate's")

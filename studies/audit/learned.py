@@ -1,0 +1,192 @@
+"""Recompute what was learned: a new engine applies the events of the topics in their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import cast
+
+import numpy as np
+
+from agents import keys
+from router_state.config import Vector
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from router_state.state.router import RouterState
+from schemas.requests import RequestSubmitted
+from schemas.topic_roles import SOURCES
+from studies.audit.evidence import Evidence
+from studies.audit.findings import Findings, Kind
+from studies.audit.topic_reading import Progress
+from studies.history.account import Account
+from studies.history.merge import Merge
+from studies.history.reading import Decision
+from studies.history.records import Record
+from studies.history.rerun import Rerun, expire_oldest
+from studies.history.verify import Verdict, verify
+
+TOLERANCE = 1e-9
+"""Largest difference of learned numbers, which are recomputed by the same steps and differ by
+rounding alone."""
+SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
+"""Omissions of a merge that other checks have looked at."""
+
+
+class ContextGone(RouterStateError):
+    """A prompt's context is no longer in the state."""
+
+    reason = "context_gone"
+
+
+class StateContexts:
+    """Give requests their contexts: as sent or, of prompts, as the state keeps them."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._table = evidence.shard.table
+
+    def of(self, request: RequestSubmitted, projection: object) -> Vector:
+        """Return a request's context, shape (d,), as the worker made it."""
+        if request.context is not None:
+            return np.array(request.context)
+        found = self._table.get(keys.key(keys.CONTEXT, request.router_id, request.request_id))
+        if found is None:
+            raise ContextGone("the context of a prompt is no longer in the state")
+        # Not encoded again: another processor's last bit would make other decisions.
+        return np.frombuffer(found, "<f8")
+
+
+class Contained:
+    """One partition's topics as far as its state contains them."""
+
+    def __init__(self, evidence: Evidence, read: Progress) -> None:
+        self._evidence = evidence
+        self._read = read
+
+    def partitions(self) -> list[int]:
+        """Return the partition."""
+        return [self._evidence.number]
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return its records, oldest first."""
+        return iter(
+            self._evidence.contained(topic, self._read)
+            if topic in SOURCES
+            else self._read(topic, partition)
+        )
+
+
+class LearnedCheck:
+    """Recompute the routers of one partition and compare."""
+
+    def __init__(self, evidence: Evidence, findings: Findings) -> None:
+        self._evidence = evidence
+        self._findings = findings
+
+    def run(self, read: Progress, rerun: Rerun, account: Account) -> None:
+        """Run everything again; where the topics do not hold all of it, say so instead."""
+        evidence = self._evidence
+        refused = {
+            # What waits was not applied either.
+            (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
+            for topic in SOURCES
+        }
+        merged = Merge(
+            Contained(evidence, read),
+            evidence.number,
+            refused=refused,
+            account=account,
+            contains=self._contains,
+            since={
+                router_id: engine.state.since.text()
+                for router_id, engine in evidence.engines.items()
+            },
+        )
+        verdict = verify(merged, rerun, Verdict())
+        for router_id, why in verdict.unprovable.items():
+            self._findings.unprovable("learned", f"router {router_id}", why)
+        for router_id, difference in verdict.differences.items():
+            where = f"router {router_id} seq {difference.recorded.seq}"
+            # The worker had the context and the audit has not: that says nothing of the decision.
+            if ContextGone.reason in difference.refusal:
+                self._findings.unprovable("learned", where, difference.refusal)
+            else:
+                what = (
+                    difference.refusal or f"comes out otherwise in {', '.join(difference.fields)}"
+                )
+                self._findings.violation(Kind.DECIDED_OTHERWISE, where, what)
+        for reason, first in account.first.items():
+            if not reason.startswith(SEEN_TO):
+                what = f"{account.counts[reason]} × {reason} (first: {first})"
+                self._findings.unprovable("history", f"partition {evidence.number}", what)
+        for router_id, engine in evidence.engines.items():
+            if router_id not in verdict.unprovable and router_id not in verdict.differences:
+                self._compare(
+                    router_id, engine, rerun.engines.get(router_id), verdict.doubts.get(router_id)
+                )
+
+    def _contains(self, decision: Decision) -> bool:
+        """Tell whether the state contains a decision; the recomputation would pass it by."""
+        engine = self._evidence.engines.get(decision.router_id)
+        # One of an older declaration was of the router before it was gone.
+        return engine is not None and (
+            decision.seq <= engine.state.seq or decision.config_offset < engine.state.config.offset
+        )
+
+    def _compare(
+        self, router_id: str, engine: Engine, again: Engine | None, doubt: str | None
+    ) -> None:
+        where = f"router {router_id}"
+        if again is None:
+            self._findings.unprovable("learned", where, "its declaration is no longer on the log")
+            return
+        self._findings.checked["routers_recomputed"] += 1
+        differs = self._findings.violation
+        if doubt is not None:
+            # Something that led to the state is not on the topics: a difference proves nothing.
+            differs = partial(self._unproven, doubt)
+        # What the worker has given up since the last decision.
+        expire_oldest(again, max(engine.state.expired - again.state.expired, 0))
+        for name in engine.state.arms.names:
+            for what, found, expected in _statistics(name, engine.state, again.state):
+                # Relative above 1, absolute below: an entry near 0 is the difference of larger
+                # ones.
+                apart = float(
+                    np.max(
+                        np.abs(found - expected) / np.maximum(1.0, np.abs(expected)), initial=0.0
+                    )
+                )
+                if not apart <= TOLERANCE:
+                    differs(
+                        Kind.LEARNED,
+                        where,
+                        f"{what} of {name} is {apart:.3g} from its recomputation",
+                    )
+        for what in _pacing(engine.state, again.state):
+            differs(Kind.LAMBDA, where, what)
+
+    def _unproven(self, doubt: str, kind: Kind, where: str, what: str) -> None:
+        self._findings.unprovable("learned", where, f"{what}: {doubt}")
+
+
+def _pacing(found: RouterState, again: RouterState) -> Iterator[str]:
+    """Say what of the pacing is not as its recomputation."""
+    terms = {"lambda_t": (found.lambda_t, again.lambda_t)}
+    ours, theirs = (cast("dict[str, float]", state.pacer.terms()) for state in (found, again))
+    terms |= {name: (float(ours[name]), float(theirs.get(name, math.nan))) for name in ours}
+    for name, (value, expected) in terms.items():
+        if not math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield f"{name} is {value!r}, recomputed {expected!r}"
+
+
+def _statistics(
+    name: str, found: RouterState, again: RouterState
+) -> Iterator[tuple[str, Vector, Vector]]:
+    if name not in again.arms.names:
+        yield "presence", np.ones(1), np.zeros(1)
+        return
+    mine, theirs = found.arms[name], again.arms[name]
+    yield "A", mine.rewards.A(), theirs.rewards.A()
+    yield "b", mine.rewards.b(), theirs.rewards.b()
+    yield "w", mine.costs.regression.theta, theirs.costs.regression.theta
+    yield "θ", mine.rewards.theta, theirs.rewards.theta

@@ -1,0 +1,113 @@
+"""An audit from beginning to end: partition by partition, so that memory is bounded by the largest
+one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from schemas.topic_roles import SOURCES
+from streams.log.partitioner import partition_of
+from streams.priors.references import blocking_prior_reader
+from streams.settings import Settings
+from studies.audit.answers import AnswerCheck
+from studies.audit.declarations import check_declarations, check_published
+from studies.audit.evidence import Letters, gather, read_letters
+from studies.audit.feedback import FeedbackCheck
+from studies.audit.findings import Findings, Kind
+from studies.audit.learned import LearnedCheck, StateContexts
+from studies.audit.refusals import RefusalCheck
+from studies.audit.topic_reading import Progress, Topics
+from studies.history.account import Account
+from studies.history.rerun import Rerun
+
+
+@dataclass(slots=True)
+class Strays:
+    """Events that stood on a partition that is not their router's, and the copies that were sent
+    on.
+    """
+
+    sent: Counter[tuple[str, str, str]]
+    arrived: Counter[tuple[str, str, str]]
+
+
+def audit(
+    topics: Topics, settings: Settings, *, tell: Callable[[int], None] = lambda read: None
+) -> Findings:
+    """Check everything that the topics of a service can prove.
+
+    Args:
+        settings: prefix, partitions, ranks of sources and priors as the workers have them.
+        tell: called now and then with the number of records read so far.
+    """
+    findings, read = Findings(), Progress(topics, tell)
+    letters = read_letters(topics, read, findings, prefix=settings.prefix)
+    refusals = RefusalCheck(topics, read, findings)
+    strays = Strays(Counter(), Counter())
+    for number in topics.partitions():
+        _audit_partition(number, topics, read, letters, refusals, findings, strays, settings)
+    # Counted over all partitions: a stray leaves one and arrives on another.
+    for place, count in (strays.sent - strays.arrived).items():
+        topic, router_id, request_id = place
+        findings.violation(
+            Kind.STRAY_LOST,
+            f"{topic} router {router_id} request {request_id}",
+            f"{count} not sent on",
+        )
+    for (topic, number), offsets in letters.items():
+        known = topic in SOURCES and number in topics.partitions()
+        beyond = [offset for offset in offsets if not known or offset >= topics.end(topic, number)]
+        if beyond:
+            where = f"{topic}-{number} offset {beyond[0]}"
+            findings.violation(
+                Kind.LETTER_UNFOUNDED,
+                where,
+                f"{len(beyond)} dead letters of events that are not on the log",
+            )
+    return findings
+
+
+def _audit_partition(
+    number: int,
+    topics: Topics,
+    read: Progress,
+    letters: Letters,
+    refusals: RefusalCheck,
+    findings: Findings,
+    strays: Strays,
+    settings: Settings,
+) -> None:
+    home_of = partial(partition_of, partitions=settings.partitions)
+    evidence = gather(
+        number, read, letters, findings, names={settings.topic(name): name for name in SOURCES}
+    )
+    if evidence is None:
+        return
+    ends = check_declarations(evidence, read, findings, partition_of=home_of)
+    answers = AnswerCheck(evidence, findings, ends=ends, partition_of=home_of).run(
+        read, begins_at=topics.begin("requests", number)
+    )
+    # Of several lives the books of the last one are not all that stands on the topics.
+    gone = set(ends.gone) | {
+        router_id for router_id, each in answers.incarnations.items() if len(each) > 1
+    }
+    complete = topics.begin("costs", number) == 0 and topics.begin("rewards", number) == 0
+    FeedbackCheck(
+        evidence, answers, findings, partition_of=home_of, rank_of=settings.source_rank
+    ).run(read, gone=gone, ends=ends, complete=complete)
+    refusals.run(evidence)
+    strays.sent += answers.strays
+    strays.arrived += answers.forwarded
+    check_published(evidence, read, findings)
+    account = Account()
+    rerun = Rerun(
+        contexts=StateContexts(evidence),  # type: ignore[arg-type]
+        rank_of=settings.source_rank,
+        read_prior=blocking_prior_reader(settings.priors_path),
+        account=account,
+    )
+    LearnedCheck(evidence, findings).run(read, rerun, account)

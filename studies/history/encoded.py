@@ -1,0 +1,89 @@
+"""Contexts of a history: as recorded or, for prompts, encoded once and kept on disk by the prompt's
+hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ground.files.cache_folder import cache_folder
+from router_state.config import ProjectionRef, Vector
+from studies.history.reading import Request
+
+Encode = Callable[[list[str]], np.ndarray]
+KEPT_TOGETHER = 5_000
+"""Contexts of one commit, a second of encoding; each commit writes all over the file."""
+
+
+class Contexts:
+    """Give every request its context.
+
+    Args:
+        open_encoder: returns identity and encoder of a projection (a number: the service's own of
+            so many dimensions); called when the first prompt of it without a context comes.
+        progress: called with the number of prompts encoded so far.
+        folder: where encoded prompts are kept.
+    """
+
+    def __init__(
+        self,
+        open_encoder: Callable[[ProjectionRef | int], tuple[str, Encode]],
+        *,
+        progress: Callable[[int], None] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self._open_encoder = open_encoder
+        self._progress = progress
+        self._folder = folder or cache_folder("contexts")
+        self._opened: dict[ProjectionRef | int, tuple[sqlite3.Connection, Encode]] = {}
+        self.encoded = 0
+
+    def of(self, request: Request, projection: ProjectionRef | int) -> Vector:
+        """Return a request's context, shape (d,), by its router's projection; a number: of a router
+        that declares none, and has so many dimensions.
+        """
+        if request.context is not None:
+            return np.array(request.context, np.float64)
+        prompt = request.prompt or ""
+        kept, encode = self._open(projection)
+        digest = hashlib.sha256(prompt.encode()).digest()
+        # By a hash: the file on disk must hold no prompts.
+        row = kept.execute("SELECT x FROM contexts WHERE prompt = ?", (digest,)).fetchone()
+        if row is not None:
+            return np.frombuffer(row[0], "<f8")
+        x: Vector = encode([prompt])[0]
+        kept.execute(
+            "INSERT OR REPLACE INTO contexts VALUES (?, ?)", (digest, x.astype("<f8").tobytes())
+        )
+        self.encoded += 1
+        # So that a replay which is broken off does not encode all of it again.
+        if self.encoded % KEPT_TOGETHER == 0:
+            kept.commit()
+        if self._progress is not None and self.encoded % 100 == 0:
+            self._progress(self.encoded)
+        return x
+
+    def close(self) -> None:
+        """Keep what was encoded."""
+        while self._opened:
+            _, (kept, _) = self._opened.popitem()
+            kept.commit()
+            kept.close()
+
+    def _open(self, projection: ProjectionRef | int) -> tuple[sqlite3.Connection, Encode]:
+        found = self._opened.get(projection)
+        if found is None:
+            identity, encode = self._open_encoder(projection)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            # A file for each encoder and projection: the same prompt has another context in each.
+            kept = sqlite3.connect(
+                self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+            )
+            kept.execute("CREATE TABLE IF NOT EXISTS contexts (prompt BLOB PRIMARY KEY, x BLOB)")
+            found = self._opened[projection] = kept, encode
+        return found

@@ -1,0 +1,67 @@
+"""A history in Kafka, read only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from streams.log.topics import counts_of
+from streams.settings import Settings
+from studies.history.kafka_reader import KafkaReader, bounds_of, consumer_of
+from studies.history.records import SOURCES, Record
+
+
+class MissingTopics(Exception):
+    """The topics of the history are not in this Kafka."""
+
+
+class KafkaHistory(KafkaReader):
+    """The topics of a prefix up to now; what is written later is not seen. To be used where no
+    event loop runs.
+
+    Args:
+        settings: address and prefix.
+
+    Raises:
+        MissingTopics: there is no topic of requests under the prefix.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._bounds = self.look(self._look())
+
+    def partitions(self) -> list[int]:
+        """Return the partitions of requests."""
+        return sorted(number for topic, number in self._bounds if topic == "requests")
+
+    def read(self, topic: str, partition: int) -> Iterator[Record]:
+        """Return a partition's records, oldest first; none where there is no such topic."""
+        return self.records(
+            self.settings.topic(topic), partition, *self._bounds.get((topic, partition), (0, 0))
+        )
+
+    async def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return first and next offset of every partition of the topics that exist."""
+        admin = AIOKafkaAdminClient(**self.settings.kafka_auth(), client_id="pbstream-replay")
+        try:
+            await admin.start()
+            present = await counts_of(admin)
+        finally:
+            await admin.close()
+        names = {self.settings.topic(name): name for name in SOURCES}
+        if self.settings.topic("requests") not in present:
+            raise MissingTopics(
+                f"topic {self.settings.topic('requests')} does not exist: PB_PREFIX names the "
+                "history's prefix"
+            )
+        places = [
+            TopicPartition(full, number)
+            for full in names
+            if full in present
+            for number in range(present[full])
+        ]
+        async with consumer_of(self.settings) as consumer:
+            bounds = await bounds_of(consumer, places)
+        return {(names[place.topic], place.partition): bounds[place] for place in places}

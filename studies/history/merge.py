@@ -1,0 +1,366 @@
+"""A partition's topics put back into the order in which its worker applied them.
+
+Each topic is in order by itself. Across topics a decision says what was applied since the one
+before, step by step (`router_state.since`). Decisions of older workers say only how far each topic
+was contained, still older ones nothing: then records go by their time. In every case nothing comes
+before its own decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from router_state.since import Step, steps_of
+from studies.history.account import Account
+from studies.history.happened import (
+    Billed,
+    Decided,
+    Declared,
+    Feedback,
+    Happened,
+    Rewarded,
+    Swept,
+    Untold,
+)
+from studies.history.queue import Queue
+from studies.history.reading import Decision
+from studies.history.records import History, Record
+from studies.history.source_events import MAX_WAITING, Cursor, Decoder, Requests
+
+REORDER = 1_000
+"""Most decisions that wait for a missing one before it is reported as missing."""
+EVENTS_AT_ONCE = 100
+"""Most events of one partition before another partition's turn."""
+END = 2**63
+"""An offset after every offset."""
+
+
+class Merge:
+    """Iterate over what happened on one partition.
+
+    Args:
+        refused: offsets of refused events by (short topic name, partition), see
+            `records.refused_offsets`.
+        router_id: only this router; None: all.
+        account: takes what is left out.
+        contains: tells which decisions belong to the history; by default all.
+        since: the steps after each router's last decision, where a state says them.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        partition: int,
+        *,
+        refused: dict[tuple[str, int], set[int]],
+        account: Account,
+        router_id: str | None = None,
+        contains: Callable[[Decision], bool] | None = None,
+        since: Mapping[str, str] | None = None,
+    ) -> None:
+        self._contains = contains
+        self._since = since or {}
+        self._account = account
+        self._decoder = Decoder(partition, router_id, account)
+
+        def cursor(topic: str) -> Cursor:
+            # Compaction leaves holes among declarations; a decision whose declaration is gone says
+            # so itself.
+            where = None if topic == "routers" else f"{topic}-{partition}"
+            found = refused.get((topic, partition), set())
+            return Cursor(
+                history.read(topic, partition), refused=found, where=where, account=account
+            )
+
+        self._cursors = {
+            topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")
+        }
+        self._requests = Requests(
+            self._cursors["requests"], self._decoder, account, self._is_decided
+        )
+        self._queues: dict[str, Queue] = {}
+        self._out: list[Happened] = []
+
+    def __iter__(self) -> Iterator[Happened]:
+        out, decode = self._out, self._decoder.event
+        routes = self._cursors["routes"]
+        while (record := routes.head) is not None:
+            routes.advance()
+            decision = decode("routes", record)
+            if decision is not None and (self._contains is None or self._contains(decision)):
+                self._in_order(record, decision)
+            # Handed on in portions: a generator's turn costs more than many an event.
+            if len(out) > EVENTS_AT_ONCE:
+                yield from out
+                out.clear()
+        for queue in list(self._queues.values()):
+            for record, decision in (queue.early[seq] for seq in sorted(queue.early)):
+                self._decide(queue, record, decision)
+            queue.early.clear()
+        self._rest()
+        yield from out
+        out.clear()
+
+    def _in_order(self, record: Record, decision: Decision) -> None:
+        """Take a decision in its turn; answers that were given again are left out."""
+        queue, seq = self._queue(decision.router_id), decision.seq
+        # Almost always: the next one, and none is missing.
+        if seq == queue.decided + 1 and not queue.early and not decision.repeat and queue.decided:
+            self._decide(queue, record, decision)
+            return
+        if (
+            seq == 1
+            and queue.decided
+            and (
+                decision.request_id not in queue.seen
+                or decision.config_offset > queue.config_offset
+            )
+        ):
+            queue.decided, queue.anew = 0, True  # the router was gone and was declared anew
+        if decision.repeat or seq <= queue.decided:
+            return
+        # A worker that crashed before its answers were delivered gave them again later: the order
+        # of decisions is their seq, not their offset.
+        queue.early[seq] = record, decision
+        # The log begins in the middle of a router's life: what was before is not missing, it is
+        # gone.
+        if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
+            queue.decided = min(queue.early) - 1
+            self._account.skip(
+                "the decisions before this one are gone",
+                f"routes offset {record.offset}, seq {queue.decided + 1}",
+            )
+        if len(queue.early) > REORDER:
+            missing = queue.decided + 1
+            queue.decided = min(queue.early) - 1
+            self._account.skip(
+                "decisions are missing",
+                f"seq {missing} to {queue.decided} of router {decision.router_id}",
+            )
+        while queue.decided + 1 in queue.early:
+            self._decide(queue, *queue.early.pop(queue.decided + 1))
+
+    def _decide(self, queue: Queue, record: Record, decision: Decision) -> None:
+        if decision.seq > queue.decided + 1:
+            self._account.skip(
+                "decisions are missing",
+                f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}",
+            )
+        at, request_id, applied = decision.at, decision.request_id, decision.applied
+        self._lead_to(queue, decision)
+        queue.decided, queue.config_offset = decision.seq, decision.config_offset
+        offset = None if applied is None else applied.request
+        request = self._requests.of(decision.router_id, request_id, offset)
+        if request is None:
+            self._account.skip(
+                "decisions whose request is gone",
+                f"routes-{self._decoder.partition} offset {record.offset}",
+            )
+            return
+        queue.seen.pop(request_id, None)
+        queue.seen[request_id] = decision.seq
+        if len(queue.seen) > MAX_WAITING:
+            queue.seen.popitem(last=False)
+        self._out.append(Decided(decision.router_id, record.offset, request, decision, at))
+        if queue.orphans:
+            queue.hold(request_id)
+
+    def _lead_to(self, queue: Queue, decision: Decision) -> None:
+        """Take what was applied between the decision before and this one."""
+        applied = decision.applied
+        if applied is None or applied.since is None:
+            # As `apply_waiting` does in the worker: right after the decision that they had
+            # overtaken.
+            self._out += queue.take_held()
+        else:
+            self._follow(queue, decision.router_id, applied.since, decision)
+        # The order of older workers, and what is left of the newer ones': what changed nothing, or
+        # waits.
+        self._declare(queue, decision, decision.at)
+        if applied is None:
+            self._feed_until(queue, decision.at)
+        else:
+            self._feed(queue, applied.costs, applied.rewards)
+
+    def _follow(
+        self, queue: Queue, router_id: str, since: str, decision: Decision | None = None
+    ) -> None:
+        """Take recorded steps one by one."""
+        try:
+            steps = steps_of(since)
+        except (ValueError, IndexError):
+            steps = None
+        if steps is None:
+            where = "after the last decision"
+            if decision is not None:
+                where = f"before decision {decision.seq}"
+            order = f"in which order bills, rewards and declarations were applied {where}"
+            self._out.append(Untold(router_id, f"{order} was not kept"))
+            self._out += queue.take_held()
+            return
+        for step in steps:
+            self._take(queue, router_id, step, decision)
+        queue.held.clear()
+
+    def _take(self, queue: Queue, router_id: str, step: Step, decision: Decision | None) -> None:
+        match step.kind:
+            case "c":
+                self._feed(queue, step.number, -1)
+            case "r":
+                self._feed(queue, -1, step.number)
+            case "C":
+                self._out += queue.take_named(Billed, step.number)
+            case "R":
+                self._out += queue.take_named(Rewarded, step.number)
+            case "d":
+                self._declare_at(queue, router_id, step, decision)
+            case _:
+                if step.kind == "f":
+                    queue.forget_until(step.number)
+                elif step.kind == "g":
+                    queue.forget(step.seqs)
+                self._out.append(Swept(router_id, step))
+
+    def _declare_at(
+        self, queue: Queue, router_id: str, step: Step, decision: Decision | None
+    ) -> None:
+        """Put the declaration at an offset in force, or say that it is gone."""
+        offset, positions = step.number, (-1, -1)
+        applied = None if decision is None else decision.applied
+        if decision is not None and applied is not None and offset == decision.config_offset:
+            # What was contained and is no step has changed nothing, or was of the router before.
+            positions = applied.declared_costs, applied.declared_rewards
+        self._read_declarations(offset)
+        declarations = queue.declarations
+        while declarations and declarations[0].offset < offset:
+            self._put_in_force(queue, declarations.popleft())
+        self._feed(queue, *positions)
+        if declarations and declarations[0].offset == offset:
+            declared = declarations.popleft()
+            at = declared.at if step.time is None else step.time
+            self._put_in_force(queue, replace(declared, at=at, applied=positions))
+        else:
+            self._out.append(Untold(router_id, _compacted(f"the declaration at offset {offset}")))
+
+    def _put_in_force(self, queue: Queue, declared: Declared) -> None:
+        if declared.router is None:
+            queue.anew = False
+            queue.seen.clear()
+        elif queue.anew:
+            # Compaction has taken the record which said that the router was gone.
+            gone = Declared(declared.router_id, declared.offset - 1, declared.at, None)
+            self._put_in_force(queue, gone)
+        self._out.append(declared)
+
+    def _declare(self, queue: Queue, decision: Decision, at: float) -> None:
+        """Put declarations in force up to the decision's, each after what was applied before it."""
+        routers = self._cursors["routers"]
+        if routers.head is not None and routers.head.offset <= decision.config_offset:
+            self._read_declarations(decision.config_offset)
+        applied = decision.applied
+        if (applied is None or applied.since is None) and routers.has_hole(
+            queue.config_offset, decision.config_offset
+        ):
+            what = f"a record between offsets {queue.config_offset} and {decision.config_offset}"
+            self._out.append(Untold(decision.router_id, _compacted(what)))
+        while queue.declarations and queue.declarations[0].offset <= decision.config_offset:
+            declared = queue.declarations.popleft()
+            if applied is None:
+                self._feed_until(queue, min(declared.at, at))
+                self._put_in_force(queue, declared)
+            else:
+                positions = applied.declared_costs, applied.declared_rewards
+                self._feed(queue, *positions)
+                self._put_in_force(queue, replace(declared, applied=positions))
+
+    def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
+        """Take the router's bills and rewards up to these offsets."""
+        for topic, waiting, last in (
+            ("costs", queue.bills, costs),
+            ("rewards", queue.rewards, rewards),
+        ):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None and record.offset <= last:
+                cursor.advance()
+                self._enqueue(topic, record)
+            while waiting and waiting[0].offset <= last:
+                self._known(queue, waiting.popleft())
+
+    def _feed_until(self, queue: Queue, at: float) -> None:
+        """Take the router's bills and rewards up to this time."""
+        for topic, waiting in (("costs", queue.bills), ("rewards", queue.rewards)):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None and record.timestamp <= at:
+                cursor.advance()
+                self._enqueue(topic, record)
+            while waiting and waiting[0].at <= at:
+                self._known(queue, waiting.popleft())
+
+    def _known(self, queue: Queue, event: Feedback) -> None:
+        """Take feedback of a decided request; of another one it waits for the decision."""
+        request_id = (event.bill if type(event) is Billed else event.reward).request_id
+        if request_id in queue.seen:
+            self._out.append(event)
+            return
+        queue.wait(request_id, event)
+        if len(queue.orphans) > MAX_WAITING:
+            lost, _ = queue.orphans.popitem(last=False)
+            self._account.skip("feedback of a request that has no decision", f"request {lost}")
+
+    def _rest(self) -> None:
+        """Take what came after the last decision."""
+        for router_id, since in self._since.items():
+            self._follow(self._queue(router_id), router_id, since)
+        self._read_declarations(END)
+        for topic in ("costs", "rewards"):
+            cursor = self._cursors[topic]
+            while (record := cursor.head) is not None:
+                cursor.advance()
+                self._enqueue(topic, record)
+        for queue in self._queues.values():
+            self._out += queue.take_held()
+            for declared in queue.declarations:
+                self._put_in_force(queue, declared)
+            queue.declarations.clear()
+            rest: list[Feedback] = [*queue.bills, *queue.rewards]
+            for event in rest:
+                self._known(queue, event)
+            for request_id in queue.orphans:
+                self._account.skip(
+                    "feedback of a request that has no decision", f"request {request_id}"
+                )
+
+    def _read_declarations(self, last: int) -> None:
+        cursor = self._cursors["routers"]
+        while (record := cursor.head) is not None and record.offset <= last:
+            cursor.advance()
+            declared = self._decoder.declaration(record)
+            if declared is not None:
+                self._queue(declared.router_id).declarations.append(declared)
+
+    def _enqueue(self, topic: str, record: Record) -> None:
+        """Put a record into the queue of its router."""
+        event: Any = self._decoder.event(topic, record)
+        if event is None:
+            return
+        queue = self._queue(event.router_id)
+        if topic == "costs":
+            queue.bills.append(Billed(event.router_id, record.offset, record.timestamp, event))
+        else:
+            queue.rewards.append(Rewarded(event.router_id, record.offset, record.timestamp, event))
+
+    def _is_decided(self, router_id: str, request_id: str) -> bool:
+        return request_id in self._queue(router_id).seen
+
+    def _queue(self, router_id: str) -> Queue:
+        queue = self._queues.get(router_id)
+        if queue is None:
+            queue = self._queues[router_id] = Queue()
+        return queue
+
+
+def _compacted(what: str) -> str:
+    return f"{what} of pb.routers is gone: the topic is compacted, and keeps the last of a router"

@@ -1,0 +1,76 @@
+"""Hold the events of one router that are read but not yet due, and its decided requests."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from studies.history.happened import Billed, Declared, Feedback, Rewarded
+from studies.history.reading import Decision
+from studies.history.records import Record
+
+
+@dataclass(slots=True)
+class Queue:
+    """One router's turn in a merge.
+
+    Attributes:
+        decided, config_offset: of the last decision.
+        anew: the router was gone and was declared anew, and no record has said so yet.
+        early: decisions whose turn has not come, by seq.
+        orphans: feedback that waits for its decision, by request_id.
+        held: what had waited for the last decision; the next one says what of it was applied.
+        seen: {request_id: seq} of the latest decisions, in their order.
+    """
+
+    declarations: deque[Declared] = field(default_factory=deque)
+    bills: deque[Billed] = field(default_factory=deque)
+    rewards: deque[Rewarded] = field(default_factory=deque)
+    decided: int = 0
+    config_offset: int = -1
+    anew: bool = False
+    early: dict[int, tuple[Record, Decision]] = field(default_factory=dict)
+    orphans: OrderedDict[str, list[Feedback]] = field(default_factory=OrderedDict)
+    held: list[Feedback] = field(default_factory=list)
+    seen: OrderedDict[str, int] = field(default_factory=OrderedDict)
+
+    def wait(self, request_id: str, event: Feedback) -> None:
+        """Let feedback wait for its decision."""
+        self.orphans.setdefault(request_id, []).append(event)
+
+    def hold(self, request_id: str) -> None:
+        """Take up what had waited for a decision that was just made."""
+        self.held = self.orphans.pop(request_id, [])
+
+    def take_held(self) -> list[Feedback]:
+        """Return what had waited for the last decision, as a worker applies it: of several bills
+        the one of highest revision, then rewards in their order."""
+        held, self.held = self.held, []
+        bills = [event for event in held if type(event) is Billed]
+        # The first of them, as `max` returns it.
+        bill = [max(bills, key=lambda event: event.bill.revision)] if bills else []
+        rewards = [event for event in held if type(event) is Rewarded]
+        return [*bill, *rewards]
+
+    def take_named(self, kind: type[Feedback], offset: int) -> list[Feedback]:
+        """Return one event of those that had waited for the last decision."""
+        return [e for e in self.held if type(e) is kind and e.offset == offset]
+
+    def forget_until(self, seq: int) -> None:
+        """Forget the requests up to a decision: what comes for them waits."""
+        seen = self.seen
+        while seen and next(iter(seen.values())) <= seq:
+            seen.popitem(last=False)
+
+    def forget(self, seqs: Iterable[tuple[int, int]]) -> None:
+        """Forget some requests, by ranges of their decisions, with both ends."""
+        numbers = {n for first, last in seqs for n in range(first, last + 1)}
+        gone, most = [], max(numbers, default=0)
+        for request_id, seq in self.seen.items():
+            if seq > most:
+                break
+            if seq in numbers:
+                gone.append(request_id)
+        for request_id in gone:
+            del self.seen[request_id]

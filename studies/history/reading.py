@@ -1,0 +1,152 @@
+"""Events of a history, as far as a replay needs them.
+
+A worker has checked each of them before, so they are read without the full schema; one that does
+not fit is read again with it, for the reason why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.json import Decoder
+
+from ground.json_values import Json
+from router_state.record import Basis
+from schemas.costs import MAX_COST_USD, CostReported
+from schemas.event import Event, MalformedEvent, decode_keyed
+from schemas.prompt_length import input_tokens
+from schemas.quick import Usage
+from schemas.reasons import Reason
+from schemas.requests import RequestSubmitted
+from schemas.rewards import RewardObserved
+from schemas.routes import RouteDecided
+from studies.history.records import NO_JSON, Record
+
+
+class Metadata(Struct, frozen=True, gc=False):
+    """The part of a request's metadata that is read; `outcomes` is unchecked."""
+
+    outcomes: Json = None
+
+
+class Request(Struct, frozen=True, gc=False):
+    """A request."""
+
+    router_id: str
+    request_id: str
+    context: list[float] | None = None
+    prompt: str | None = None
+    allowed_models: list[str] | None = None
+    max_price_per_1k: float | None = None
+    input_tokens: int | None = None
+    metadata: Metadata | None = None
+
+    def __post_init__(self) -> None:
+        # The bias is what the whole schema checks beyond types; without it the core would refuse
+        # later.
+        if self.context is not None and self.context[-1:] != [1.0]:
+            raise ValueError("a context ends with the bias 1.0")
+
+    @property
+    def tokens(self) -> int | None:
+        """Return the input tokens of its call, as the worker took them."""
+        return input_tokens(self.input_tokens, self.prompt)
+
+
+class RecordedCandidate(Struct, frozen=True, gc=False):
+    """One model as a decision saw it; older decisions say less."""
+
+    model: str
+    mean: float | UnsetType = UNSET
+    bonus: float | UnsetType = UNSET
+    penalty: float | UnsetType = UNSET
+    score: float | UnsetType = UNSET
+    expected_cost_usd: float | UnsetType = UNSET
+    excluded: str | None = None
+
+
+class Contained(Basis, frozen=True, gc=False):
+    """The events that the state contained, in their order; older workers do not give the order."""
+
+    request: int | None = None
+    since: str | None = None
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """A decision."""
+
+    router_id: str
+    request_id: str
+    model: str
+    seq: int
+    reason: str
+    propensity: float
+    expected_reward: float
+    expected_cost_usd: float
+    lambda_t: float
+    config_offset: int
+    decided_at: datetime
+    repeat: bool
+    applied: Contained | None = None
+    candidates: list[RecordedCandidate] | None = None
+
+    @property
+    def at(self) -> float:
+        """Return when it was made, in seconds since the epoch."""
+        return self.decided_at.timestamp()
+
+
+class RecordedBill(Struct, Usage, frozen=True, gc=False):
+    """A bill in dollars, or in tokens."""
+
+    router_id: str
+    request_id: str
+    cost_usd: Annotated[float, Meta(ge=0.0, le=MAX_COST_USD)] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    revision: int = 0
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost_usd is None and self.tokens is None:
+            raise ValueError("neither dollars nor tokens")
+
+
+class Reward(Struct, frozen=True, gc=False):
+    """A reward."""
+
+    router_id: str
+    request_id: str
+    reward: Annotated[float, Meta(ge=0.0, le=1.0)]
+    source: str
+    revision: int = 0
+    model: str | None = None
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "requests": Decoder(Request).decode,
+    "routes": Decoder(Decision).decode,
+    "costs": Decoder(RecordedBill).decode,
+    "rewards": Decoder(Reward).decode,
+}
+"""Quick decoders of a topic's records, for millions of them: types and bounds only."""
+UNREADABLE = (*NO_JSON, TypeError)  # of a value that is None
+SCHEMAS: dict[str, type[Event]] = {
+    "requests": RequestSubmitted,
+    "routes": RouteDecided,
+    "costs": CostReported,
+    "rewards": RewardObserved,
+}
+"""Whole schema of each topic, which says why a record cannot be read."""
+
+
+def reason_of(topic: str, record: Record) -> Reason:
+    """Return why a worker would refuse a record that can't be read."""
+    try:
+        decode_keyed(SCHEMAS[topic], key=record.key, value=record.value)
+    except MalformedEvent as error:
+        return error.reason
+    return Reason.MALFORMED_EVENT

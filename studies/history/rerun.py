@@ -1,0 +1,201 @@
+"""The engine that ships, driven by a history instead of by agents."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from agents.declared import config_of
+from router_state.config import Prior, RouterConfig
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from router_state.record import RequestRecord
+from router_state.since import Step
+from router_state.state import portfolio, sweeping
+from schemas.priors import ReferencedPrior
+from schemas.routers import RouterDeclared
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.happened import Billed, Decided, Declared, Feedback, Happened, Swept, Untold
+
+REMEMBERED = 100_000
+"""Latest requests of a router that a rerun remembers."""
+
+ReadPrior = Callable[[ReferencedPrior], Prior]
+
+
+class NoEngine(Exception):
+    """A decision of a router whose declaration is not in the history."""
+
+
+class Remembered(OrderedDict[str, RequestRecord]):
+    """A router's requests; the oldest go when there are too many, so that a long history fits into
+    memory.
+    """
+
+    def __init__(self, keep: int = REMEMBERED) -> None:
+        super().__init__()
+        self._keep = keep
+
+    def trim(self, engine: Engine) -> None:
+        """Forget the oldest that are neither needed nor awaited."""
+        while len(self) > self._keep and next(iter(self)) not in engine.state.open_commitments:
+            self.popitem(last=False)
+
+
+def configuration(router: RouterDeclared, *, offset: int, read_prior: ReadPrior) -> RouterConfig:
+    """Return a declaration as the core's configuration, the priors that it refers to included."""
+    references = {
+        name: read_prior(model.prior)
+        for name, model in router.models.items()
+        if isinstance(model.prior, ReferencedPrior)
+    }
+    return config_of(router, offset=offset, references=references)
+
+
+class Rerun:
+    """Apply what happened, router by router.
+
+    Args:
+        rank_of: rank of a reward's source, as the worker ranks them.
+        read_prior: reads the priors that declarations refer to.
+    """
+
+    def __init__(
+        self,
+        *,
+        contexts: Contexts,
+        rank_of: Callable[[str], int],
+        read_prior: ReadPrior,
+        account: Account,
+    ) -> None:
+        self.engines: dict[str, Engine] = {}
+        self._contexts = contexts
+        self._rank_of = rank_of
+        self._read_prior = read_prior
+        self._account = account
+
+    def apply(self, event: Happened) -> RequestRecord | None:
+        """Apply one event; return the decision that the engine makes of a request.
+
+        Raises:
+            NoEngine: a decision of a router that was not declared.
+            RouterStateError: the engine refuses a request that was decided in history.
+        """
+        engine = self.engines.get(event.router_id)
+        if type(event) is Decided:
+            if engine is None:
+                raise NoEngine(
+                    "its declaration is not in the history: pb.routers keeps only the last one "
+                    "of a router for long"
+                )
+            return self._decide(event, engine)
+        if type(event) is Declared:
+            self._declare(event, engine)
+        elif type(event) is Swept:
+            if engine is not None:
+                sweep(engine, event.step)
+        elif type(event) is Untold:
+            pass
+        elif engine is not None:
+            try:
+                self._feed(event, engine)
+            except RouterStateError as error:
+                self._account.skip(
+                    f"refused by the engine ({error.reason})", f"offset {event.offset}"
+                )
+        return None
+
+    def _declare(self, event: Declared, engine: Engine | None) -> None:
+        if event.router is None:
+            self.engines.pop(event.router_id, None)
+            return
+        config = configuration(event.router, offset=event.offset, read_prior=self._read_prior)
+        try:
+            if engine is None:
+                # Where the first one is compacted away, this one may speak of models that it does
+                # not declare.
+                self.engines[event.router_id] = Engine.start(config, Remembered())
+            else:
+                engine.configure(config, now=event.at)
+        except RouterStateError as error:
+            self._account.skip(
+                f"refused by the engine ({error.reason})", f"routers offset {event.offset}"
+            )
+
+    def _decide(self, event: Decided, engine: Engine) -> RequestRecord:
+        applied = event.decision.applied
+        # How many bills the worker's clock had given up by then; a rerun has no clock of its own.
+        if applied is not None and applied.expired > engine.state.expired:
+            expire_oldest(engine, applied.expired - engine.state.expired)
+        request, known = event.request, engine.records.get(event.decision.request_id)
+        if known is not None and known.seq != event.decision.seq:
+            # The worker had forgotten it, or it would not have decided anew.
+            sweeping.drop(engine.state, engine.records, {event.decision.request_id: known})
+        record = engine.decide(
+            event.decision.request_id,
+            self._contexts.of(request, engine.state.config.projection or engine.state.arms.d),
+            now=event.at,
+            allowed_models=request.allowed_models,
+            max_price_per_1k=request.max_price_per_1k,
+            input_tokens=request.tokens,
+        )
+        assert isinstance(engine.records, Remembered)
+        engine.records.trim(engine)
+        return record
+
+    def _feed(self, event: Feedback, engine: Engine) -> None:
+        if type(event) is Billed:
+            bill = event.bill
+            tokens, model = bill.tokens, bill.model
+            engine.settle(
+                bill.request_id,
+                cost_usd=bill.cost_usd,
+                tokens=tokens,
+                model=model,
+                revision=bill.revision,
+            )
+            return
+        reward = event.reward
+        engine.learn(
+            reward.request_id,
+            reward=reward.reward,
+            source=reward.source,
+            rank=self._rank_of(reward.source),
+            model=reward.model,
+            revision=reward.revision,
+        )
+
+
+def expire_oldest(engine: Engine, count: int) -> None:
+    """Give up waiting for the bills of the oldest commitments, as many as the worker had given up
+    by then.
+    """
+    # Oldest first, as the worker's sweep does; how many is all that its clock has decided.
+    engine.expire(now=math.inf, limit=count)
+
+
+def sweep(engine: Engine, step: Step) -> None:
+    """Do again what time and bounds did to a router."""
+    match step.kind:
+        case "x":
+            expire_oldest(engine, step.number)
+        case "f":
+            _forget(engine, ((0, step.number),))
+        case "g":
+            _forget(engine, step.seqs)
+        case "t":
+            portfolio.drop_retired(engine.state, before=step.time or 0.0)
+
+
+def _forget(engine: Engine, ranges: Iterable[tuple[int, int]]) -> None:
+    """Forget requests by the numbers of their decisions; the first decided come first."""
+    ranges = list(ranges)
+    most, due = max(last for _, last in ranges), {}
+    for request_id, record in engine.records.items():
+        if record.seq > most:
+            break
+        if any(first <= record.seq <= last for first, last in ranges):
+            due[request_id] = record
+    sweeping.drop(engine.state, engine.records, due)

@@ -1,0 +1,174 @@
+"""The source topics of one partition, read one record ahead and decoded as far as a merge asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from schemas.event import MalformedEvent
+from schemas.reasons import Reason
+from schemas.routers import decode_router
+from studies.history.account import Account
+from studies.history.happened import Declared
+from studies.history.reading import READERS, UNREADABLE, Request, reason_of
+from studies.history.records import Record
+
+MAX_WAITING = 100_000
+"""Most events that are kept until their decision is read."""
+
+
+class Cursor:
+    """One topic's records of a partition, looked at one ahead; refused ones are left out, missing
+    offsets are counted.
+    """
+
+    def __init__(
+        self, records: Iterator[Record], *, refused: set[int], where: str | None, account: Account
+    ) -> None:
+        self._records = records
+        self._refused = refused
+        self._where = where
+        self._account = account
+        self._expected = 0
+        self._holes: list[tuple[int, int]] = []
+        self.head: Record | None = None
+        self.advance()
+
+    def advance(self) -> None:
+        """Look at the next record."""
+        for record in self._records:
+            offset = record.offset
+            if offset != self._expected:
+                if self._where is None:
+                    self._holes.append((self._expected, offset))
+                else:
+                    self._count_hole(self._where, offset)
+            self._expected = offset + 1
+            # The refusal is on the log, so what depends on the clock need not be judged again.
+            if not self._refused or offset not in self._refused:
+                self.head = record
+                return
+        self.head = None
+
+    def has_hole(self, after: int, before: int) -> bool:
+        """Tell whether an offset between two others is missing, of a compacted topic."""
+        return any(first < before and after + 1 < end for first, end in self._holes)
+
+    def _count_hole(self, where: str, offset: int) -> None:
+        first = self._expected
+        reason = (
+            "offsets are missing, as retention or a range leaves it"
+            if first == 0
+            else "offsets are missing in between"
+        )
+        self._account.skip(f"{where}: {reason}", f"{first} to {offset - 1}", offset - first)
+
+
+class Decoder:
+    """Decode a partition's records of one router or of all, and count those which can't be."""
+
+    def __init__(self, partition: int, router_id: str | None, account: Account) -> None:
+        self.partition = partition
+        self._key = None if router_id is None else router_id.encode()
+        self._account = account
+
+    def event(self, topic: str, record: Record) -> Any:
+        """Return the event of a record, or None where it is of another router or can't be read."""
+        key, only = record.key, self._key
+        # By the key, before it is decoded: a partition has many routers.
+        if only is not None and key is not None and key != only:
+            return None
+        try:
+            event = READERS[topic](record.value)
+        except UNREADABLE:
+            self._skip(reason_of(topic, record), topic, record)
+            return None
+        router = event.router_id.encode()
+        if key is not None and router != key:
+            self._skip(Reason.WRONG_KEY, topic, record)
+            return None
+        return event if only is None or router == only else None
+
+    def _skip(self, reason: Reason, topic: str, record: Record) -> None:
+        self._account.skip(
+            f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}"
+        )
+
+    def declaration(self, record: Record) -> Declared | None:
+        """Return a declaration, or None where it is of another router or can't be read."""
+        if self._key is not None and record.key is not None and record.key != self._key:
+            return None
+        try:
+            router_id, router = decode_router(key=record.key, value=record.value)
+        except MalformedEvent as error:
+            self._skip(error.reason, "routers", record)
+            return None
+        return Declared(router_id, record.offset, record.timestamp, router)
+
+
+class Requests:
+    """The requests of a partition, found by their decisions.
+
+    Args:
+        is_decided: tells of a router and a request_id whether its decision was before: then it came
+            again.
+    """
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        decoder: Decoder,
+        account: Account,
+        is_decided: Callable[[str, str], bool],
+    ) -> None:
+        self._cursor = cursor
+        self._decoder = decoder
+        self._account = account
+        self._is_decided = is_decided
+        self._waiting: OrderedDict[tuple[str, str], tuple[int, Request]] = OrderedDict()
+        # Of ids that were decided before: a worker that has forgotten the first decides anew.
+        self._again: OrderedDict[int, Request] = OrderedDict()
+
+    def of(self, router_id: str, request_id: str, offset: int | None = None) -> Request | None:
+        """Return a request, reading on until it is found; None if it is not there.
+
+        Args:
+            offset: where it stands; None, or −1: the first of the id that is not decided.
+        """
+        waiting = self._waiting
+        wanted = None if offset == -1 else offset
+        found = waiting.get((router_id, request_id)) if waiting else None
+        if found is not None and wanted in (None, found[0]):
+            del waiting[router_id, request_id]
+            return found[1]
+        if self._again and wanted is not None:
+            again = self._again.pop(wanted, None)
+            if again is not None:
+                return again
+        cursor, decode = self._cursor, self._decoder.event
+        while (record := cursor.head) is not None:
+            cursor.advance()
+            request: Request | None = decode("requests", record)
+            if request is None:
+                continue
+            if (
+                request.request_id == request_id
+                and request.router_id == router_id
+                and wanted in (None, record.offset)
+            ):
+                return request
+            if (
+                self._is_decided(request.router_id, request.request_id)
+                or (request.router_id, request.request_id) in waiting
+            ):
+                self._again[record.offset] = request
+                if len(self._again) > MAX_WAITING:
+                    self._again.popitem(last=False)
+                continue
+            # The first of an id was decided, as in the worker: refused ones never came to here.
+            waiting[request.router_id, request.request_id] = record.offset, request
+            if len(waiting) > MAX_WAITING:
+                (_, lost), _ = waiting.popitem(last=False)
+                self._account.skip("requests without a decision", f"request {lost}")
+        return None

@@ -1,0 +1,238 @@
+"""Decide again what was decided, and compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+
+from router_state.errors import RouterStateError, WrongContext
+from router_state.record import RequestRecord
+from studies.history.happened import Decided, Happened, Untold
+from studies.history.reading import Decision
+from studies.history.rerun import NoEngine, Rerun
+
+TOLERANCE = 1e-9
+"""Largest difference, relative or absolute: the sums of another BLAS differ in the last digits."""
+NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
+"""Numbers of a candidate; its score follows from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first decision of a router that came out otherwise; `again` None: the engine refused,
+    `refusal` says why.
+    """
+
+    recorded: Decision
+    again: RequestRecord | None
+    fields: tuple[str, ...]
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The outcome of a verification.
+
+    Attributes:
+        compared: decisions made again; equal: of these the same; identical: and every number in
+            them to the bit.
+        differences: the first of each router that has one.
+        unprovable: routers that can't be verified, or only up to some decision, with the reason.
+        doubts: what the history does not hold of routers; a difference after it proves nothing.
+    """
+
+    compared: int = 0
+    equal: int = 0
+    identical: int = 0
+    differences: dict[str, Difference] = field(default_factory=dict)
+    unprovable: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether every decision was made again, equally."""
+        return self.equal == self.compared and not self.unprovable and self.compared > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The decisions that are compared: by time in seconds since the epoch, and by first and last
+    offset of `pb.routes`.
+    """
+
+    since: float = float("-inf")
+    until: float = float("inf")
+    offsets: tuple[int, int] | None = None
+
+    def holds(self, event: Decided) -> bool:
+        """Tell whether a decision belongs to it."""
+        first, last = self.offsets or (0, event.offset)
+        return self.since <= event.at < self.until and first <= event.offset <= last
+
+
+EVERYTHING = Part()
+"""Part that leaves nothing out, compared by identity."""
+
+
+def verify(
+    happened: Iterable[Happened],
+    rerun: Rerun,
+    verdict: Verdict | None = None,
+    *,
+    part: Part = EVERYTHING,
+) -> Verdict:
+    """Re-run a history with the settings that it had and compare every decision of a part of it.
+
+    A router is followed up to its first difference: after it, its state is another one. Decisions
+    before the part are made again too, as they lead to its state, but are not compared. Where the
+    history does not hold all that led to a decision, a difference is not provable.
+    """
+    verdict = verdict or Verdict()
+    expected: dict[str, int] = {}
+    for event in happened:
+        router_id = event.router_id
+        if router_id in verdict.differences or router_id in verdict.unprovable:
+            continue
+        if type(event) is Untold:
+            verdict.doubts.setdefault(router_id, event.why)
+        if type(event) is not Decided:
+            rerun.apply(event)
+            continue
+        decision = event.decision
+        # Also 1: the router was gone, and was declared anew.
+        if decision.seq not in (expected.get(router_id, 0) + 1, 1):
+            first, last = expected.get(router_id, 0) + 1, decision.seq - 1
+            verdict.unprovable[router_id] = (
+                f"decisions {first} to {last} are not in the history, so its state is unknown "
+                "from there on"
+            )
+            continue
+        expected[router_id] = decision.seq
+        _compare(event, rerun, verdict, part)
+        if router_id in verdict.differences and router_id in verdict.doubts:
+            del verdict.differences[router_id]
+            # It was not compared after all: with what is missing it might have come out equal.
+            verdict.compared -= 1
+            verdict.unprovable[router_id] = (
+                f"decision {decision.seq} comes out otherwise, and that proves nothing: "
+                f"{verdict.doubts[router_id]}"
+            )
+    return verdict
+
+
+def _compare(event: Decided, rerun: Rerun, verdict: Verdict, part: Part) -> None:
+    decision = event.decision
+    try:
+        again = rerun.apply(event)
+    except NoEngine as error:
+        verdict.unprovable[event.router_id] = str(error)
+        return
+    except RouterStateError as error:
+        verdict.compared += 1
+        encoded_here = isinstance(error, WrongContext) and event.request.context is None
+        remedy = (
+            "; prompts are encoded again here: give the command the workers' PB_PROJECTION_PATH"
+            if encoded_here
+            else ""
+        )
+        verdict.differences[event.router_id] = Difference(
+            decision, None, (), f"{error.reason}: {error}{remedy}"
+        )
+        return
+    assert again is not None
+    # After it was applied: its effect on the state counts, whether it is compared or not.
+    if part is not EVERYTHING and not part.holds(event):
+        return
+    # Compaction keeps the last declaration only, so the rerun may stand under another one.
+    if again.config_offset != decision.config_offset:
+        verdict.unprovable[event.router_id] = (
+            f"declaration {decision.config_offset}, in force at decision {decision.seq}, is not "
+            "in the history: "
+            "pb.routers keeps only the last one of a router for long"
+        )
+        return
+    verdict.compared += 1
+    fields, identical = compare(decision, again)
+    if fields:
+        verdict.differences[event.router_id] = Difference(decision, again, fields)
+        return
+    verdict.equal += 1
+    verdict.identical += identical
+
+
+def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], bool]:
+    """Return which fields differ (numbers: by more than 1e-9 of their size), and whether all are
+    equal to the bit.
+    """
+    if _is_identical(recorded, again):
+        return (), True
+    fields = [name for name in ("model", "seq") if getattr(recorded, name) != getattr(again, name)]
+    if recorded.reason != again.reason:
+        fields.append("reason")
+    numbers = [
+        (name, getattr(recorded, name), getattr(again, name))
+        for name in ("propensity", "expected_reward", "expected_cost_usd", "lambda_t")
+    ]
+    seen = again.candidates
+    if recorded.candidates is not None and seen is not None:
+        if tuple(c.model for c in recorded.candidates) != tuple(seen.models):
+            fields.append("candidates")
+        else:
+            columns = (seen.mean, seen.bonus, seen.penalty, seen.expected_cost_usd)
+            for k, candidate in enumerate(recorded.candidates):
+                at_k = [
+                    (name, getattr(candidate, name), column[k])
+                    for name, column in zip(NUMBERS, columns, strict=True)
+                ]
+                # Older decisions have fewer numbers.
+                numbers += [number for number in at_k if number[1] is not UNSET]
+                if candidate.excluded != seen.excluded[k] and "excluded" not in fields:
+                    fields.append("excluded")
+    identical = True
+    for name, was, now in numbers:
+        if was != now:
+            identical = False
+            if (
+                not math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+                and name not in fields
+            ):
+                fields.append(name)
+    return tuple(fields), identical and not fields
+
+
+def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
+    """Tell whether a decision and every number of it are equal to the bit; the fast way for what is
+    almost always so.
+    """
+    if (
+        recorded.model != again.model
+        or recorded.seq != again.seq
+        or recorded.reason != again.reason
+        or recorded.lambda_t != again.lambda_t
+        or recorded.propensity != again.propensity
+        or recorded.expected_reward != again.expected_reward
+        or recorded.expected_cost_usd != again.expected_cost_usd
+    ):
+        return False
+    rows, seen = recorded.candidates, again.candidates
+    if rows is None or seen is None:
+        return True
+    if len(rows) != len(seen.models):
+        return False
+    terms = iter(seen.terms)
+    for row, model, penalty, excluded in zip(
+        rows, seen.models, seen.penalty, seen.excluded, strict=True
+    ):
+        if (
+            row.mean != next(terms)
+            or row.bonus != next(terms)
+            or row.expected_cost_usd != next(terms)
+            or row.penalty != penalty
+            or row.model != model
+            or row.excluded != excluded
+        ):
+            return False
+    return True

@@ -1,0 +1,126 @@
+"""Write a study's result in sentences: which policy earned most, by how much, for which money, over
+which time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import numpy as np
+
+from studies.simulate.study import Study
+from studies.simulate.track import Track
+
+LEAST_STRETCHES, MOST_STRETCHES = 8, 40
+"""Fewest and most stretches that a history is cut into for an interval. The spread of fewer says
+too little; shorter ones do not stand for themselves."""
+OVER = 1.05
+"""Spend over budget from which a policy is not called affordable."""
+
+
+def doubt(track: Track, best: Track) -> float | None:
+    """Return half of the 95 % interval of the difference between two mean rewards, from the same
+    stretches of the history.
+    """
+    stretches = _stretches(track, best)
+    if len(stretches) < LEAST_STRETCHES:
+        return None
+    differences, rewarded = np.array([s[0] for s in stretches]), sum(s[1] for s in stretches)
+    # The variance of a sum of stretches: neighbouring requests are alike, so single requests would
+    # claim too narrow an interval.
+    return float(1.96 * differences.std(ddof=1) * len(stretches) ** 0.5 / max(rewarded, 1))
+
+
+def _stretches(track: Track, best: Track) -> list[tuple[float, int]]:
+    """Return per stretch how much more reward one earned than the other, and over how many
+    rewards.
+    """
+    size = -(-len(track.buckets) // MOST_STRETCHES)
+    pairs = list(zip(track.buckets, best.buckets, strict=False))
+    parts = [pairs[at : at + size] for at in range(0, len(pairs), size or 1)]
+    sums = [
+        (sum(a.reward - b.reward for a, b in part), sum(a.rewarded for a, _ in part))
+        for part in parts
+    ]
+    return [(difference, count) for difference, count in sums if count]
+
+
+def answer(study: Study) -> list[str]:
+    """Return what a study found, the result first."""
+    return [*_result(study), _over(study)]
+
+
+def _result(study: Study) -> Iterator[str]:
+    earned = {name: run.track.total.mean_reward for name, run in study.runs.items()}
+    ranked = sorted(
+        (name for name, reward in earned.items() if reward is not None),
+        key=lambda name: -(earned[name] or 0.0),
+    )
+    if not ranked:
+        yield "No request of this history has a reward: nothing can be said of quality."
+        return
+    # Who spends over the budget is no answer to the question who earns most within it.
+    within = [name for name in ranked if not _is_over(study, name)]
+    best = (within or ranked)[0]
+    over = "" if within else ", as all of them over the budget"
+    yield f"{best} earned {earned[best]:.3f} per request{_money(study, best)}{over}."
+    for other in ranked:
+        if other != best:
+            yield f"{_compared(study, other, best)}{_money(study, other)}."
+
+
+def _compared(study: Study, other: str, best: str) -> str:
+    tracks = study.runs[other].track, study.runs[best].track
+    # Two policies that decided alike differ by nothing, not by "0.000 ± 0.000".
+    if tracks[0].buckets == tracks[1].buckets:
+        return f"{other} decided as {best} did"
+    gap = (tracks[0].total.mean_reward or 0.0) - (tracks[1].total.mean_reward or 0.0)
+    half = doubt(*tracks)
+    if half is None:
+        return f"{other}: {gap:+.3f}, too short a history to tell chance from more"
+    if abs(gap) <= half:
+        return f"{other}: {gap:+.3f} ± {half:.3f}, which chance may make"
+    return f"{other}: {gap:+.3f} ± {half:.3f}"
+
+
+def _is_over(study: Study, name: str) -> bool:
+    ratio = study.runs[name].track.total.cost_over_budget
+    return ratio is not None and ratio > OVER
+
+
+def _money(study: Study, name: str) -> str:
+    total = study.runs[name].track.total
+    if total.mean_cost_usd is None:
+        return ""
+    ratio = total.cost_over_budget
+    return f", at ${total.mean_cost_usd:.3g} a request" + (
+        "" if ratio is None else f", {ratio:.2f} of the budget"
+    )
+
+
+def _over(study: Study) -> str:
+    survey = study.survey
+    when = (
+        ""
+        if survey.first is None or survey.last is None
+        else f", {_day(survey.first)} to {_day(survey.last)} UTC"
+    )
+    guessed = (
+        (
+            " What models that were not called would have earned is modelled for "
+            f"{survey.without_outcomes:,} of them."
+        )
+        if survey.without_outcomes
+        else ""
+    )
+    made = (
+        f" Made by pbstream {version('paretobandit-streams')}; ± is a 95 % interval over "
+        "stretches of the history."
+    )
+    return f"Over {survey.requests:,} requests{when}.{guessed}{made}"
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,206 @@
+"""One request with everything that history says of it: decision, bill and reward joined, and how
+late they came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, final
+
+from msgspec import Struct
+
+from agents.declared import projection_ref
+from ground.json_values import Json
+from router_state.config import Price, ProjectionRef, Vector
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
+from studies.history.reading import Decision
+
+HORIZON = 20_000
+"""Decisions that a case waits for its bill and label."""
+UNDECLARED = 26
+"""Dimensions of a router whose declaration the history does not hold: the wire's default."""
+NUMBER = {int, float}
+"""Types of a JSON number; a bool is an int to Python and none here."""
+
+
+@final
+class Case(Struct, gc=False):
+    """One decided request.
+
+    Attributes:
+        index: its place among the decided requests, from 0.
+        outcomes: {model: (reward, cost_usd)} where the data says what other models would have
+            earned, else empty.
+        model, propensity: as decided in history, and how likely that was.
+        cost_usd, reward: as observed, or None; the lags count decisions since its own.
+        input_tokens: what the request said of them.
+        eligible: models that history could have called; None: it does not say.
+    """
+
+    index: int
+    request_id: str
+    x: Vector
+    at: float
+    allowed_models: list[str] | None
+    max_price_per_1k: float | None
+    outcomes: Mapping[str, tuple[float, float]]
+    model: str
+    propensity: float
+    cost_usd: float | None = None
+    cost_lag: int = 0
+    reward: float | None = None
+    reward_lag: int = 0
+    eligible: tuple[str, ...] | None = None
+    input_tokens: int | None = None
+
+
+class Cases:
+    """Iterate over a router's cases and declarations, in order of its decisions.
+
+    A case is emitted once its bill and reward have come, or `horizon` decisions later without them.
+
+    Args:
+        since, until: seconds since the epoch; cases decided outside are left out.
+        offsets: of `pb.routes`, first and last; cases outside are left out.
+
+    Attributes:
+        decided: how many requests were decided.
+        projection: of the last declaration.
+    """
+
+    def __init__(
+        self,
+        happened: Iterable[Happened],
+        *,
+        contexts: Contexts,
+        account: Account,
+        horizon: int = HORIZON,
+        since: float = float("-inf"),
+        until: float = float("inf"),
+        offsets: tuple[int, int] | None = None,
+    ) -> None:
+        self._happened = happened
+        self._contexts = contexts
+        self._account = account
+        self._horizon = horizon
+        self._since, self._until = since, until
+        self._first, self._last = offsets or (0, 2**63)
+        self._open: deque[Case | Declared] = deque()
+        self._by_id: dict[str, Case] = {}
+        self._prices: dict[str, Price] = {}
+        self.projection: ProjectionRef | None = None
+        self._dimensions = UNDECLARED
+        self.decided = 0
+        self._clock = float("-inf")
+
+    def __iter__(self) -> Iterator[Case | Declared]:
+        waiting = self._open
+        for event in self._happened:
+            # By type and not by `isinstance`: this loop runs millions of times, and nothing derives
+            # from these.
+            if type(event) is Decided:
+                if event.at >= self._until or event.offset > self._last:
+                    break
+                if event.at >= self._since and event.offset >= self._first:
+                    self._add(event)
+            elif type(event) is Declared:
+                self._declare(event)
+            elif type(event) is Billed or type(event) is Rewarded:
+                self._feed(event)
+            # In the order of decisions: an open case holds up those behind it, for `horizon` at
+            # most.
+            while waiting:
+                first = waiting[0]
+                if type(first) is Case:
+                    complete = first.reward is not None and first.cost_usd is not None
+                    if not complete and self.decided - first.index <= self._horizon:
+                        break
+                    del self._by_id[first.request_id]
+                yield waiting.popleft()
+        yield from waiting
+
+    def _declare(self, event: Declared) -> None:
+        if event.router is not None:
+            self.projection = projection_ref(event.router)
+            self._dimensions = event.router.dimensions
+            self._prices = {
+                n: Price(m.input_price_per_m, m.output_price_per_m)
+                for n, m in event.router.models.items()
+            }
+        self._open.append(event)
+
+    def _add(self, event: Decided) -> None:
+        request, decision = event.request, event.decision
+        at = event.at
+        # A worker on another machine has another clock; forgetting goes by time, and can't go back.
+        if at < self._clock:
+            self._account.skip(
+                "clock jumps back; taken as standing still", f"decision {decision.seq}"
+            )
+            at = self._clock
+        self._clock = at
+        case = Case(
+            self.decided,
+            decision.request_id,
+            self._contexts.of(request, self.projection or self._dimensions),
+            at,
+            request.allowed_models,
+            request.max_price_per_1k,
+            {} if request.metadata is None else _outcomes(request.metadata.outcomes),
+            decision.model,
+            decision.propensity,
+            eligible=_eligible(decision),
+            input_tokens=request.tokens,
+        )
+        self.decided += 1
+        self._open.append(case)
+        self._by_id[case.request_id] = case
+
+    def _feed(self, event: Any) -> None:
+        is_bill = type(event) is Billed
+        feedback = event.bill if is_bill else event.reward
+        case = self._by_id.get(feedback.request_id)
+        # Another model's is of a fallback, not of what was decided.
+        if case is None or feedback.model not in (None, case.model):
+            return
+        lag = self.decided - 1 - case.index
+        if is_bill:
+            if case.cost_usd is None:
+                case.cost_lag = lag
+            case.cost_usd = event.bill.cost_usd
+            if case.cost_usd is None and case.model in self._prices:
+                # At the price in force when it is read: the one of its decision is nearly always
+                # the same.
+                into, out = event.bill.tokens or (0, 0)
+                case.cost_usd = self._prices[case.model].cost_usd(
+                    input_tokens=into, output_tokens=out
+                )
+        else:
+            if case.reward is None:
+                case.reward_lag = lag
+            case.reward = event.reward.reward
+
+
+def _eligible(decision: Decision) -> tuple[str, ...] | None:
+    if decision.candidates is None:
+        return None
+    return tuple([one.model for one in decision.candidates if one.excluded is None])
+
+
+def _outcomes(found: Json) -> dict[str, tuple[float, float]]:
+    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
+    left out.
+    """
+    if not isinstance(found, dict):
+        return {}
+    outcomes = {}
+    for model, outcome in found.items():
+        if type(outcome) is dict:
+            reward: Json = outcome.get("reward")
+            cost: Json = outcome.get("cost_usd")
+            if type(reward) in NUMBER and type(cost) in NUMBER and 0 <= reward <= 1 and cost >= 0:
+                outcomes[model] = float(reward), float(cost)
+    return outcomes

@@ -1,0 +1,55 @@
+"""A scenario's events in a few words."""
+
+from __future__ import annotations
+
+from studies.simulate.scenario import (
+    Added,
+    Budget,
+    Delay,
+    Duplication,
+    Loss,
+    Outage,
+    PriceChange,
+    Quality,
+    Removed,
+    ScenarioEvent,
+    Traffic,
+)
+
+
+def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
+    """Return an event in a few words."""
+    match event:
+        case PriceChange(model=model, factor=factor, announced=announced):
+            return f"{short(model)}: price × {factor:.3g}{'' if announced else ', silently'}"
+        case Quality(model=model, to=to, shift=shift, factor=factor):
+            return f"{short(model)}: quality " + (
+                f"to {to:g}"
+                if to is not None
+                else f"{shift:+g}"
+                if shift is not None
+                else f"× {factor:g}"
+            )
+        case Outage(model=model):
+            return f"{short(model)}: outage"
+        case Added(model=model):
+            return f"{short(model)} joins"
+        case Removed(model=model):
+            return f"{short(model)} leaves"
+        case Traffic(factor=factor):
+            return f"traffic × {factor:g}"
+        case Delay(what=what, by=by, to=to):
+            return f"{what}: " + (
+                f"{to} requests late" if to is not None else f"{by} requests later"
+            )
+        case Loss(what=what, share=share):
+            return f"{what}: {share:.0%} lost"
+        case Duplication(what=what, share=share):
+            return f"{what}: {share:.0%} twice"
+        case Budget(usd_per_request=budget):
+            return "no budget" if budget is None else f"budget ${budget:.3g}"
+
+
+def short(model: str) -> str:
+    """Return a model's name without its maker."""
+    return model.rpartition("/")[2]

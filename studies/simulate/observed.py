@@ -1,0 +1,77 @@
+"""Read what a router's history shows of its models: every case's reward and bill, and the outcomes
+in its metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from router_state.config import Price
+from studies.history.happened import Declared
+from studies.simulate.cases import Case
+from studies.warm_start.observations import Observations
+
+
+class NothingObserved(Exception):
+    """The history has no decided request with a reward or a bill."""
+
+    reason = "nothing_observed"
+    retriable = False
+
+
+def observe(cases: Iterable[Case | Declared]) -> Observations:
+    """Collect rewards and bills by model. Bills are as they would be at the last list price.
+
+    Of a router that was declared anew with other contexts only those of the last shape count.
+
+    Raises:
+        NothingObserved: there are none.
+    """
+    prices: dict[str, Price] = {}
+    kept: list[tuple[Case, dict[str, float]]] = []
+    for case in cases:
+        if isinstance(case, Declared):
+            models = {} if case.router is None else case.router.models
+            prices |= {
+                name: Price(model.input_price_per_m, model.output_price_per_m)
+                for name, model in models.items()
+            }
+        elif case.outcomes or case.reward is not None or case.cost_usd is not None:
+            kept.append((case, {name: price.per_1k for name, price in prices.items()}))
+    if not kept:
+        raise NothingObserved("no decided request of the history has a reward or a bill")
+    shape = kept[-1][0].x.shape
+    # Contexts of another length were made by another projection: their numbers mean something else.
+    kept = [(case, then) for case, then in kept if case.x.shape == shape]
+    return _table(kept, {name: price.per_1k for name, price in prices.items()})
+
+
+def _table(kept: list[tuple[Case, dict[str, float]]], latest: dict[str, float]) -> Observations:
+    names = tuple(sorted({name for case, _ in kept for name in (case.model, *case.outcomes)}))
+    column = {name: k for k, name in enumerate(names)}
+    rewards, costs = (
+        np.full((len(kept), len(names)), np.nan),
+        np.full((len(kept), len(names)), np.nan),
+    )
+    for row, (case, prices) in enumerate(kept):
+        for name, (reward, cost_usd) in case.outcomes.items():
+            rewards[row, column[name]], costs[row, column[name]] = (
+                reward,
+                cost_usd * _since(name, prices, latest),
+            )
+        k = column[case.model]
+        if case.reward is not None:
+            rewards[row, k] = case.reward
+        if case.cost_usd is not None:
+            costs[row, k] = case.cost_usd * _since(case.model, prices, latest)
+    contexts = np.stack([case.x for case, _ in kept])
+    return Observations(names, contexts, rewards, costs, [case.request_id for case, _ in kept])
+
+
+def _since(name: str, then: dict[str, float], latest: dict[str, float]) -> float:
+    """Return by what a model's list price has been multiplied since; 1 where either is nothing."""
+    before, after = then.get(name, 0.0), latest.get(name, 0.0)
+    # A bill is proportional to the list price: one of last month is worth what it would cost today.
+    return after / before if before > 0.0 and after > 0.0 else 1.0

@@ -1,0 +1,48 @@
+"""Open what a study reads besides the history itself: contexts of its prompts, and the priors that
+declarations refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from router_state.config import ProjectionRef
+from streams.encoder.load import encoder_of, projections_of
+from streams.encoder.projections import Encoders
+from streams.priors.references import blocking_prior_reader
+from streams.settings import Settings
+from studies.history.account import Account
+from studies.history.encoded import Contexts, Encode
+from studies.history.happened import Happened
+from studies.history.merge import Merge
+from studies.history.records import History, partitions_of, refused_offsets
+from studies.history.rerun import ReadPrior
+
+
+def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
+    """Yield what happened to a router, or to all; `account` takes what is left out."""
+    refused = refused_offsets(history)
+    for partition in partitions_of(history, router_id):
+        yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
+
+
+def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:
+    """Return the contexts of prompts as a worker of these settings makes them; to be closed."""
+
+    # Loaded with the first prompt: a history of contexts needs no encoder, nor its memory.
+    @cache
+    def encoders() -> Encoders:
+        others = projections_of(settings)[1:]
+        return Encoders(encoder_of(settings), settings.priors_path, others=others)
+
+    def open_encoder(projection: ProjectionRef | int) -> tuple[str, Encode]:
+        encoder = encoders().of(projection)
+        return encoder.identity, encoder.encode
+
+    return Contexts(open_encoder, progress=progress)
+
+
+def prior_reader_of(settings: Settings) -> ReadPrior:
+    """Return what reads a prior that is declared by reference."""
+    return blocking_prior_reader(settings.priors_path)

@@ -1,0 +1,185 @@
+"""Decide in a simulation: by the engine that ships, by one model always, by chance, or as history
+did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from router_state.alert import Alert
+from router_state.engine import Engine
+from router_state.errors import RouterStateError
+from schemas.routers import RouterDeclared
+from studies.history.rerun import ReadPrior, Remembered, configuration
+from studies.simulate.cases import Case
+from studies.simulate.scenario import Policy
+from studies.simulate.world import uniform
+
+REMEMBERED = 2_000
+"""Requests that a policy remembers; the oldest go."""
+TIDY_EVERY = 64
+"""Decisions between two sweeps."""
+KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
+"""Fields of the declaration in force that a policy of another profile keeps."""
+
+
+class Decider(Protocol):
+    """One policy in a simulation."""
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Put a declaration in force."""
+        ...
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Return the model and λ_t. Raises RouterStateError where no model may be called."""
+        ...
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Take a bill in."""
+        ...
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Take a reward in."""
+        ...
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what was raised since the last call."""
+        ...
+
+
+class Finished(Remembered):
+    """Requests of a simulation: the oldest go, whatever they wait for, once they are too many."""
+
+    def trim(self, engine: Engine) -> None:
+        """Forget the oldest that have their bill and reward; one that waits forever is kept until
+        its commitment expired.
+        """
+        while len(self) > self._keep:
+            request_id, oldest = next(iter(self.items()))
+            # An open commitment is part of the books: forgetting its request would leave dollars
+            # that nobody settles.
+            if request_id in engine.state.open_commitments or (
+                oldest.label is None and len(self) <= 10 * self._keep
+            ):
+                return
+            del self[request_id]
+
+
+class EngineDecider:
+    """The engine with a profile's settings, or the router's own, and knobs over them."""
+
+    def __init__(self, policy: Policy, *, read_prior: ReadPrior) -> None:
+        self._policy = policy
+        self._read_prior = read_prior
+        self._versions = 0
+        self._records = Finished(REMEMBERED)
+        self._engine: Engine | None = None
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Put a declaration in force under this policy's profile."""
+        profile = self._policy.profile
+        if profile is not None and profile != "declared":
+            kept = {name: getattr(router, name) for name in KEPT}
+            # The other knobs are of the profile that was declared: this one is tried as it ships.
+            router = RouterDeclared.model_construct(**kept, profile=profile)
+        config = configuration(router, offset=self._versions, read_prior=self._read_prior)
+        if self._policy.knobs:
+            config = replace(config, knobs=replace(config.knobs, **self._policy.knobs))  # type: ignore[arg-type]
+        self._versions += 1
+        if self._engine is None:
+            self._engine = Engine.start(config, self._records)
+        else:
+            self._engine.configure(config, now=at)
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Let the engine decide."""
+        engine = self.engine
+        if engine.state.seq % TIDY_EVERY == 0:
+            engine.expire(now=at)
+            self._records.trim(engine)
+        record = engine.decide(
+            request_id,
+            case.x,
+            now=at,
+            allowed_models=case.allowed_models,
+            max_price_per_1k=case.max_price_per_1k,
+            input_tokens=case.input_tokens,
+        )
+        return record.model, record.lambda_t
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Settle; a bill of a request that is forgotten changes nothing."""
+        if request_id in self._records:
+            self.engine.settle(request_id, cost_usd=cost_usd)
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Learn; a reward of a request that is forgotten changes nothing."""
+        if request_id in self._records:
+            self.engine.learn(request_id, reward=reward)
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what the engine has raised."""
+        return self.engine.take_alerts()
+
+
+class NoModel(RouterStateError):
+    """The policy has no model for this request."""
+
+    reason = "no_model"
+
+
+class StaticDecider:
+    """A policy that learns nothing: `choose` maps the request, its case and the models in force to
+    a model or None.
+    """
+
+    def __init__(self, choose: Callable[[str, Case, list[str]], str | None]) -> None:
+        self._choose = choose
+        self._models: list[str] = []
+
+    def declare(self, router: RouterDeclared, *, at: float) -> None:
+        """Note which models there are."""
+        self._models = list(router.models)
+
+    def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
+        """Choose without a budget."""
+        model = self._choose(request_id, case, self._models)
+        if model is None:
+            raise NoModel("no model to choose")
+        return model, 0.0
+
+    def bill(self, request_id: str, cost_usd: float) -> None:
+        """Learn nothing."""
+
+    def reward(self, request_id: str, reward: float) -> None:
+        """Learn nothing."""
+
+    def take_alerts(self) -> list[Alert]:
+        """Raise nothing."""
+        return []
+
+
+def decider_of(policy: Policy, *, seed: int, read_prior: ReadPrior) -> Decider:
+    """Return what decides for a policy of a scenario."""
+    if policy.profile is not None:
+        return EngineDecider(policy, read_prior=read_prior)
+    if policy.model is not None:
+        model = policy.model
+        return StaticDecider(lambda request_id, case, models: model)
+    if policy.recorded:
+        return StaticDecider(lambda request_id, case, models: case.model)
+
+    def at_random(request_id: str, case: Case, models: list[str]) -> str | None:
+        allowed = [m for m in models if case.allowed_models is None or m in case.allowed_models]
+        # By the index of the case, not by a generator: other policies in the study must not change
+        # the draw.
+        return allowed[int(uniform(seed, case.index) * len(allowed))] if allowed else None
+
+    return StaticDecider(at_random)

@@ -1,0 +1,286 @@
+"""Define a scenario: a YAML file of events and policies, checked before anything runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ground.files.yaml_text import BadYaml, read_yaml
+from router_state.config import Knobs
+
+CLOSED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+"""Rules of a scenario: a misspelt field is an error, not left out."""
+
+Model = Annotated[
+    str, Field(min_length=1, max_length=200, description="Name of a model of the router")
+]
+Index = Annotated[int, Field(ge=0, description="Index of a request, from 0")]
+Percent = Annotated[
+    str, Field(pattern=r"^\d{1,3}(\.\d+)?%$", description='Share of the history, as "33%"')
+]
+Point = Annotated[
+    Index | Percent | datetime,
+    Field(description='When: index of a request, share ("33%") or RFC 3339 time'),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+Kind = Literal["costs", "rewards", "both"]
+
+
+class BadScenario(Exception):
+    """The scenario can't be run; the message has one line a problem."""
+
+    reason = "bad_scenario"
+    retriable = False
+
+
+class Happening(BaseModel):
+    """Anything that begins at a point and, with `until`, ends at one."""
+
+    model_config = CLOSED
+
+    at: Point = 0
+    until: Point | None = None
+    label: str | None = Field(
+        default=None, max_length=80, description="What the report writes at the mark"
+    )
+
+    @field_validator("at", "until", mode="after")
+    @classmethod
+    def _utc(cls, value: object) -> object:
+        return (
+            # YAML reads a time without a zone as a naive one; the topics have none but UTC.
+            value.replace(tzinfo=UTC)
+            if isinstance(value, datetime) and value.tzinfo is None
+            else value
+        )
+
+
+class PriceChange(Happening):
+    """A model's price changes: bills by `factor` and, if announced, its list prices too; `over`
+    requests make it a ramp.
+    """
+
+    kind: Literal["price"]
+    model: Model
+    factor: Annotated[float, Field(gt=0, le=1e6)]
+    announced: bool = Field(
+        default=True, description="False: bills change, the declaration does not"
+    )
+    over: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Requests over which the price moves, in 20 steps"
+    )
+
+
+class Quality(Happening):
+    """A change of what a model's answers are worth: every reward becomes `to`, or is moved by
+    `shift`, or multiplied by `factor`.
+    """
+
+    kind: Literal["quality"]
+    model: Model
+    to: Share | None = None
+    shift: Annotated[float, Field(ge=-1, le=1)] | None = None
+    factor: Annotated[float, Field(ge=0, le=10)] | None = None
+    over: Annotated[int, Field(ge=0)] = Field(default=0, description="Requests over which it moves")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if sum(value is not None for value in (self.to, self.shift, self.factor)) != 1:
+            raise ValueError("say one of to, shift, factor")
+        return self
+
+
+class Outage(Happening):
+    """Calls of a model fail: reward 0, no bill. Announced: its operator takes it out of the
+    declaration meanwhile.
+    """
+
+    kind: Literal["outage"]
+    model: Model
+    announced: bool = False
+
+
+class Added(Happening):
+    """A model joins; until then it is not declared. Its prices are the history's unless they are
+    given.
+    """
+
+    kind: Literal["add"]
+    model: Model
+    input_price_per_m: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    output_price_per_m: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    onboarding_pulls: Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+
+class Removed(Happening):
+    """A model leaves the declaration; `until`: it comes back."""
+
+    kind: Literal["remove"]
+    model: Model
+
+
+class Traffic(Happening):
+    """So many times as many requests in the same time: requests are repeated, or left out,
+    evenly.
+    """
+
+    kind: Literal["traffic"]
+    factor: Annotated[float, Field(gt=0, le=1000)]
+
+
+class Delay(Happening):
+    """Bills or rewards come so many requests later than recorded or, with `to`, exactly so many
+    after their decision.
+    """
+
+    kind: Literal["delay"]
+    what: Kind = "both"
+    by: Annotated[int, Field(ge=0)] | None = None
+    to: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.by is None) == (self.to is None):
+            raise ValueError("say one of by, to")
+        return self
+
+
+class Loss(Happening):
+    """A share of bills or rewards never comes."""
+
+    kind: Literal["lose"]
+    what: Kind = "both"
+    share: Share
+
+
+class Duplication(Happening):
+    """A share of bills or rewards comes twice."""
+
+    kind: Literal["duplicate"]
+    what: Kind = "both"
+    share: Share
+
+
+class Budget(Happening):
+    """The budget changes; null: spend is only counted."""
+
+    kind: Literal["budget"]
+    usd_per_request: Annotated[float, Field(gt=0)] | None
+
+
+ScenarioEvent = Annotated[
+    PriceChange
+    | Quality
+    | Outage
+    | Added
+    | Removed
+    | Traffic
+    | Delay
+    | Loss
+    | Duplication
+    | Budget,
+    Field(discriminator="kind"),
+]
+
+
+class Policy(BaseModel):
+    """A policy: a profile of the engine with any knob or switch set otherwise, always one model,
+    chance, or history itself.
+    """
+
+    model_config = CLOSED
+
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    profile: Literal["paper", "live", "declared"] | None = None
+    model: Model | None = None
+    random: bool = False
+    recorded: bool = False
+    knobs: dict[str, bool | int | float] = Field(
+        default_factory=dict, description="Any field of the engine's knobs"
+    )
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if sum((self.profile is not None, self.model is not None, self.random, self.recorded)) != 1:
+            raise ValueError("say one of profile, model, random, recorded")
+        if unknown := sorted(self.knobs.keys() - set(Knobs.__slots__)):
+            raise ValueError(
+                f"unknown knobs {', '.join(unknown)}; there are {', '.join(Knobs.__slots__)}"
+            )
+        if self.knobs and self.profile is None:
+            raise ValueError("knobs need a profile")
+        return self
+
+
+SHORT = {
+    "paper": {"name": "paper", "profile": "paper"},
+    "live": {"name": "live", "profile": "live"},
+    "declared": {"name": "declared", "profile": "declared"},
+    "recorded": {"name": "recorded", "recorded": True},
+    "random": {"name": "random", "random": True},
+}
+"""Policies that a name describes completely; any other name is that of a model that is always
+called."""
+
+
+class Scenario(BaseModel):
+    """Events, and policies: `paper`, `live`, `declared` (as the router says), `recorded`, `random`,
+    a model's name, an object.
+    """
+
+    model_config = CLOSED
+
+    name: Annotated[str, Field(min_length=1, max_length=120)] = "as recorded"
+    seed: Annotated[int, Field(ge=0)] = 0
+    policies: tuple[Policy, ...] = Field(
+        default=(Policy(name="declared", profile="declared"),), min_length=1, max_length=12
+    )
+    events: tuple[ScenarioEvent, ...] = Field(default=(), max_length=200)
+
+    @field_validator("policies", mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        if not isinstance(value, list | tuple):
+            return value
+        return [
+            # A typing error becomes a model, and `World` refuses models that nobody knows.
+            SHORT.get(one, {"name": one, "model": one}) if isinstance(one, str) else one
+            for one in value
+        ]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [policy.name for policy in self.policies]
+        if len(set(names)) < len(names):
+            raise ValueError("policies need different names")
+        return self
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario.
+
+    Raises:
+        BadScenario: it is no YAML or not valid; one line a problem.
+    """
+    try:
+        body = read_yaml(path)
+    except BadYaml as error:
+        raise BadScenario(f"{path}: no YAML: {error}") from None
+    try:
+        return Scenario.model_validate({} if body is None else body)
+    except ValidationError as error:
+        raise BadScenario("\n".join(_lines(path, error))) from None
+
+
+def _lines(path: Path, error: ValidationError) -> list[str]:
+    problems = error.errors(include_url=False, include_context=False)
+    return [
+        (
+            f"{path}: {'.'.join(map(str, p['loc'])) or 'scenario'}: "
+            f"{p['msg'].removeprefix('Value error, ')}"
+        )
+        for p in problems
+    ]

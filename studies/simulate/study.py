@@ -1,0 +1,187 @@
+"""A scenario played over a history by several policies: what was run, and all that a report needs
+of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from drawing.changes import Portfolio, differences
+from studies.history.account import Account
+from studies.history.encoded import Contexts
+from studies.history.happened import Declared, Happened
+from studies.history.rerun import ReadPrior
+from studies.simulate.case_file import CaseFile
+from studies.simulate.cases import Case, Cases
+from studies.simulate.policies import decider_of
+from studies.simulate.scenario import Scenario
+from studies.simulate.simulation import Outcomes, PolicyRun, Simulation
+from studies.simulate.track import Track
+from studies.simulate.world import World
+
+MOST_CHANGES = 20
+"""Last changes of the declaration that charts number."""
+
+
+class NoRequest(Exception):
+    """The history has no decided request in the range."""
+
+    reason = "no_request"
+    retriable = False
+
+
+@dataclass(slots=True)
+class Survey:
+    """The result of a first reading of a history; `first` and `last` decision in seconds since the
+    epoch; `changes`, what was declared anew before the request at that place.
+    """
+
+    requests: int = 0
+    without_outcomes: int = 0
+    first: float | None = None
+    last: float | None = None
+    models: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    index_of: dict[datetime, int] = field(default_factory=dict)
+    changes: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
+    outcomes: Outcomes = field(default_factory=Outcomes)
+
+
+@dataclass(slots=True)
+class Study:
+    """A finished study. `seconds` is the processor's time, from the first record to the last
+    decision.
+    """
+
+    scenario: Scenario
+    survey: Survey
+    world: World
+    runs: dict[str, PolicyRun]
+    account: Account
+    seconds: float
+
+
+def survey(cases: Iterable[Case | Declared], scenario: Scenario) -> Survey:
+    """Read a history once: count it, place the scenario's times, fit what is needed for models that
+    were not called.
+    """
+    found = Survey()
+    times = sorted(
+        {t for event in scenario.events for t in (event.at, event.until) if isinstance(t, datetime)}
+    )
+    before: Portfolio | None = None
+    for case in cases:
+        if isinstance(case, Declared):
+            found.declared.update(() if case.router is None else case.router.models)
+            after = None if case.router is None else Portfolio.of(case.router)
+            if before is not None and after is not None and found.requests:
+                told = differences(before, after, at=0.0)
+                found.changes.extend((found.requests, one.text) for one in told)
+            before = after or before
+            continue
+        # A scenario's times become places, since a simulation counts requests and not seconds.
+        while times and case.at >= times[0].timestamp():
+            found.index_of[times.pop(0)] = case.index
+        found.requests += 1
+        found.first = case.at if found.first is None else min(found.first, case.at)
+        found.last = case.at if found.last is None else max(found.last, case.at)
+        found.models.add(case.model)
+        if case.outcomes:
+            found.models.update(case.outcomes)
+        else:
+            found.without_outcomes += 1
+            found.outcomes.fit(case)
+    found.outcomes.settle()
+    # Times after the history: at its end, where nothing happens any more.
+    found.index_of.update(dict.fromkeys(times, found.requests))
+    return found
+
+
+def world_of(scenario: Scenario, found: Survey) -> World:
+    """Lay a scenario over a history that was read.
+
+    Raises:
+        BadScenario: it does not fit.
+        NoRequest: there is none.
+    """
+    if not found.requests:
+        raise NoRequest
+    return World(
+        scenario,
+        requests=found.requests,
+        index_of=found.index_of,
+        models=found.models,
+        declared=found.declared,
+    )
+
+
+def study(
+    happened: Iterable[Happened],
+    scenario: Scenario,
+    *,
+    contexts: Contexts,
+    read_prior: ReadPrior,
+    since: float = float("-inf"),
+    until: float = float("inf"),
+    offsets: tuple[int, int] | None = None,
+    compare: bool | None = None,
+    account: Account | None = None,
+) -> Study:
+    """Play a scenario over one router's history.
+
+    Args:
+        happened: the history, read once.
+        compare: estimate from logged propensities what policies would have earned; None: where
+            outcomes are missing.
+        account: takes what is left out, and is part of the study.
+
+    Raises:
+        BadScenario: it does not fit the history.
+        NoRequest: there is none in the range.
+    """
+    account, started = Account() if account is None else account, time.process_time()
+    with CaseFile() as kept:
+        cases = Cases(
+            happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets
+        )
+        found = survey(kept.keep(cases), scenario)
+        done = run(kept, found, scenario, read_prior=read_prior, compare=compare)
+    return replace(done, account=account, seconds=time.process_time() - started)
+
+
+def run(
+    cases: Iterable[Case | Declared],
+    found: Survey,
+    scenario: Scenario,
+    *,
+    read_prior: ReadPrior,
+    compare: bool | None = None,
+) -> Study:
+    """Play a scenario over cases that were surveyed.
+
+    Raises:
+        BadScenario: it does not fit.
+        NoRequest: there is no case.
+    """
+    started = time.process_time()
+    world = world_of(scenario, found)
+    boundaries = sorted({mark.index for mark in world.marks if mark.index > 0})
+    runs = {
+        policy.name: PolicyRun(
+            decider_of(policy, seed=scenario.seed, read_prior=read_prior),
+            Track(policy.name, boundaries),
+        )
+        for policy in scenario.policies
+    }
+    simulation = Simulation(
+        world,
+        found.outcomes,
+        runs,
+        compare=found.without_outcomes > 0 if compare is None else compare,
+    )
+    simulation.play(cases)
+    return Study(scenario, found, world, runs, Account(), time.process_time() - started)

@@ -1,0 +1,100 @@
+"""Show on a page what priors are worth."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from drawing.numbers import number
+from drawing.page import Report, Table, page
+from studies.warm_start.frontier import told_gain
+from studies.warm_start.worth import ModelWorth, Worth, sentence
+
+MOST_PAIRS = 40
+"""Rows of the table of pairs."""
+OFF = "±: 95 %, paired over prompts, for all budgets together"
+"""Caption of the intervals of gains."""
+
+
+def render(worth: Worth) -> str:
+    """Return what a budget buys, how well each model is predicted, and which differ on which
+    prompts.
+    """
+    return page(
+        Report(
+            title="What these priors are worth",
+            answer=sentence(worth),
+            notes=[
+                f"Measured on prompts that were held out; {OFF}. Made by pbstream "
+                f"{version('paretobandit-streams')}."
+            ],
+            frontier=_frontier(worth) if worth.frontier else None,
+            tables=[_bought(worth), _models(worth), *([_pairs(worth)] if worth.told_apart else [])],
+        )
+    )
+
+
+def best_on(worth: Worth, model: ModelWorth) -> str:
+    """Return on which share of the prompts a model is the best, where that is more than chance."""
+    return f"{model.best_on:.0%}" if worth.told_apart else "–"
+
+
+def _frontier(worth: Worth) -> dict[str, object]:
+    return {
+        "points": [_place(one.budget_usd, one.routed) for one in worth.frontier],
+        "mix": [_place(one.budget_usd, one.mix) for one in worth.frontier],
+        "others": [
+            _place(one.mean_cost_usd, one.mean_reward) | {"name": one.model} for one in worth.models
+        ],
+        "named": {"points": "routed by these priors", "mix": "best fixed mix"},
+    }
+
+
+def _place(cost_usd: float | None, reward: float | None) -> dict[str, object]:
+    return {"cost_usd_per_request": cost_usd, "reward": reward}
+
+
+def _bought(worth: Worth) -> Table:
+    rows = [
+        [
+            *(f"{one.budget_usd:.2g}", f"{one.mix:.3f}", f"{one.routed:.3f}"),
+            *(told_gain(one), f"{one.routed_cost_usd / one.budget_usd:.2f}"),
+        ]
+        for one in worth.frontier
+    ]
+    heads = ["Budget, $ per request", "Best fixed mix", "Routed", "Gain", "Cost ÷ budget"]
+    return Table("Budget by budget", "Mean rewards", heads, rows)
+
+
+def _models(worth: Worth) -> Table:
+    rows = [
+        [
+            *(one.model, number(one.reward_error), number(one.reward_spread)),
+            *(number(one.cost_error, 2), number(one.cost_spread, 2), best_on(worth, one)),
+            ("; ".join(one.examples) if worth.told_apart else "") or "–",
+        ]
+        for one in worth.models
+    ]
+    heads = ["Model", "Reward error", "Its mean alone", "Cost error, factor", "Its mean alone"]
+    return Table(
+        "How well each model is predicted",
+        "Root mean square errors, by prompt and of the model's mean alone",
+        [*heads, "Best on", "For example"],
+        rows,
+        words=(0, 6),
+    )
+
+
+def _pairs(worth: Worth) -> Table:
+    rows = [
+        [
+            *(one.model, one.other, f"{one.difference:.3f}", f"{one.spread:.3f}"),
+            f"{one.other_better:.0%}",
+        ]
+        for one in worth.pairs[:MOST_PAIRS]
+    ]
+    left = len(worth.pairs) - len(rows)
+    caption = "The other one is the better one on some prompts" + (
+        f"; {left:,} more pairs are left out here" if left > 0 else ""
+    )
+    heads = ["Model", "Is above", "By", "± by prompt", "The other is better on"]
+    return Table("Which models differ on which prompts", caption, heads, rows, words=(0, 1))

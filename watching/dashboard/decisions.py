@@ -1,0 +1,143 @@
+"""One decision, and the last ones of a router: looked up on the topics when somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiokafka.errors import KafkaError
+
+from doors.console.bus import Bus, open_bus
+from doors.console.decision import BECAUSE, EXCLUDED
+from doors.console.failures import Failure
+from doors.console.found import TOPICS, Found, find
+from doors.gateway.problems import Problem
+from schemas import Candidate, MalformedEvent, RouteDecided, decode
+from streams.settings import Settings
+
+SEARCHES = 2
+"""Most searches at a time: each reads as much as it needs, the others wait."""
+LAST = 25
+"""Decisions that the page of a router lists."""
+TERMS = {
+    "mean": "a lower expected reward",
+    "bonus": "less exploration",
+    "penalty": "the penalty for its cost",
+}
+"""Phrases for the terms of a score that made a candidate lose."""
+
+
+class Decisions:
+    """Look decisions up; at most `gateway_search` records of a partition are read."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._searches = asyncio.Semaphore(SEARCHES)
+
+    async def explain(self, router_id: str, request_id: str) -> dict[str, object]:
+        """Return everything that is known of a request. Raises Problem."""
+        async with self._bus(*TOPICS) as bus:
+            found = await find(bus, router_id, request_id, limit=self._settings.gateway_search)
+        if found.decision is None and not found.letters:
+            raise Problem(
+                "not_found",
+                "no decision and no refusal of this request among the last "
+                f"{self._settings.gateway_search:,} records of each partition",
+            )
+        return _shown(found, self._settings.dashboard_trace_url)
+
+    async def last(self, router_id: str) -> list[dict[str, object]]:
+        """Return a router's last decisions, the newest first. Raises Problem."""
+        decisions: list[dict[str, object]] = []
+        async with self._bus("routes") as bus:
+            limit = self._settings.gateway_search
+            async for record in bus.backwards("routes", router_id, limit=limit):
+                if record.key != router_id.encode():
+                    continue
+                decision = _decision(record.value)
+                if decision is not None and not decision.repeat:
+                    decisions.append(_line(decision))
+                if len(decisions) == LAST:
+                    break
+        return decisions
+
+    @asynccontextmanager
+    async def _bus(self, *names: str) -> AsyncIterator[Bus]:
+        try:
+            async with self._searches, open_bus(self._settings, *names) as bus:
+                yield bus
+        except Failure as error:
+            raise Problem("undelivered", error.message) from error
+        except KafkaError as error:
+            raise Problem("undelivered", str(error)) from error
+
+
+def _decision(value: bytes | None) -> RouteDecided | None:
+    try:
+        return decode(RouteDecided, value)
+    except MalformedEvent:
+        return None
+
+
+def _line(decision: RouteDecided) -> dict[str, object]:
+    return {
+        "request_id": decision.request_id,
+        "at": decision.decided_at.timestamp(),
+        "model": decision.model,
+        "reason": decision.reason.value,
+        "expected_reward": decision.expected_reward,
+        "expected_cost_usd": decision.expected_cost_usd,
+    }
+
+
+def _shown(found: Found, url: str | None) -> dict[str, object]:
+    decision = found.decision
+    return {
+        "decision": decision and decision.model_dump(mode="json", exclude={"candidates"}),
+        "because": decision and BECAUSE.get(decision.reason.value, decision.reason.value),
+        "candidates": decision and _candidates(decision),
+        "costs": [event.model_dump(mode="json") for event in found.costs],
+        "rewards": [event.model_dump(mode="json") for event in found.rewards],
+        "refusals": [
+            {"topic": one.topic, "reason": one.reason, "message": one.message}
+            for one in found.letters
+        ],
+        "trace": found.trace,
+        "trace_url": url and found.trace and url.replace("{trace}", found.trace),
+    }
+
+
+def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
+    """Return the candidates, the chosen one first, then by their scores, those without last."""
+    given = decision.candidates or ()
+    chosen = next((one for one in given if one.model == decision.model), None)
+    ordered = sorted(
+        given, key=lambda one: (one is not chosen, one.excluded is not None, -one.score)
+    )
+    return [
+        one.model_dump(mode="json") | {"lost": None if one is chosen else lost(one, chosen)}
+        for one in ordered
+    ]
+
+
+def lost(candidate: Candidate, chosen: Candidate | None) -> str:
+    """Say why a candidate was not chosen: what excluded it, else the terms that cost it most."""
+    if candidate.excluded is not None:
+        return EXCLUDED.get(candidate.excluded, candidate.excluded.replace("_", " "))
+    if chosen is None:
+        return ""
+    behind = chosen.score - candidate.score
+    # A pull or a probe was drawn, or a cap left one model: a better score was passed over.
+    if behind < 0.0:
+        return f"its score is {-behind:.3f} higher, but the score did not decide"
+    # score = mean + bonus − penalty, so these three add up to what it is behind.
+    apart = {
+        "mean": chosen.mean - candidate.mean,
+        "bonus": chosen.bonus - candidate.bonus,
+        "penalty": candidate.penalty - chosen.penalty,
+    }
+    worst = max(apart, key=lambda term: apart[term])
+    gained = sum(-value for value in apart.values() if value < 0.0)
+    makes_up = f", the rest gives back {gained:.3f}" if gained > 5e-4 else ""
+    return f"{behind:.3f} behind: {TERMS[worst]} takes {apart[worst]:.3f}{makes_up}"

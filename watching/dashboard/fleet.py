@@ -1,0 +1,225 @@
+"""All routers, folded from the records of their topics, and the rows that show them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ground.json_values import Document
+from ground.messages import Record
+from schemas import EVENTS, MalformedEvent, decode, decode_router
+from schemas.costs import CostReported
+from schemas.event import Event
+from schemas.rewards import RewardObserved
+from schemas.routes import RouteDecided
+from watching.dashboard.joined import Joined
+from watching.dashboard.router import RouterView
+
+Take = Callable[[RouterView, Any, float, float], None]
+"""Function that takes in an event of one topic: its router, the event, when it happened, and
+now."""
+TOPICS = ("routers", "lambda", "routes", "rewards", "costs", "alerts", "refusals")
+"""Topics that are followed; none of them holds prompts."""
+LATER = ("rewards", "costs")
+"""Topics about decisions, read once the past decisions have been read."""
+MOST_ROUTERS = 100_000
+"""Routers that are kept: ten times what one worker serves (PB_ROUTERS_PER_WORKER)."""
+
+Row = Document
+SORTS = (
+    "router_id",
+    "rate",
+    "spend_usd",
+    "ratio",
+    "quality",
+    "saved",
+    "saved_mix",
+    "lambda_t",
+    "in_flight",
+    "alarms",
+)
+"""Columns of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The part of the table that a visitor looks at.
+
+    Attributes:
+        sort: a column; search: a part of a router's or a model's name; allows: whose routers.
+    """
+
+    sort: str = "spend_usd"
+    descending: bool = True
+    search: str = ""
+    begin: int = 0
+    count: int = 100
+    allows: Callable[[str], bool] = lambda router_id: True
+
+
+class Fleet:
+    """The routers.
+
+    Args:
+        rank: of a label's source; the higher one revises the lower one.
+    """
+
+    def __init__(self, rank: Callable[[str], int]) -> None:
+        self.routers: dict[str, RouterView] = {}
+        self.version = 0
+        self.events = 0
+        self.unreadable = 0
+        self._rank = rank
+        self._joined: Joined[tuple[Take, Event, float]] = Joined()
+        self._rows: dict[str, tuple[int, Row]] = {}
+        self._take: dict[str, Take] = {
+            "lambda": lambda router, event, at, now: router.take_state(event, at=at),
+            "routes": self._decide,
+            "rewards": self._label,
+            "costs": self._bill,
+            "alerts": lambda router, event, at, now: router.take_alert(event, at=at),
+            "refusals": lambda router, event, at, now: router.take_refusal(),
+        }
+
+    def observe(self, name: str, record: Record, *, now: float) -> None:
+        """Take a record in; one that cannot be read is counted, and changes nothing else.
+
+        Args:
+            name: the topic, without its prefix.
+            now: in seconds since the epoch; a record that claims to be of later counts as of now.
+        """
+        self.version += 1
+        self.events += 1
+        # A producer's clock that is ahead would push all bins into the future.
+        at = min(record.timestamp / 1000.0, now)
+        try:
+            if name == "routers":
+                self._declare(record, at)
+            elif name == "lambda" and record.value is None:
+                self._remove((record.key or b"").decode(errors="replace"))
+            else:
+                event = decode(EVENTS[name], record.value)
+                self._take[name](self.router(event.router_id), event, at, now)
+        except (MalformedEvent, TooManyRouters):
+            self.unreadable += 1
+
+    def router(self, router_id: str) -> RouterView:
+        """Return a router; its first event makes it known."""
+        found = self.routers.get(router_id)
+        if found is None:
+            if len(self.routers) >= MOST_ROUTERS:
+                raise TooManyRouters
+            found = self.routers[router_id] = RouterView(router_id)
+        return found
+
+    def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
+        """Return the rows that somebody looks at, and how many there are in all."""
+        word = asked.search.casefold()
+        rows = [
+            self.row(router, now=now)
+            for router in self.routers.values()
+            if asked.allows(router.router_id) and (not word or _holds(router, word))
+        ]
+        rows.sort(key=lambda row: row["router_id"])
+        if asked.sort != "router_id":
+            # What has no value comes last, whichever way the column is sorted.
+            worst = float("-inf") if asked.descending else float("inf")
+            rows.sort(
+                key=lambda row: worst if row[asked.sort] is None else row[asked.sort],
+                reverse=asked.descending,
+            )
+        elif asked.descending:
+            rows.reverse()
+        return rows[asked.begin : asked.begin + asked.count], len(rows)
+
+    def row(self, router: RouterView, *, now: float) -> Row:
+        """Return a router's row; it is made anew when the router has changed, or its rate has."""
+        version, row = self._rows.get(router.router_id, (-1, {}))
+        # A rate falls by itself, without any event: a row that shows one is out of date at once.
+        if version != router.version or row["rate"]:
+            row = _row(router, now)
+            self._rows[router.router_id] = router.version, row
+        return row
+
+    def total(self, allows: Callable[[str], bool], *, now: float) -> Document:
+        """Return the sums over the routers that somebody may see."""
+        rows = [self.row(one, now=now) for one in self.routers.values() if allows(one.router_id)]
+        return {
+            "routers": len(rows),
+            "rate": sum(row["rate"] for row in rows),
+            "spend_usd": sum(row["spend_usd"] or 0.0 for row in rows),
+            "in_flight": sum(row["in_flight"] or 0 for row in rows),
+            "suspected": sum(bool(row["suspects"]) for row in rows),
+        }
+
+    def _declare(self, record: Record, at: float) -> None:
+        router_id, declared = decode_router(key=record.key, value=record.value)
+        if declared is None and router_id not in self.routers:
+            return
+        router = self.router(router_id)
+        # A router that was never taken up has no tombstone on `pb.lambda` to wait for.
+        if declared is None and router.state is None:
+            self._remove(router_id)
+        else:
+            router.take_declaration(record.offset, declared, at=at)
+
+    def _remove(self, router_id: str) -> None:
+        self.routers.pop(router_id, None)
+        self._rows.pop(router_id, None)
+
+    def _decide(self, router: RouterView, event: RouteDecided, at: float, now: float) -> None:
+        # One text a model, not one for each of the hundred thousand requests that are remembered.
+        model = sys.intern(event.model)
+        if event.repeat or not self._joined.add(router.router_id, event.request_id, model):
+            return
+        router.take_decision(event, at=at)
+        for take, early, then in self._joined.waited(router.router_id, event.request_id):
+            take(router, early, then, now)
+
+    def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
+        request = self._joined.get(router.router_id, event.request_id)
+        if request is None:
+            self._joined.wait(router.router_id, event.request_id, (self._label, event, at))
+        else:
+            router.take_label(event, request, rank=self._rank(event.source), at=at)
+
+    def _bill(self, router: RouterView, event: CostReported, at: float, now: float) -> None:
+        request = self._joined.get(router.router_id, event.request_id)
+        if request is None:
+            self._joined.wait(router.router_id, event.request_id, (self._bill, event, at))
+        else:
+            router.take_bill(event, request)
+
+
+class TooManyRouters(Exception):
+    """More routers than the dashboard keeps."""
+
+
+def _holds(router: RouterView, word: str) -> bool:
+    return word in router.router_id.casefold() or any(
+        word in model.casefold() for model in (router.declared.prices if router.declared else ())
+    )
+
+
+def _row(router: RouterView, now: float) -> Row:
+    state = router.state
+    saved, saved_mix = router.savings()
+    return {
+        "router_id": router.router_id,
+        "rate": round(router.rate(now), 2),
+        "decided": state and state.decided,
+        "spend_usd": state and state.spend_usd,
+        "budget_usd": state and state.budget_usd_per_request,
+        "ratio": router.spend_per_budget,
+        "quality": router.quality,
+        "saved": saved,
+        "saved_mix": saved_mix,
+        "beyond_mix": saved_mix == float("inf"),
+        "lambda_t": state and state.lambda_t,
+        "in_flight": state and state.in_flight,
+        "alarms": router.alarms,
+        "suspects": [f"{model}" for model in router.suspects],
+        "news": router.news[-1].text if router.news else None,
+    }

@@ -1,0 +1,287 @@
+"""One router as its page shows it: its topics folded into sums, bins and the last news."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from drawing.alerts import sentence
+from drawing.changes import News, Portfolio
+from ground.json_values import Document
+from schemas import (
+    AlertRaised,
+    CostReported,
+    LambdaUpdated,
+    RewardObserved,
+    RouteDecided,
+    RouterDeclared,
+)
+from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
+from watching.dashboard.declared import Declarations
+from watching.dashboard.joined import Request
+from watching.dashboard.models import ModelTally
+from watching.dashboard.savings import Point, against_dearest, mix_cost
+
+NEWS_KEPT = 40
+"""Alerts and declarations that a page lists beside its curves."""
+RATE_SECONDS = 5.0
+"""Seconds that a rate is taken over, twice that at most."""
+LEAST = {"ratio": 50, "reward": 30, "share": 100}
+"""Fewest events that a point of a chart is the mean of, so that it does not show chance alone."""
+
+
+class Money(NamedTuple):
+    """The worker's account when the dashboard saw it first, and last: dollars, bills."""
+
+    spend_usd: float
+    settled: int
+
+
+@dataclass(slots=True)
+class RouterView:
+    """All that the dashboard keeps of a router; a few kilobytes, whatever its traffic.
+
+    Attributes:
+        state: the worker's last account.
+        first: its money when it was first seen.
+        rewarded, reward_sum: labels, one for each request that has any.
+    """
+
+    router_id: str
+    state: LambdaUpdated | None = None
+    first: Money | None = None
+    rewarded: int = 0
+    reward_sum: float = 0.0
+    decisions: int = 0
+    alarms: int = 0
+    refused: int = 0
+    version: int = 0
+    models: dict[str, ModelTally] = field(default_factory=dict)
+    suspects: dict[str, dict[str, object]] = field(default_factory=dict)
+    news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
+    bins: Bins = field(default_factory=Bins)
+    declarations: Declarations = field(default_factory=Declarations)
+    _places: list[str] = field(default_factory=list)
+    _samples: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def declared(self) -> Portfolio | None:
+        """The declaration in force."""
+        return self.declarations.newest
+
+    def take_state(self, state: LambdaUpdated, *, at: float) -> None:
+        """Take the worker's account in."""
+        before = self.state
+        if before is not None and state.observed_at < before.observed_at:
+            return
+        if self.first is None:
+            # Savings are of what was seen: the worker's account may begin years before.
+            self.first = Money(state.spend_usd, state.settled)
+        # Charts begin at the first decision: a router may be declared long before it is asked.
+        if state.decided:
+            self.bins.put(at, "lambda_t", state.lambda_t)
+            if state.budget_usd_per_request is not None:
+                self.bins.put(at, "budget_usd", state.budget_usd_per_request)
+        if before is not None:
+            self.bins.add(at, "spend_usd", state.spend_usd - before.spend_usd)
+            self.bins.add(at, "settled", state.settled - before.settled)
+        self.state = state
+        self._sample(state.decided, at)
+        self.news.extend(self.declarations.acknowledge(state.config_offset, at=at))
+        self.version += 1
+
+    def take_declaration(self, offset: int, router: RouterDeclared | None, *, at: float) -> None:
+        """Take a record of `pb.routers` in; it counts once a worker has put it in force."""
+        known = None if self.state is None else self.state.config_offset
+        self.news.extend(self.declarations.add(offset, router, at=at, known=known))
+        self.version += 1
+
+    def take_decision(self, decision: RouteDecided, *, at: float) -> None:
+        """Take a request's first decision in."""
+        self.decisions += 1
+        for candidate in decision.candidates or ():
+            self.tally(candidate.model).rate(candidate)
+        self.tally(decision.model).chosen += 1
+        if decision.model not in self._places:
+            self._places.append(decision.model)
+        self.bins.add(at, "decided", 1.0)
+        self.bins.count(at, self._places.index(decision.model))
+        self.version += 1
+
+    def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
+        """Take a label in; a lower rank or revision than that of the one before changes nothing."""
+        known = (rank, event.revision)
+        # A label of a fallback says nothing of the model that was decided for.
+        if event.model not in (None, request.model) or known <= request.label_rank:
+            return
+        before, request.label, request.label_rank = request.label, event.reward, known
+        self.tally(request.model).label(event.reward, before=before)
+        self.reward_sum += event.reward - (before or 0.0)
+        self.rewarded += before is None
+        self.bins.add(at, "reward", event.reward - (before or 0.0))
+        if before is None:
+            self.bins.add(at, "rewarded", 1.0)
+        self.version += 1
+
+    def take_bill(self, event: CostReported, request: Request) -> None:
+        """Take a bill in; its dollars count in the worker's account, here for the model only."""
+        cost_usd = self._dollars(event, request.model)
+        if (
+            event.model not in (None, request.model)
+            or event.revision <= request.bill_revision
+            or cost_usd is None
+        ):
+            return
+        self.tally(request.model).bill(cost_usd, before=request.bill)
+        request.bill, request.bill_revision = cost_usd, event.revision
+        self.version += 1
+
+    def take_alert(self, alert: AlertRaised, *, at: float) -> None:
+        """Take an alert in; a model is suspected from a drift until it has recovered."""
+        self.alarms += alert.kind.value != "recovered"
+        told = sentence(alert)
+        if alert.model is not None and alert.kind.value == "drift":
+            self.suspects[alert.model] = {"text": told, "since": alert.since.timestamp()}
+        elif alert.model is not None and alert.kind.value == "recovered":
+            self.suspects.pop(alert.model, None)
+        self.news.append(News(at, alert.kind.value, alert.model, told))
+        self.version += 1
+
+    def take_refusal(self) -> None:
+        """Count an event that was refused."""
+        self.refused += 1
+        self.version += 1
+
+    def tally(self, model: str) -> ModelTally:
+        """Return what is known of a model."""
+        found = self.models.get(model)
+        if found is None:
+            found = self.models[model] = ModelTally()
+        return found
+
+    def rate(self, now: float) -> float:
+        """Return decisions per second over the last five to ten seconds."""
+        if self.state is None or not self._samples or now - self._samples[1][0] > 2 * RATE_SECONDS:
+            return 0.0
+        (begin, decided), end = self._samples[0], now
+        return max(0, self.state.decided - decided) / max(end - begin, 1.0)
+
+    def _sample(self, decided: int, at: float) -> None:
+        """Keep two counts, five seconds apart."""
+        kept = self._samples
+        if not kept or at - kept[1][0] >= 2 * RATE_SECONDS:
+            self._samples = ((at, decided), (at, decided))
+        elif at - kept[1][0] >= RATE_SECONDS:
+            self._samples = (kept[1], (at, decided))
+
+    def _dollars(self, event: CostReported, model: str) -> float | None:
+        """Return a bill in dollars; None where it names tokens of a model whose prices are not
+        known.
+        """
+        if event.cost_usd is not None:
+            return event.cost_usd
+        prices = self.declared.prices.get(model) if self.declared else None
+        if prices is None or event.input_tokens is None or event.output_tokens is None:
+            return None
+        return 1e-6 * (event.input_tokens * prices[0] + event.output_tokens * prices[1])
+
+    @property
+    def spend_per_budget(self) -> float | None:
+        """Return the mean bill ÷ budget, by the worker's account."""
+        state = self.state
+        if state is None or not state.settled or not state.budget_usd_per_request:
+            return None
+        return state.spend_usd / state.settled / state.budget_usd_per_request
+
+    @property
+    def quality(self) -> float | None:
+        """Return the mean of the labels, one a request."""
+        return self.reward_sum / self.rewarded if self.rewarded else None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the mean bill since the dashboard saw the router first."""
+        if self.state is None or self.first is None or self.state.settled <= self.first.settled:
+            return None
+        return (self.state.spend_usd - self.first.spend_usd) / (
+            self.state.settled - self.first.settled
+        )
+
+    @property
+    def points(self) -> list[Point]:
+        """Return what the router expects of always calling each model, over the decisions seen."""
+        return [
+            (one.cost_sum / one.rated, one.quality_sum / one.rated)
+            for one in self.models.values()
+            if one.rated
+        ]
+
+    def savings(self) -> tuple[float | None, float | None]:
+        """Return the share that is saved against the dearest model, and against the cheapest fixed
+        mix that is as good; None where it cannot be said, infinity where no mix is as good.
+        """
+        cost, quality, points = self.cost_usd, self.quality, self.points
+        if cost is None or not points:
+            return None, None
+        saved = against_dearest(cost, points)
+        if quality is None:
+            return saved, None
+        mixed = mix_cost(quality, points)
+        if mixed is None:
+            return saved, float("inf")
+        return saved, (1.0 - cost / mixed if mixed > 0.0 else None)
+
+    def shares(self) -> dict[str, float]:
+        """Return each model's share of the last decisions, at least a hundred where there were."""
+        if not self._places:
+            return {}
+        _, rows = self.bins.table()
+        counts = rows[:, FIXED:].astype(np.float64)
+        decided = counts.sum(axis=1)
+        newest_first = np.cumsum(decided[::-1])
+        # As few of the last bins as hold a hundred decisions: a share of three would jump.
+        enough = int(np.searchsorted(newest_first, LEAST["share"])) + 1
+        recent = counts[-enough:].sum(axis=0)
+        total = recent.sum()
+        return {
+            model: float(recent[at] / total) if total else 0.0
+            for at, model in enumerate(self._places)
+            if at < len(recent)
+        }
+
+    def series(self) -> Document:
+        """Return the charts: at the end of each bin λ_t as it was, else means over some events."""
+        begins, rows = self.bins.table()
+        table = rows.astype(np.float64)
+        column = {name: table[:, at] for name, at in COLUMN.items()}
+        spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
+        budgets, told = column["budget_usd"], _filled(column["lambda_t"])
+        counts = table[:, FIXED:]
+        decided = counts.sum(axis=1)
+        return {
+            "seconds": self.bins.width,
+            "at": (begins + self.bins.width).tolist(),
+            "lambda": told,
+            "ratio": [
+                None if mean is None or not budget else mean / budget
+                for mean, budget in zip(spend, _filled(budgets), strict=True)
+            ],
+            "reward": moving(column["reward"], column["rewarded"], LEAST["reward"]),
+            "shares": {
+                model: moving(counts[:, at], decided, LEAST["share"])
+                for at, model in enumerate(self._places)
+                if at < counts.shape[1]
+            },
+        }
+
+
+def _filled(values: Iterable[float]) -> list[float | None]:
+    """Return last values, each for as long as nothing newer was told."""
+    found: list[float | None] = []
+    for value in values:
+        found.append((found[-1] if found else None) if np.isnan(value) else float(value))
+    return found

@@ -1,0 +1,155 @@
+"""Server-sent events: what a page shows, at most four times a second, and only what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+
+import orjson
+
+from ground.json_values import Document
+from watching.dashboard.fleet import Asked, Fleet
+from watching.dashboard.router import RouterView
+
+EVERY = 0.25
+"""Seconds between two updates of a page."""
+SORTED_EVERY = 1.0
+"""Seconds between two sorts of the table, so that it can be read."""
+HEARTBEAT = 10.0
+"""Seconds of silence after which a heartbeat is sent, before a proxy takes the stream for dead."""
+MOST_STREAMS = 200
+"""Most open pages, over all visitors."""
+JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+"""Options of orjson: bins are arrays, and some keys are numbers."""
+
+
+class Table:
+    """The rows that one page shows of all routers."""
+
+    def __init__(self, fleet: Fleet, asked: Asked) -> None:
+        self._fleet = fleet
+        self._asked = asked
+        self._order: list[str] = []
+        self._count = 0
+        self._sent: dict[str, Document] = {}
+        self._sorted_at = float("-inf")
+        self._version = -1
+
+    def changes(self, *, now: float) -> Document | None:
+        """Return what differs from what was sent before, None for nothing."""
+        fleet, asked = self._fleet, self._asked
+        found: Document = {}
+        # Rows change four times a second and their order once.
+        due = now - self._sorted_at >= SORTED_EVERY and fleet.version != self._version
+        if due or self._version < 0:
+            first = self._version < 0
+            self._sorted_at, self._version = now, fleet.version
+            rows, self._count = fleet.page(asked, now=now)
+            order = [row["router_id"] for row in rows]
+            found["total"] = fleet.total(asked.allows, now=now)
+            if order != self._order or first:
+                self._order = order
+                found |= {"begin": asked.begin, "count": self._count, "order": order}
+        rows = [
+            fleet.row(fleet.routers[one], now=now) for one in self._order if one in fleet.routers
+        ]
+        changed = {row["router_id"]: row for row in rows if self._sent.get(row["router_id"]) != row}
+        if changed:
+            found["rows"] = list(changed.values())
+        self._sent = {row["router_id"]: row for row in rows}
+        return found or None
+
+
+class Single:
+    """One router: its numbers, its models, its charts with what explains them."""
+
+    def __init__(self, fleet: Fleet, router_id: str) -> None:
+        self._fleet = fleet
+        self._router_id = router_id
+        self._version = -1
+        self._shown: tuple[float, float] | None = None
+
+    def changes(self, *, now: float) -> Document | None:
+        """Return the router if it has changed; of the charts the last bins only, where the others
+        were sent before.
+        """
+        router = self._fleet.routers.get(self._router_id)
+        if router is None:
+            was, self._version = self._version, -2
+            return None if was == -2 else {"router": None}
+        row = self._fleet.row(router, now=now)
+        if self._version == router.version and not row["rate"]:
+            return None
+        self._version = router.version
+        return {"router": row | details(router), "series": self._series(router)}
+
+    def _series(self, router: RouterView) -> Document:
+        found = router.series()
+        times: list[float] = found["at"]
+        old, self._shown = self._shown, (found["seconds"], times[-2] if len(times) > 1 else 0.0)
+        keep = 0
+        if old is not None and old[0] == found["seconds"]:
+            # A bill or a label of the past seconds may still move the last two bins.
+            keep = next((at for at, time_ in enumerate(times) if time_ >= old[1]), 0)
+        shares = {model: values[keep:] for model, values in found["shares"].items()}
+        cut = {name: found[name][keep:] for name in ("at", "lambda", "ratio", "reward")}
+        return {
+            "seconds": found["seconds"],
+            "from": times[keep] if times else None,
+            "first": times[0] if times else None,
+            **cut,
+            "shares": shares,
+        }
+
+
+def details(router: RouterView) -> Document:
+    """Return what the page of a router says beside its row of the table."""
+    state, shares = router.state, router.shares()
+    prices = router.declared.prices if router.declared else {}
+    models = [
+        router.tally(name).shown(name, prices.get(name), shares.get(name, 0.0))
+        | {"suspect": router.suspects.get(name)}
+        for name in dict.fromkeys([*prices, *router.models])
+    ]
+    # Points begin with their cost, so the largest is the dearest.
+    dearest = max(router.points, default=None)
+    return {
+        "models": models,
+        "news": [one._asdict() for one in router.news],
+        "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
+        "declared_budget_usd": router.declared and router.declared.budget_usd,
+        "cost_usd": router.cost_usd,
+        "dearest_usd": dearest and dearest[0],
+        "decisions": router.decisions,
+        "labels": router.rewarded,
+        "refused": router.refused,
+    }
+
+
+async def updates(
+    view: Table | Single, state: Callable[[], Document], closing: asyncio.Event
+) -> AsyncIterator[bytes]:
+    """Yield a page's events until it goes away or the server ends.
+
+    Args:
+        state: the server's own, such as that Kafka does not answer; sent when it changes.
+    """
+    said: Document | None = None
+    heard = time.monotonic()
+    yield b"retry: 1000\n\n"
+    while not closing.is_set():
+        found = view.changes(now=time.time()) or {}
+        if (now_said := state()) != said:
+            found["state"] = said = now_said
+        if found:
+            heard = time.monotonic()
+            yield b"data: " + orjson.dumps(found, option=JSON) + b"\n\n"
+        elif time.monotonic() - heard > HEARTBEAT:
+            heard = time.monotonic()
+            yield b": \n\n"
+        try:
+            async with asyncio.timeout(EVERY):
+                await closing.wait()
+        except TimeoutError:
+            continue
