@@ -29,7 +29,7 @@ PARTS = (
     "propensity",
 )
 """Modules of the kernel, each after those that it uses."""
-FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
 """No multiplication is fused with an addition: every machine rounds the same sums."""
 TYPES = {
     "Real": "cython.double",
@@ -102,7 +102,9 @@ def program() -> str:
     parts = [_part((FOLDER / f"{name}.py").read_text()) for name in PARTS]
     public = re.findall(r'^    "(\w+)",$', (FOLDER / "__init__.py").read_text(), re.MULTILINE)
     names = [name for name in public if name not in ("COMPILED", "sources")]
-    return "\n".join([HEAD, *parts, f"PUBLIC = {names!r}", f"SOURCES = {sources()!r}", ""])
+    public = ", ".join(f"{name!r}: {name}" for name in names)
+    tail = f"SOURCES = {sources()!r}\n\ndef public():\n    return {{{public}}}\n"
+    return "\n".join([HEAD, *parts, tail])
 
 
 def _part(text: str) -> str:
@@ -113,6 +115,8 @@ def _part(text: str) -> str:
             _blank(lines, node)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name):
             _declare(lines, node, node.annotation.id, "cdef")
+        elif isinstance(node, ast.Assign):
+            _declare_numbers(lines, node)
         elif isinstance(node, ast.ClassDef) and any(
             isinstance(one, ast.Name) and one.id == "cclass" for one in node.decorator_list
         ):
@@ -122,9 +126,7 @@ def _part(text: str) -> str:
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal)\b", r"\1object", found)
-    return re.sub(
-        rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found
-    )
+    return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
 
 def _is_of_python(node: ast.stmt) -> bool:
@@ -147,6 +149,31 @@ def _declare(lines: list[str], node: ast.AnnAssign, kind: str, word: str) -> Non
     if kind == FIELDS["Floats"]:
         word = "cdef"
     lines[at] = re.sub(r"\w+: \w+", f"{word} {kind} {name}", lines[at], count=1)
+
+
+def _declare_numbers(lines: list[str], node: ast.Assign) -> None:
+    """Turn constants that are numbers into numbers of C."""
+    names, values = _items(node.targets[0]), _items(node.value)
+    kinds = [_kind(value) for value in values]
+    if not all(kinds) or len(names) != len(values):
+        return
+    _blank(lines, node)
+    lines[node.lineno - 1] = "\n".join(
+        f"cdef {kind} {ast.unparse(name)} = {ast.unparse(value)}"
+        for kind, name, value in zip(kinds, names, values, strict=True)
+    )
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def _kind(value: ast.expr) -> str:
+    try:
+        number = ast.literal_eval(value)
+    except ValueError:
+        return ""
+    return {float: FIELDS["Real"], int: FIELDS["Index"]}.get(type(number), "")
 
 
 def build(*, force: bool = False) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +31,8 @@ from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.events import Asked
-from router_state.foreseeing import foreseen
 from router_state.record import RequestRecord
 from router_state.since import UNKNOWN
-from router_state.state.router import RouterState
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.prompt_length import input_tokens
 from schemas.quick import Request
@@ -43,8 +41,6 @@ from schemas.requests import RequestNamed
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two looks at whether declarations are in force; together five seconds, then a
 request waits for its router as if none was on its way."""
-TOGETHER = 16
-"""Requests whose routers' estimates are made together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +79,9 @@ async def route_requests(source: Source, service: Service) -> None:
         prepared = await prepare(requests, service)
         answers = Answers(strays=batch.strays, refused=batch.refused)
         async with service.batch():
-            for start in range(0, len(prepared), TOGETHER):
-                group = prepared[start : start + TOGETHER]
-                with foreseen(_states(group, service)):
-                    for request in group:
-                        with on_behalf_of(request.message):
-                            decide(request, service, answers)
+            for request in prepared:
+                with on_behalf_of(request.message):
+                    decide(request, service, answers)
             # Strays and unreadable ones as well: their delivery comes before the ack, and
             # `take_in`, which knows no state, judges them alike when a crash brings them again.
             service.mark_applied(messages)
@@ -170,13 +163,6 @@ def _needs_encoding(request: Prepared, service: Service) -> bool:
         )
         and not shard.knows(event.router_id, event.request_id)
     )
-
-
-def _states(requests: list[Prepared], service: Service) -> Iterator[RouterState]:
-    for request in requests:
-        engine = service.shard(request.message.partition).engine(request.event.router_id)
-        if engine is not None:
-            yield engine.state
 
 
 def decide(request: Prepared, service: Service, answers: Answers) -> None:

@@ -25,7 +25,7 @@ from router_state.events import (
     Waited,
 )
 from router_state.journal import HEAD
-from router_state.policies import scoring
+from router_state.kernel import check
 from router_state.policies.policy import Policy
 from router_state.policies.profiles import POLICIES
 from router_state.record import RequestRecord
@@ -249,7 +249,7 @@ class Engine:
         WrongContext, NonFiniteInput."""
         if record.x is not None or x is None:
             return record.x
-        scoring.check(x, self.state.arms.d)
+        check(x, self.state.arms.d)
         return x
 
 

@@ -51,7 +51,7 @@ def _watch(
     shift = model.detector.observe(
         residual / math.sqrt(1.0 + spread / regression.decay * own * own),
         deviation=model.prior.deviation * own,
-        leverage=spread / regression.inverse.item(-1),
+        leverage=spread / regression.bias_variance,
         now=now,
     )
     if shift is None:

@@ -30,7 +30,7 @@ def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> Non
     shift = arm.detector.observe(
         residual / math.sqrt(1.0 + variance),
         deviation=state.arms.rewards.deviation,
-        leverage=variance * regression.decay / regression.inverse.item(-1),
+        leverage=variance * regression.decay / regression.bias_variance,
         now=state.latest,
     )
     if shift is not None and not shift.novel:
@@ -50,7 +50,7 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     suspicion, regression = arm.suspicion, arm.rewards
     if suspicion is None:
         return False
-    predicted = float(regression.theta.dot(x))
+    predicted = regression.predict(x)
     suspicion.observe(predicted=predicted, reward=reward, sigma=max(arm.detector.sigma, state.arms.rewards.deviation))
     regression.changed()
     if suspicion.over:

@@ -27,8 +27,7 @@ from router_state.costs.predictive import (
 )
 from router_state.costs.ratio import LEAST_RATIO, bounded, list_price_of
 from router_state.journal import Journal
-from router_state.learning.regression import Regression
-from router_state.learning.shared_prior import SharedPrior
+from router_state.kernel import Regression, SharedPrior
 
 GAMMA = 1.0 - 1.0 / MEMORY
 """Share of a bill that is left in the regression after the model's next one."""
@@ -79,7 +78,7 @@ class CostModel:
 
     def __init__(self, model: str, prior: SharedPrior, price: Price, journal: Journal) -> None:
         self.prior = prior
-        self.regression = Regression(cost_piece(model), prior.d, journal, leads=True)
+        self.regression = Regression(cost_piece(model), prior.d, journal)
         self.awaited = 0
         self.set_price(price)
         self._forget_means()
@@ -98,9 +97,10 @@ class CostModel:
             self.ratio = math.exp(bounded(float(self.prior.mean.dot(self.prior.center))))
 
     def begin(self) -> None:
-        """Start the regression from what all models share; its arrays are bound."""
-        mean = np.zeros(self.prior.d) if self.free else self.prior.mean
-        self.regression.conclude(np.diag(1.0 / self.prior.ridges), mean)
+        """Start the regression from what all models share."""
+        prior = self.prior
+        mean = np.zeros(prior.d) if self.free else prior.mean
+        self.regression.know_only(prior.ridge, prior.bias_ridge, mean)
 
     def set_price(self, price: Price) -> None:
         """Put a list price in force; what bills say of the tokens per request stays."""
@@ -123,7 +123,7 @@ class CostModel:
         if self.free:
             return 0.0
         # The last entry is the bias's: a level is what it multiplies.
-        variance = self.prior.noise * self.regression.inverse.item(-1) / self.regression.decay
+        variance = self.prior.noise * self.regression.bias_variance / self.regression.decay
         return variance if variance < MOST_LOG_VARIANCE else MOST_LOG_VARIANCE
 
     @property
@@ -229,6 +229,6 @@ class CostModel:
             moved: what the logarithm of the part beside the input moves by.
         """
         self.ratio *= factor
-        self.regression.theta[-1] += moved
+        self.regression.shift(moved)
         self.hurry()
 

@@ -40,16 +40,22 @@ if TYPE_CHECKING or not COMPILED:
     from router_state.kernel.elementary import elementary
     from router_state.kernel.estimate import conclude_shifted, estimate
     from router_state.kernel.projection import Projection, best, check, project
-    from router_state.kernel.propensity import wins
+    from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
-    from router_state.kernel.regression import Regression
-    from router_state.kernel.sample import PosteriorSample, levels_of
+    from router_state.kernel.regression import RIDGE_FLOOR, TAILS, WIDE, Regression
+    from router_state.kernel.sample import FEATURES, SAMPLE_PIECE, PosteriorSample, levels_of
     from router_state.kernel.shared_prior import SharedPrior
 else:
-    globals().update({name: getattr(_compiled, name) for name in _compiled.PUBLIC})
+    globals().update(_compiled.public())
 
 __all__ = [
     "COMPILED",
+    "FEATURES",
+    "LEAST_PROPENSITY",
+    "RIDGE_FLOOR",
+    "SAMPLE_PIECE",
+    "TAILS",
+    "WIDE",
     "Chance",
     "Options",
     "PosteriorSample",

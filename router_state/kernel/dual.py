@@ -29,15 +29,14 @@ if TYPE_CHECKING:
 
     from router_state.config import Matrix, Vector
 
-FIRST_STEP: Real = 1.1
+FIRST_STEP = 1.1
 """First factor by which the price is moved in search of one on the other side; each is the fourth
 power of the one before."""
-NEAR: Real = 1e-9
-FAR: Real = 1e12
+NEAR, FAR = 1e-9, 1e12
 """Prices, in reward per dollar, below which 0 and above which infinity is tried."""
-PRECISION: Real = 1e-12
+PRECISION = 1e-12
 """Share of the terms of a sum that rounding may take."""
-MOST_TANGENTS: Index = 100
+MOST_TANGENTS = 100
 """Bounds the tangents of one solution; the most that 40,000 drawn windows of up to 64 arms took was
 18."""
 

@@ -6,7 +6,7 @@ the same to the bit wherever numbers are IEEE 754's.
 
 from __future__ import annotations
 
-from math import floor, sqrt
+from math import floor
 
 from router_state.kernel.words import Floats, Index, Real, cfunc, frexp, view, whole
 
@@ -18,7 +18,7 @@ LEAST, MOST = -745.2, 709.79
 SQRT_HALF = 0.7071067811865476
 ROOT_TAU = 2.5066282746310002
 """√(2π)."""
-INFINITE = float("inf")
+INFINITE: Real = float("inf")
 
 
 def _powers_of_two() -> Floats:
@@ -100,16 +100,10 @@ def below(z: Real) -> Real:
     size = z if z >= 0.0 else -z
     t = 1.0 / (1.0 + 0.2316419 * size)
     series = t * (
-        0.319381530
-        + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+        0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
     )
     above = exp(-0.5 * size * size) / ROOT_TAU * series
     return 1.0 - above if z >= 0.0 else above
-
-
-def expm1_root(variance: Real, most: Real) -> Real:
-    """Return √(e^v − 1), v at most `most`: the deviation of a lognormal, as a share of its mean."""
-    return sqrt(exp(variance if variance < most else most) - 1.0)
 
 
 def elementary(name: str, values: Floats, found: Floats) -> None:

@@ -24,9 +24,9 @@ from router_state.kernel.words import Floats, Index, Real, cclass, cfunc, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEAST_EVIDENCE: Real = 1e-9
+LEAST_EVIDENCE = 1e-9
 """Observations, and of a feature's mean square, below which nothing is known of the contexts."""
-SAME: Real = 1e-12
+SAME = 1e-12
 """Largest difference, in rewards or logarithms, of coefficients that are equal but for rounding."""
 
 
@@ -179,8 +179,8 @@ class Evidence:
             work[said + i] = self.prior.ridge * work[said + i] - self.prior.shared_ridge * self.m[i]
         bias: Real = self.prior.noise / (self.prior.guess.deviation * self.prior.guess.deviation)
         mu: Real = self.prior.guess.mean
-        work[said + d - 1] = (
-            self.prior.bias_ridge * work[said + d - 1] + bias * (mu - self.m[d - 1])
+        work[said + d - 1] = self.prior.bias_ridge * work[said + d - 1] + bias * (
+            mu - self.m[d - 1]
         )
 
     @cfunc
@@ -207,8 +207,15 @@ class Evidence:
         """Move the scales, from what is known of the sizes of coefficients at those of which the
         regressions are, as if nothing was forgotten since the last estimate."""
         d, T, work, prior = self.d, self.T, self.work, self.prior
-        total, said, shift, known, squares, row, column = (0, 2 * T, 2 * T + d, 2 * T + 2 * d,
-            2 * T + 3 * d, 2 * T + 4 * d, 2 * T + 5 * d)
+        total, said, shift, known, squares, row, column = (
+            0,
+            2 * T,
+            2 * T + d,
+            2 * T + 2 * d,
+            2 * T + 3 * d,
+            2 * T + 4 * d,
+            2 * T + 5 * d,
+        )
         one: Regression
         for n in range(2 * T + 8 * d):
             work[n] = 0.0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from router_state.config import Vector
 
-TIE: Real = 1e-12
+TIE = 1e-12
 """Difference below which scores are equal."""
 LARGEST_NORM: Real = MAX_NORM
 
@@ -112,9 +112,7 @@ def checked(x: Vector, d: Index) -> Floats:
     return space
 
 
-def best(
-    terms: list[float], penalties: list[float], excluded: list[str | None]
-) -> list[int]:
+def best(terms: list[float], penalties: list[float], excluded: list[str | None]) -> list[int]:
     """Return the eligible arms whose score is the best, one where there is no tie.
 
     Args:

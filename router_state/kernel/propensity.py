@@ -14,20 +14,18 @@ from router_state.kernel.words import Floats, Index, Real, cfunc, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CONTENDS: Real = 16.0
+CONTENDS = 16.0
 """Squared deviations of a difference of scores within which the lower one may win."""
-LEAST_PROPENSITY: Real = 1e-3
+LEAST_PROPENSITY = 1e-3
 """Of a model that was chosen: the Gaussian approximation knows nothing of rarer events."""
 NODES: Floats = view((0.5 + 0.5 * np.polynomial.legendre.leggauss(6)[0]).copy())
 WEIGHTS: Floats = view(np.polynomial.legendre.leggauss(6)[1] / (4.0 * np.pi))
 """Gauss-Legendre points on (0, 1), and their weights ÷ 2π: at most 0.0025 off."""
-CELLS: Index = 128
-WIDEST: Real = 4.0
+CELLS, WIDEST = 128, 4.0
 """Cells, and deviations either way, that the probabilities of many rivals are summed over. The
 rivals' part rises from 0 to 1, so the sum is at most half a cell's probability (0.0125) off,
 however narrow they are."""
-NARROWEST: Real = 1e-3
-LEAST_DEVIATION: Real = 1e-150
+NARROWEST, LEAST_DEVIATION = 1e-3, 1e-150
 """Of a rival's deviation, to that of the score and as such: narrower ones win by their expectation
 alone."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import sqrt
 
 from router_state.kernel.elementary import log
+from router_state.kernel.linear import room
 from router_state.kernel.words import MASK, Floats, Index, Real, Word, cclass, cfunc
 
 STEP: Word = 0x9E3779B97F4A7C15
@@ -26,8 +27,8 @@ class Chance:
 
     state: Word
 
-    def __init__(self, seed: Word = 0) -> None:
-        self.state = seed & MASK
+    def __init__(self, seed: int = 0) -> None:
+        self.state = seed & 0xFFFFFFFFFFFFFFFF
 
     def random(self) -> float:
         """Return a number from [0, 1)."""
@@ -38,6 +39,12 @@ class Chance:
         if n < 1:
             raise ValueError(f"no whole number from 0 on is below {n}")
         return min(int(self.next() * n), n - 1)
+
+    def standard_normal(self, n: Index) -> list[float]:
+        """Return n draws of the standard normal distribution."""
+        space: Floats = room(n)
+        self.normals(space, 0, n)
+        return [space[i] for i in range(n)]
 
     @cfunc
     def next(self) -> Real:

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from router_state.config import Matrix, Vector
     from router_state.journal import Journal
 
-MAX_DECAY_STEPS: Index = 1000
+MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""
-RIDGE_FLOOR: Real = 0.1
+RIDGE_FLOOR = 0.1
 """Share of the prior that is left when it is made whole again (ParetoBandit Eq. 7–8)."""
-WIDE: Index = 64
+WIDE = 64
 """Dimensions from which on corrections of V are collected; benchmarks.core times 26 and 385."""
-TAILS: Index = 16
+TAILS = 16
 """Corrections that are collected: one pass takes all of them off at hardly more than the price of
 one, but each decision reads those that wait."""
 

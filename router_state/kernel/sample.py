@@ -26,19 +26,18 @@ if TYPE_CHECKING:
     from router_state.config import Vector
     from router_state.journal import Journal
 
-LEVEL: Real = 0.6
-FEATURES: Real = 0.2
+LEVEL, FEATURES = 0.6, 0.2
 """Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not
 differ)."""
-SERVES: Index = 8
+SERVES = 8
 """Decisions that one draw serves, as many as a solution of the dual; each of the first eight has
 its own. What comes late is learned of more draws than with 16, which is worth 0.004 where tasks
 follow each other (docs/elsewhere.md)."""
-ALONE: Index = 8
+ALONE = 8
 """Decisions from the start that have a draw each, see `SERVES`."""
-WIDE_SHARE: Index = 3
+WIDE_SHARE = 3
 """With d dimensions it serves d ÷ 3 where that is more: a factor of a covariance costs O(K·d³)."""
-LATELY: Real = 32.0
+LATELY = 32.0
 """Contexts that the traffic's mean is about: a level is one of the prompts that come now."""
 SAMPLE_PIECE = "\x1fdraw"
 """The piece that holds it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from router_state.kernel.elementary import exp
+from router_state.config import GUESSED, MEMORY
 from router_state.kernel.linear import dot
 from router_state.kernel.words import Floats, Index, Real, cclass, cfunc
 
@@ -21,33 +21,22 @@ if TYPE_CHECKING:
     from router_state.journal import Journal
     from router_state.learning.guess import Guess
 
-GROWTH: Real = 0.16
+PRIOR_HELD: Real = GUESSED
+PRIOR_MEMORY: Real = MEMORY
+GROWTH = 0.16
 """Share by which the evidence grows between two estimates (0.08 is no better: eleven models and the
 paper's benchmark without priors, benchmarks.elsewhere); their cost thus falls as 1/n."""
-WIDE_FROM: Index = 32
+WIDE_FROM = 32
 """Dimensions from which on they are rarer, as each costs O(K·d³)."""
-MOST_GROWTH: Real = 3.0
+MOST_GROWTH = 3.0
 """Of that share."""
-EVIDENCE_MEMORY: Real = 2000.0
-"""Observations after which the evidence is taken not to grow any more: what γ = 0.9995 keeps."""
-LATE: Index = 16
+LATE = 16
 """Observations, beside as many as there were when it was due, that an estimate waits at most for a
 decision that needs it."""
-COEFFICIENTS_HELD: Real = 3.0
-BIASES_HELD: Real = 2.0
-"""Coefficients, and biases, that the first guess of a ridge counts for."""
-NOISE_HELD: Real = 5.0
-NOISE_MEMORY: Real = 1000.0
-"""Observations that the first guess of the noise counts for, and over how many it is taken at
-most."""
-MOST_LOG_VARIANCE: Real = 4.6
-"""Largest variance of a logarithm: the deviation of its lognormal is ten times its mean."""
-LEAST_NOISE: Real = 1e-6
+LEAST_NOISE = 1e-6
 """Of the variance σ²: where every observation is predicted exactly, scores must stay finite."""
-LEAST_RIDGE_FEATURES: Real = 1e-2
-MOST_RIDGE_FEATURES: Real = 1e5
-LEAST_RIDGE_BIAS: Real = 2e-2
-MOST_RIDGE_BIAS: Real = 1e4
+LEAST_RIDGE_FEATURES, MOST_RIDGE_FEATURES = 1e-2, 1e5
+LEAST_RIDGE_BIAS, MOST_RIDGE_BIAS = 2e-2, 1e4
 """Bounds of the ridges, in observations; those of features per (d − 1) mean squares of a
 feature."""
 
@@ -87,7 +76,7 @@ class SharedPrior:
         self.center[d - 1], self.mean[d - 1] = 1.0, guess.mean
         self.ridge = self.shared_ridge = guess.features * (d - 1)
         self.bias_ridge = guess.bias
-        self.noise, self.noise_count = guess.noise, NOISE_HELD
+        self.noise, self.noise_count = guess.noise, PRIOR_HELD
         self.fourth = 3.0 * self.noise * self.noise
         self.seen, self.due_at = 0, max(1, d // WIDE_FROM)
 
@@ -109,13 +98,6 @@ class SharedPrior:
         return sqrt(max(self.noise, self.fourth / (3.0 * self.noise)))
 
     @property
-    def relative_deviation(self) -> float:
-        """The deviation of what observations are the logarithms of, as a share of its mean: that of
-        a lognormal."""
-        variance: Real = max(self.noise, self.fourth / (3.0 * self.noise))
-        return sqrt(exp(min(variance, MOST_LOG_VARIANCE)) - 1.0)
-
-    @property
     def due(self) -> bool:
         """Whether there is so much new evidence that scales and shared coefficients are to be
         estimated again, before the next decision."""
@@ -126,7 +108,7 @@ class SharedPrior:
         """Whether they are to be estimated at once: noise and drift are measured against them even
         where nobody asks for a decision."""
         return self.seen > self.due_at and self.seen >= (
-            self.due_at + min(self.due_at, EVIDENCE_MEMORY) + LATE
+            self.due_at + min(self.due_at, PRIOR_MEMORY) + LATE
         )
 
     def observe(self, residual: Real, variance: Real) -> None:
@@ -134,7 +116,7 @@ class SharedPrior:
         noise."""
         self.seen += 1
         self.journal.pieces.add(self.name)
-        count: Real = min(self.noise_count + 1.0, NOISE_MEMORY)
+        count: Real = min(self.noise_count + 1.0, PRIOR_MEMORY)
         self.noise_count = count
         square: Real = residual * residual / (1.0 + variance)
         self.fourth += (square * square - self.fourth) / count
@@ -144,7 +126,7 @@ class SharedPrior:
         """Note after how many more observations the next estimate is made."""
         wide: Real = self.d / WIDE_FROM
         growth: Real = min(GROWTH * max(1.0, wide * wide), MOST_GROWTH)
-        more: Index = int(growth * min(self.seen, EVIDENCE_MEMORY))
+        more: Index = int(growth * min(self.seen, PRIOR_MEMORY))
         self.due_at = self.seen + max(self.d // WIDE_FROM, more, 1)
         self.journal.pieces.add(self.name)
 
@@ -169,16 +151,16 @@ def rescale(
     noise, unit = prior.noise, (d - 1) * square
     measured: Real = noise / first_noise if guess.absolute else 1.0
     # The first guesses count as so many coefficients of the size that they expect.
-    first: Real = COEFFICIENTS_HELD / (features * unit * measured)
+    first: Real = PRIOR_HELD / (features * unit * measured)
     determined = sizes = 0.0
     for i in range(d - 1):
         determined += known[i]
         sizes += squares[i]
-    own: Real = (determined + COEFFICIENTS_HELD) / (sizes / noise + first)
-    bias: Real = (known[d - 1] + BIASES_HELD) / (
-        squares[d - 1] / noise + BIASES_HELD / (first_bias * measured)
+    own: Real = (determined + PRIOR_HELD) / (sizes / noise + first)
+    bias: Real = (known[d - 1] + PRIOR_HELD) / (
+        squares[d - 1] / noise + PRIOR_HELD / (first_bias * measured)
     )
-    common: Real = (shared + COEFFICIENTS_HELD) / (dot(center, 0, center, 0, d - 1) / noise + first)
+    common: Real = (shared + PRIOR_HELD) / (dot(center, 0, center, 0, d - 1) / noise + first)
     low, high = LEAST_RIDGE_FEATURES * unit, MOST_RIDGE_FEATURES * unit
     prior.ridge = min(max(own, low), high)
     prior.bias_ridge = min(max(bias, LEAST_RIDGE_BIAS), MOST_RIDGE_BIAS)

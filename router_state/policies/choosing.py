@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from router_state.arms import Arms
+from router_state.kernel import Chance
 from router_state.record import Candidates
 
 LOSS = 0.02
@@ -37,15 +36,15 @@ class Tried(NamedTuple):
     passed: float
 
 
-def draw(options: Iterable[Option], rng: np.random.Generator) -> Tried:
+def draw(options: Iterable[Option], chance: Chance) -> Tried:
     """Draw one of the options, each with probability loss ÷ gap, or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
     for k, gap, reason in options:
-        chance = AT_MOST if gap * AT_MOST <= LOSS else LOSS / gap
-        chances[k] = passed * chance
-        passed *= 1.0 - chance
-        if drawn < 0 and rng.random() < chance:
+        share = AT_MOST if gap * AT_MOST <= LOSS else LOSS / gap
+        chances[k] = passed * share
+        passed *= 1.0 - share
+        if drawn < 0 and chance.random() < share:
             drawn, why = k, reason
     return Tried(drawn, why, chances, passed)
 

@@ -66,7 +66,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     if joining:
         policy.joined(state, list(joining))
     state.buckets = caps.declare(state.buckets, config.caps, now=now)
-    state.put_in_force(config, policy.pacer(state, config))
+    state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 
 
 def _cost_prior(name: str, model: ModelConfig, arms: Arms) -> CostPrior:

@@ -15,8 +15,8 @@ from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG, HEAD
-from router_state.learning.linalg import packed
 from router_state.since import Since
+from router_state.state.floats import packed
 from router_state.state.framing import Json, body_of, frame, loads
 
 FROM = 4

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from router_state.learning.regression import Regression
+from router_state.learning.shared_prior import SharedPrior
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.journal import CONFIG, HEAD
-from router_state.learning.regression import Regression
-from router_state.learning.shared_prior import SharedPrior
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, snapshot
 

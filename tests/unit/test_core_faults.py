@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from router_state.pacing.dual import solve_dual
 
 from router_state import errors
 from router_state.change import bills
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.pacing import dual
-from router_state.pacing.dual import solve_dual
 from router_state.state import invariants, portable
 from tests.unit.core_reference import context, freeze
 from tests.unit.core_reference import declaration as paper_declaration

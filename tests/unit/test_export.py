@@ -13,10 +13,13 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from router_state.change.novelty import Novelty
+from router_state.learning.regression import Regression
+from router_state.learning.sample import PosteriorSample
+from router_state.learning.shared_prior import SharedPrior
 
 from router_state.arm import Arm
 from router_state.change.detector import Detector, Side
-from router_state.change.novelty import Novelty
 from router_state.change.suspicion import Suspicion
 from router_state.config import Cap, ModelConfig, RouterConfig
 from router_state.costs.cost_model import CostModel
@@ -24,9 +27,6 @@ from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
 from router_state.errors import CorruptSnapshot, InvalidConfig
 from router_state.journal import CONFIG, HEAD
-from router_state.learning.regression import Regression
-from router_state.learning.sample import PosteriorSample
-from router_state.learning.shared_prior import SharedPrior
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 import pytest
+from router_state.learning.estimating import Part, estimate
+from router_state.learning.stack import TAILS, WIDE
 
 from router_state.arms import Arms
 from router_state.change import bills
@@ -17,8 +19,6 @@ from router_state.costs.cost_model import FIRST, GAMMA, HELD, CostModel
 from router_state.engine import Engine
 from router_state.errors import CapReached, CorruptSnapshot
 from router_state.journal import Journal
-from router_state.learning.estimating import Part, estimate
-from router_state.learning.stack import TAILS, WIDE
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.policies.scoring import expected_costs, project
 from router_state.state import invariants

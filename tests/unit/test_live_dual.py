@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from router_state.pacing.dual import FAR, _by_loops, _by_products, solve_dual
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.pacing.debt import CREDIT_KEPT, SAVED
 from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
-from router_state.pacing.dual import FAR, _by_loops, _by_products, solve_dual
 from router_state.state import invariants
 from tests.unit.live_world import D, World, declaration, world
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from router_state.change.novelty import Novelty
 
 

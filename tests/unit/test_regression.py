@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from router_state.learning.regression import RIDGE_FLOOR, Regression
+from router_state.learning.stack import TAILS, WIDE
 from sklearn.linear_model import BayesianRidge
 
 from router_state.errors import NonFiniteInput
 from router_state.journal import Journal
-from router_state.learning.regression import RIDGE_FLOOR, Regression
-from router_state.learning.stack import TAILS, WIDE
 from tests.unit.core_reference import Array
 
 DIMENSIONS = [2, 26, WIDE, WIDE + 6]

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from router_state.learning.sample import _roots
 
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
 from router_state.learning import evidence as posterior
-from router_state.learning.sample import _roots
 from router_state.policies.propensity import LEAST_PROPENSITY, probability
 from router_state.state import invariants, portable
 from tests.unit.core_reference import observed
