@@ -51,7 +51,11 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     if suspicion is None:
         return False
     predicted = regression.predict(x)
-    suspicion.observe(predicted=predicted, reward=reward, sigma=max(arm.detector.sigma, state.arms.rewards.deviation))
+    suspicion.observe(
+        predicted=predicted,
+        reward=reward,
+        sigma=max(arm.detector.sigma, state.arms.rewards.deviation),
+    )
     regression.changed()
     if suspicion.over:
         state.arms.suspect_of(arm, None)

@@ -231,4 +231,3 @@ class CostModel:
         self.ratio *= factor
         self.regression.shift(moved)
         self.hurry()
-

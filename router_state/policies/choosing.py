@@ -1,12 +1,13 @@
-"""Trying what the posterior sample alone would not: onboarding pulls, and probes of suspects.
+"""Trying what a posterior sample would not: onboarding pulls, and probes of suspects and, where no
+price of a dollar meets the budget, of models that may have become cheaper unseen.
 
-Both follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
+All follow inverse-gap weighting (Abe and Long 1999): an arm is drawn with probability loss ÷ gap,
 so what trying costs per request is bounded, and dear arms are drawn as rarely as that asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from router_state.arms import Arms
@@ -14,7 +15,8 @@ from router_state.kernel import Chance
 from router_state.record import Candidates
 
 LOSS = 0.02
-"""Reward that trying one arm may cost per request, dollars counted by their price (docs/lab)."""
+"""Reward that trying may cost per request, dollars counted by their price (docs/lab); budgets,
+where there is no such price."""
 AT_MOST = 0.5
 """Largest probability of trying one arm."""
 
@@ -36,12 +38,13 @@ class Tried(NamedTuple):
     passed: float
 
 
-def draw(options: Iterable[Option], chance: Chance) -> Tried:
+def draw(options: Sequence[Option], chance: Chance) -> Tried:
     """Draw one of the options, each with probability loss ÷ gap, or none."""
     drawn, why, passed = -1, "ucb", 1.0
     chances: dict[int, float] = {}
+    loss = LOSS / max(len(options), 1)
     for k, gap, reason in options:
-        share = AT_MOST if gap * AT_MOST <= LOSS else LOSS / gap
+        share = AT_MOST if gap * AT_MOST <= loss else loss / gap
         chances[k] = passed * share
         passed *= 1.0 - share
         if drawn < 0 and chance.random() < share:
@@ -71,3 +74,8 @@ def options(
             pulls = False  # one at a time
             found.append(Option(j, best - (hopeful - penalty[j]), "onboarding"))
     return found
+
+
+def cheaper(costs: list[float], eligible: list[int], k: int, budget_usd: float) -> list[Option]:
+    """Return the arms that may be cheaper than arm k by now; gaps are in budgets."""
+    return [Option(j, (costs[j] - costs[k]) / budget_usd) for j in eligible if j != k]

@@ -142,9 +142,7 @@ class Live:
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
         k = _cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
-        tried = choosing.draw(
-            choosing.options(arms, candidates, eligible, k, state.pacer.allowance_usd), chance
-        )
+        tried = choosing.draw(_options(state, candidates, eligible, k, short=short), chance)
         reason = tried.reason
         if tried.k >= 0:
             k = tried.k
@@ -230,6 +228,19 @@ def _best(candidates: Candidates, chance: Chance) -> int:
         lowest = min(costs[k] for k in tied)
         tied = [k for k in tied if costs[k] == lowest]
     return tied[0] if len(tied) == 1 else tied[chance.integers(len(tied))]
+
+
+def _options(
+    state: RouterState, candidates: Candidates, eligible: list[int], k: int, *, short: bool
+) -> list[choosing.Option]:
+    """Return what may be tried instead of arm k."""
+    arms, pacer = state.arms, state.pacer
+    if arms.suspect or (arms.onboarding and arms[k].pulls_left == 0):
+        return choosing.options(arms, candidates, eligible, k, pacer.allowance_usd)
+    if short:
+        costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
+        return choosing.cheaper(costs, eligible, k, budget_usd)
+    return []
 
 
 def _log_costs(

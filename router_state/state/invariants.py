@@ -47,9 +47,7 @@ def faults(state: RouterState) -> Iterator[str]:
         for fault in _arm(arm, t=state.t):
             yield f"{fault} of {arm.name}"
     sample = arms.sample
-    if not (
-        np.isfinite(sample.array).all()
-    ):
+    if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
 
@@ -94,7 +92,9 @@ def _pacer(state: RouterState) -> Iterator[str]:
         window = pacer.window
         if not 0.0 <= pacer.lambda_t <= UNREACHABLE:
             yield "λ_t"
-        if not (_finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled > 0):
+        if not (
+            _finite(*layout.DUAL.of(pacer)) and _count(pacer.stale) and pacer.debt.settled >= 0.0
+        ):
             yield "debt"
         if not (_count(window.size, window.next) and window.size <= LENGTH > window.next):
             yield "window"

@@ -42,7 +42,9 @@ class Numbers:
 
 
 SIDES = tuple(
-    f"{side}.{name}" for side in ("up", "down") for name in ("evidence", "count", "total", "since", "leverage")
+    f"{side}.{name}"
+    for side in ("up", "down")
+    for name in ("evidence", "count", "total", "since", "leverage")
 )
 """Of a detector: both sides of its cumulative sum."""
 WATCHED = ("count", "sigma", "leverage", "spread")

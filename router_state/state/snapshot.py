@@ -119,7 +119,7 @@ def unpack(piece: Pieces, open_commitments: Mapping[str, float]) -> RouterState:
     Raises:
         CorruptSnapshot: a piece is damaged, missing or of another version.
     """
-    older = version_of(piece(HEAD_PIECE)) == upgrade.FROM
+    older = version_of(piece(HEAD_PIECE)) in upgrade.OLDER
     with reading("head"):
         if older:
             piece = upgrade.upgraded(piece)

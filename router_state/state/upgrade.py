@@ -1,7 +1,7 @@
-"""Pieces of format 4 as those of format 5: what was learned goes on.
+"""Pieces of formats 4 and 5 as those of format 6: what was learned goes on.
 
-Format 4 was that of the releases before this one. Its numbers stood in other pieces; the debt's
-scatter starts anew.
+Format 4 was that of the last release, 5 that of the commits after it. Detectors, and in format 4
+the debt's scatter, start anew: residuals were standardised otherwise.
 """
 
 from __future__ import annotations
@@ -11,28 +11,77 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import orjson
 
+from router_state.config import Vector
 from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG, HEAD
 from router_state.since import Since
+from router_state.state import layout
 from router_state.state.floats import packed
-from router_state.state.framing import Json, body_of, frame, loads
+from router_state.state.framing import Json, body_of, frame, loads, version_of
 
-FROM = 4
-"""The format that is read beside the present one."""
-_WATCH, _SUSPICION, _SCALES = 10, 5, 8
-"""Numbers of a detector, of a suspicion and of a shared prior's scales."""
+Piece = Callable[[str], bytes]
+"""Returns a piece by its name, b"" where there is none."""
+
+OLDER = (4, 5)
+"""The formats that are read beside the present one."""
+_WATCH, _SCALES = 10, 8
+"""Numbers of a detector and of a shared prior's scales, as they were."""
+_NEW = [0.0] * (len(layout.WATCHED) + len(layout.SIDES))
+"""A detector that has seen nothing."""
 
 
-def upgraded(piece: Callable[[str], bytes]) -> Callable[[str], bytes]:
+def upgraded(piece: Piece) -> Piece:
     """Return the pieces of a router in the present format.
 
     Raises:
         CorruptSnapshot: a piece is damaged, or older than format 4 as it was last released.
-        LookupError, TypeError, ValueError: a piece is not of format 4.
+        LookupError, TypeError, ValueError: a piece is not of its format.
     """
     config, head = loads(piece(CONFIG)), loads(piece(HEAD))
+    prices = zip(head["names"], head["prices"], strict=True)
+    free = frozenset(name for name, price in prices if not any(price))
+    if version_of(piece(HEAD)) == 4:
+        found = _from_4(piece, head, config["dimensions"], free)
+    else:
+        found = _from_5(piece, head["names"], free)
+    return lambda name: found[name] if name in found else piece(name)
+
+
+def _from_5(piece: Piece, names: list[str], free: frozenset[str]) -> dict[str, bytes]:
+    found = {}
+    for name in names:
+        own, _, behind = np.split(np.frombuffer(body_of(piece(name)), "<f8"), (3, 3 + _WATCH))
+        found[name] = frame(packed(own, _NEW, behind))
+        values = np.frombuffer(body_of(piece(cost_piece(name))), "<f8")
+        decay, means, _, arrays = np.split(values, (1, 7, 11 + _WATCH))
+        means = _means(*means.tolist(), free=name in free)
+        found[cost_piece(name)] = frame(packed(decay, means, _NEW, arrays))
+    return found
+
+
+def _means(
+    ratio: float,
+    bills: float,
+    calibration: float,
+    calibrated: float,
+    paid: float,
+    share: float,
+    *,
+    free: bool,
+) -> list[float]:
+    """Return a cost model's means. First guesses had counted among the bills: one in their mean,
+    and three in the calibration."""
+    own = calibrated - 3.0
+    if own > 0.0:
+        calibration += (calibration - 1.0) * 3.0 / own
+    return [ratio, bills if free else max(bills - 1.0, 0.0), calibration, paid, share]
+
+
+def _from_4(
+    piece: Piece, head: Mapping[str, Json], d: int, free: frozenset[str]
+) -> dict[str, bytes]:
     if "costs" not in head:
         raise CorruptSnapshot(
             "written before models learned together: start the release before this one once"
@@ -41,25 +90,23 @@ def upgraded(piece: Callable[[str], bytes]) -> Callable[[str], bytes]:
     # Where a program that does not know of tokens has decided since, costs are of whole bills.
     if tokens is not None and tokens["seq"] != head["counters"][SEQ]:
         tokens = None
-    d, names = config["dimensions"], head["names"]
     found = {HEAD: frame(orjson.dumps(_head(head))), TOKENS: b""}
     if tokens is not None:
         kept = {name: tokens[name] for name in ("mean", "count", "slots")}
         found[TOKENS] = frame(orjson.dumps(kept))
-    for k, name in enumerate(names):
+    for k, name in enumerate(head["names"]):
         numbers = dict(zip(_ARM, (column[k] for column in head["arms"]), strict=True))
         rewards = np.frombuffer(body_of(piece(name)), "<f8")
         found[name] = frame(_rewards(rewards, numbers, d))
         costs = np.frombuffer(body_of(piece(cost_piece(name))), "<f8")
         share = 1.0 if tokens is None else tokens["shares"].get(name, 1.0)
         paid = head["paid"][k] if "paid" in head else 1.0
-        novelty = head["familiar"][k] if "familiar" in head else [0.0, 1.0, 0.0, 0.0]
-        means = [numbers["ratio"], numbers["bills"], *head["costs"][k][:2], paid, share, *novelty]
-        found[cost_piece(name)] = frame(_costs(costs, means, d))
+        means = numbers["ratio"], numbers["bills"], *head["costs"][k][:2], paid, share
+        found[cost_piece(name)] = frame(_costs(costs, _means(*means, free=name in free), d))
     for prior in ("\x1frewards", "\x1fbills"):
         values = np.frombuffer(body_of(piece(prior)), "<f8")
         found[prior] = frame(packed(values[-_SCALES:], values[:-_SCALES]))
-    return lambda name: found[name] if name in found else piece(name)
+    return found
 
 
 _ARM = (
@@ -85,7 +132,7 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
     if "dual" in pacer:
         lambda_t, debt, target, stale = pacer["dual"]
         sizes = pacer["size"], pacer["next"]
-        dual = [lambda_t, debt, -1.0, 5.0, target, stale, unreachable, *sizes]
+        dual = [lambda_t, debt, -1.0, 0.0, target, stale, unreachable, *sizes]
     arms = [dict(zip(_ARM, numbers, strict=True)) for numbers in zip(*head["arms"], strict=True)]
     return {
         "counters": [*counters, *head["forgotten"]],
@@ -102,14 +149,14 @@ def _head(head: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def _rewards(values: np.ndarray, numbers: Mapping[str, Json], d: int) -> bytes:
+def _rewards(values: Vector, numbers: Mapping[str, Json], d: int) -> bytes:
     arrays = d * (d + 3) // 2 + numbers["pending"] * d
-    regression, watch, suspicion = np.split(values, (arrays, arrays + _WATCH))
+    regression, _, suspicion = np.split(values, (arrays, arrays + _WATCH))
     own = [numbers["decay"], numbers["forgotten"], numbers["last_update"]]
-    return packed(own, watch, [float(len(suspicion))], suspicion, regression)
+    return packed(own, _NEW, [float(len(suspicion))], suspicion, regression)
 
 
-def _costs(values: np.ndarray, means: list[float], d: int) -> bytes:
+def _costs(values: Vector, means: list[float], d: int) -> bytes:
     arrays = d * (d + 3) // 2
-    regression, decay, watch, tails = np.split(values, (arrays, arrays + 1, arrays + 1 + _WATCH))
-    return packed(decay, means, watch, regression, tails)
+    regression, decay, _, tails = np.split(values, (arrays, arrays + 1, arrays + 1 + _WATCH))
+    return packed(decay, means, _NEW, regression, tails)

@@ -42,7 +42,7 @@ def _played(count: int = 60, **declared: object) -> Engine:
 
 def _capped() -> Engine:
     engine = Engine.start(replace(declaration(profile="live", pulls=2), caps=CAPS))
-    play(engine, 20, bill=3.0)
+    play(engine, 20, bill=6.0)
     assert [bucket.exhausted for bucket in engine.state.buckets] == [True, False]
     return engine
 

@@ -121,10 +121,7 @@ def test_a_detector_does_not_look_at_bills_of_nothing() -> None:
     w.play(100)
     costs = w.engine.state.arms["cheap"].costs
     before = deepcopy(costs.detector)
-    found = [
-        bills.observe(costs, 0.0, np.ones(D), known=None, budget_usd=None, now=0.0)
-        for _ in range(100)
-    ]
+    found = [bills.observe(costs, 0.0, np.ones(D), known=0.0, now=0.0) for _ in range(100)]
     assert found == [None] * 100
     assert costs.detector == before
 

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router_state.pacing.debt import (
-    CREDIT_KEPT,
-    HORIZON,
-    MOST,
-    MOST_SQUARE,
-    SAVED,
-    Debt,
-)
+from router_state.pacing.debt import HORIZON, SAVED, Debt
 
 budgets = st.floats(1e-6, 1e2)
 owed = st.floats(-1e3, 1e3)
@@ -57,14 +50,13 @@ def test_what_is_far_more_than_chance_is_paid_back_within_the_horizon(
 ) -> None:
     assume(usd > 10.0 * math.sqrt(HORIZON) * scatter)
     paid = 1.0 - debt(usd, scatter, 1.0).target(1.0, 0.0)
-    assert paid == pytest.approx(usd / HORIZON, rel=0.01)
+    # What it takes of a request leaves some of what the cheapest models save, here one budget.
+    assert paid == pytest.approx(usd / (HORIZON + usd), rel=0.01)
 
 
 @given(owed, owed, scatters)
 def test_who_owes_more_may_spend_less(one: float, other: float, scatter: float) -> None:
     low, high = sorted((one, other))
-    # Beyond it, what the cheapest models save decides: a hopeless debt is paid back slowly.
-    assume(high < 40.0)
     targets = [debt(usd, scatter, 1.0).target(1.0, 0.0) for usd in (low, high)]
     assert targets[1] <= targets[0]
 
@@ -75,7 +67,7 @@ def test_the_target_is_never_below_the_cheapest_and_leaves_some_of_what_they_sav
 ) -> None:
     target = debt(usd, scatter, 1.0).target(1.0, low)
     assert target >= low
-    assert debt(1e9, scatter, 1.0).target(1.0, low) == pytest.approx((1.0 + low) / 2.0, rel=1e-6)
+    assert low == 1.0 or debt(1e4, scatter, 1.0).target(1.0, low) > low
 
 
 @given(owed, scatters, st.floats(1.0, 10.0))
@@ -85,23 +77,20 @@ def test_where_even_the_cheapest_are_above_the_budget_the_target_is_at_least_the
     assert debt(usd, scatter, 1.0).target(1.0, low) >= 1.0
 
 
-@given(st.floats(-1e6, 0.0), scatters, st.booleans())
-def test_savings_are_bounded_and_so_is_what_they_allow(
-    usd: float, scatter: float, binds: bool
-) -> None:
+@given(st.floats(-1e6, 0.0), scatters)
+def test_savings_are_bounded_and_so_is_what_they_allow(usd: float, scatter: float) -> None:
     one = debt(usd, scatter, 1.0)
-    assert 1.0 <= one.target(1.0, 0.0) <= MOST
-    one.bound(1.0, binds=binds)
-    assert one.usd >= -SAVED
-    assert one.usd == max(usd if binds else usd * CREDIT_KEPT, -SAVED)
+    assert 1.0 <= one.target(1.0, 0.0) <= 1.0 - usd / HORIZON
+    one.bound(1.0)
+    assert one.usd == max(usd, -SAVED)
     # What is left is spent within a thousand requests at the earliest: 2.5 % above the budget.
     assert one.target(1.0, 0.0) <= 1.0 + SAVED / HORIZON
 
 
-@given(st.floats(0.0, 1e6), st.booleans())
-def test_a_debt_is_never_given_up(usd: float, binds: bool) -> None:
+@given(st.floats(0.0, 1e6))
+def test_a_debt_is_never_given_up(usd: float) -> None:
     one = debt(usd, 1.0, 1.0)
-    one.bound(1.0, binds=binds)
+    one.bound(1.0)
     assert one.usd == usd
 
 
@@ -116,5 +105,5 @@ def test_the_scatter_is_the_mean_square_of_what_bills_are_off(off: float) -> Non
 def test_one_bill_that_is_far_off_is_no_matter_of_chance() -> None:
     one, other = Debt(), Debt()
     one.note(1e6, budget_usd=1.0)
-    other.note(math.sqrt(MOST_SQUARE), budget_usd=1.0)
+    other.note(SAVED, budget_usd=1.0)
     assert one.scatter == other.scatter

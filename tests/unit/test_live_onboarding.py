@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from router_state.pacing.dollar_dual import DollarDual
-from router_state.pacing.pacer import Allowance
 from router_state.policies import choosing
 from tests.unit.live_world import D, declaration, world
 
@@ -38,17 +39,13 @@ def test_a_newcomer_that_costs_a_hundred_budgets_is_not_pulled() -> None:
     assert "dear" not in w.chosen
 
 
-def test_more_may_be_borrowed_for_a_probe_than_for_a_pull_and_most_while_nothing_binds() -> None:
+def test_what_a_call_may_cost_that_is_made_to_learn_is_what_the_debt_leaves_of_a_horizon() -> None:
     state = world(6e-4).engine.state
     assert isinstance(state.pacer, DollarDual)
-    for lambda_t, debt, expected in (
-        (0.01, 20.0, (80.0, 30.0)),
-        (0.0, 20.0, (80.0, 80.0)),
-        (0.01, 120.0, (-20.0, -70.0)),
-    ):
-        state.pacer.lambda_t, state.pacer.debt.usd = lambda_t, debt * 6e-4
-        assert state.pacer.allowance == pytest.approx([budgets * 6e-4 for budgets in expected])
-    assert world(None).engine.state.pacer.allowance == Allowance()
+    for debt, expected in ((20.0, 80.0), (120.0, -20.0)):
+        state.pacer.debt.usd = debt * 6e-4
+        assert state.pacer.allowance_usd == pytest.approx(expected * 6e-4)
+    assert world(None).engine.state.pacer.allowance_usd == math.inf
 
 
 def test_a_newcomer_starts_from_what_is_typical_of_its_portfolio() -> None:
@@ -88,7 +85,7 @@ def test_one_newcomer_is_pulled_at_a_time() -> None:
     # Beside the cheap one, which is known, one of the two is pulled; beside a newcomer none is.
     for best, reasons in (("cheap", ["onboarding"]), ("middle", []), ("dear", [])):
         k = arms.row[best]
-        found = choosing.pulls_and_probes(arms, candidates, [0, 1, 2], k, Allowance())
+        found = choosing.options(arms, candidates, [0, 1, 2], k, math.inf)
         assert [option.reason for option in found] == reasons
 
 
