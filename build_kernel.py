@@ -1,4 +1,4 @@
-"""Compile router_state/kernel into one extension beside it:  python build_kernel.py [--force]
+"""Compile router_state/kernel into one extension beside it:  python build_kernel.py [--check]
 
 It is also what a wheel and an editable installation are built with. It needs Cython, setuptools and
 a C compiler; without them the kernel runs as Python.
@@ -14,6 +14,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface as _Interface
+except ImportError:
+    _Interface = object
+
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "router_state" / "kernel"
 PARTS = (
@@ -27,6 +32,9 @@ PARTS = (
     "dual",
     "projection",
     "propensity",
+    "detector",
+    "predictive",
+    "cost_model",
 )
 """Modules of the kernel, each after those that it uses."""
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
@@ -125,7 +133,7 @@ def _part(text: str) -> str:
                     _declare(lines, field, field.annotation.id, "cdef public")
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
-    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal)\b", r"\1object", found)
+    found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price)\b", r"\1object", found)
     return re.sub(rf"(: |-> )({'|'.join(TYPES)})\b", lambda hit: hit[1] + TYPES[hit[2]], found)
 
 
@@ -144,7 +152,7 @@ def _blank(lines: list[str], node: ast.stmt) -> None:
 def _declare(lines: list[str], node: ast.AnnAssign, kind: str, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
-    own = ("Regression", "SharedPrior", "Chance", "list")
+    own = ("Regression", "SharedPrior", "Detector", "Side", "list")
     kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"
@@ -176,10 +184,8 @@ def _kind(value: ast.expr) -> str:
     return {float: FIELDS["Real"], int: FIELDS["Index"]}.get(type(number), "")
 
 
-def build(*, force: bool = False) -> bool:
-    """Compile the kernel unless it is; tell whether it is now. Raises what the compiler says."""
-    if not force and is_current():
-        return True
+def build() -> None:
+    """Compile the kernel. Raises what the compiler says."""
     for path in _extensions():
         path.unlink()
     from Cython.Build import cythonize
@@ -200,8 +206,37 @@ def build(*, force: bool = False) -> bool:
         command.ensure_finalized()
         command.run()
     (FOLDER / "_compiled.of").write_text(_mark())
-    return True
+
+
+class Hook(_Interface):
+    """Builds the kernel into wheels and editable installations, where there is a compiler."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """See hatchling: `version` is `editable` or `standard`."""
+        if self.target_name != "wheel":
+            return
+        try:
+            if not is_current():
+                build()
+        # Whatever the compiler lacks: the kernel runs without.
+        except (Exception, SystemExit) as error:
+            self.app.display_warning(f"the kernel will run uncompiled: {error}")
+            return
+        build_data["artifacts"] += ["router_state/kernel/_compiled*.so", "*/_compiled*.pyd"]
+        build_data["pure_python"], build_data["infer_tag"] = False, True
+
+
+def main() -> int:
+    """Build the kernel unless it is current; with `--check` only tell."""
+    if is_current() and "--force" not in sys.argv:
+        return 0
+    if "--check" in sys.argv:
+        return 1
+    build()
+    return 0
 
 
 if __name__ == "__main__":
-    build(force="--force" in sys.argv)
+    sys.exit(main())

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.config import Matrix, Price, Vector
-from router_state.costs.cost_model import CostModel
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
 from router_state.journal import Journal
-from router_state.kernel import SAMPLE_PIECE, PosteriorSample, Regression, SharedPrior
+from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
 from router_state.learning.guess import COSTS, REWARDS
 
 
@@ -25,9 +24,9 @@ class Arms:
         sample: the posterior sample that scores use.
         tokens: how long prompts are.
 
-    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None per arm while every
-    arm takes traffic, else None; `highest_per_1k` of those that do; whether any arm is `onboarding`
-    or a `suspect`.
+    Derived: `regressions` of rewards, `billed` of bills, and `costs` by position; `open`, a None
+    per arm while every arm takes traffic, else None; `highest_per_1k` of those that do; whether any
+    arm is `onboarding` or a `suspect`.
     """
 
     __slots__ = (

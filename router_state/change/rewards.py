@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from router_state.alert import Alert
 from router_state.arm import Arm
-from router_state.change.detector import LIMIT
 from router_state.change.suspicion import Suspicion
 from router_state.config import MEMORY, Vector
+from router_state.kernel import LIMIT
 from router_state.state.router import RouterState
 
 NOT_LEARNED = -MEMORY

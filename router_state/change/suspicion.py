@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router_state.change.detector import CUT_AT, LIMIT
+from router_state.kernel import CUT_AT, LIMIT
 
 ACCEPTED_AFTER = 100
 """Rewards after which a shift is the new normal."""

@@ -8,11 +8,9 @@ import math
 import numpy as np
 
 from router_state.config import BELIEVED, CostPrior, Matrix, Price, Vector
-from router_state.costs.cost_model import LEAST_PART, MOST_TAUGHT, CostModel
-from router_state.costs.predictive import lognormal_mean
 from router_state.costs.ratio import LEAST_RATIO, MOST_EXPONENT, bounded, list_price_of
 from router_state.errors import UnusablePrior
-from router_state.kernel import SharedPrior
+from router_state.kernel import LEAST_PART, MOST_TAUGHT, CostModel, SharedPrior, lognormal_mean
 from router_state.learning.offline_sums import require_counted, require_invertible, require_observed
 
 MOST_BILLS = 200.0

@@ -28,7 +28,10 @@ def _load() -> Any:
         return None
     if sources() == _compiled.SOURCES:
         return _compiled
-    warnings.warn("the compiled kernel is of another text: build it again", stacklevel=2)
+    warnings.warn(
+        "the compiled kernel is of another text, and is not used: tools/setup builds it anew",
+        stacklevel=2,
+    )
     return None
 
 
@@ -36,9 +39,19 @@ _compiled: Any = _load()
 COMPILED: bool = _compiled is not None
 """Whether the kernel runs compiled."""
 if TYPE_CHECKING or not COMPILED:
+    from router_state.kernel.cost_model import (
+        LEAST_PART,
+        MOST_TAUGHT,
+        CostModel,
+        cost_piece,
+        expected_costs,
+        risks,
+    )
+    from router_state.kernel.detector import CUT_AT, LIMIT, Detector, Shift, Side
     from router_state.kernel.dual import Options, options
     from router_state.kernel.elementary import elementary
     from router_state.kernel.estimate import conclude_shifted, estimate
+    from router_state.kernel.predictive import Predictive, lognormal_mean
     from router_state.kernel.projection import Projection, best, check, project
     from router_state.kernel.propensity import LEAST_PROPENSITY, wins
     from router_state.kernel.randomness import Chance
@@ -50,26 +63,39 @@ else:
 
 __all__ = [
     "COMPILED",
+    "CUT_AT",
     "FEATURES",
+    "LEAST_PART",
     "LEAST_PROPENSITY",
+    "LIMIT",
+    "MOST_TAUGHT",
     "RIDGE_FLOOR",
     "SAMPLE_PIECE",
     "TAILS",
     "WIDE",
     "Chance",
+    "CostModel",
+    "Detector",
     "Options",
     "PosteriorSample",
+    "Predictive",
     "Projection",
     "Regression",
     "SharedPrior",
+    "Shift",
+    "Side",
     "best",
     "check",
     "conclude_shifted",
+    "cost_piece",
     "elementary",
     "estimate",
+    "expected_costs",
     "levels_of",
+    "lognormal_mean",
     "options",
     "project",
+    "risks",
     "sources",
     "wins",
 ]

@@ -235,8 +235,8 @@ def options(
             arm: Index = k * width
             found.scores[row * K + k] = dot(space, arm, space, x, d) + space[arm + 2 * d]
             exponent: Real = dot(space, arm + d, space, x, d) + space[arm + 2 * d + 1]
-            if exponent == exponent:
-                exponent = min(max(exponent, -most), most)
+            # In an order in which NaN stays.
+            exponent = min(max(exponent, -most), most)
             dollars: Real = exp(exponent) * space[arm + 2 * d + 2]
             dollars += said[row] * space[arm + 2 * d + 3]
             found.costs[row * K + k] = dollars * own[row]

@@ -58,6 +58,7 @@ class Regression:
         array: the lower triangle of V, row by row; θ; room for 16 pending rows where d is large;
             and Vx of the last `look`. `values` is what the kernel reads of it.
         at: where θ begins.
+        mean_seen: θᵀx of the last `look`.
     """
 
     piece: str
@@ -68,6 +69,7 @@ class Regression:
     last_update: Index
     pending: Index
     at: Index
+    mean_seen: Real
     array: object
     values: Floats
 
@@ -76,7 +78,7 @@ class Regression:
             raise ValueError(f"a regression has no {d} dimensions")
         self.piece, self.d, self.journal = piece, d, journal
         self.decay, self.forgotten, self.pending, self.last_update = 1.0, 0.0, 0, now_t
-        self.at = d * (d + 1) // 2
+        self.at, self.mean_seen = d * (d + 1) // 2, 0.0
         self.array = np.zeros(self.at + d + (TAILS if d >= WIDE else 0) * d + d)
         self.values = view(self.array)
 
@@ -196,17 +198,23 @@ class Regression:
         Raises:
             NonFiniteInput: the context or what was learned is not finite.
         """
+        spread: Real = self.see(x)
+        return self.mean_seen, spread
+
+    @cfunc
+    def see(self, x: Vector) -> Real:
+        """As `look`, with θᵀx in `mean_seen`; return xᵀVx."""
         d: Index = self.d
         space: Floats = taken(x, d)
         u: Index = len(self.values) - d
         spread: Real = self._product(space, u)
-        mean: Real = dot(self.values, self.at, space, 0, d)
-        if not isfinite(spread + mean):
+        self.mean_seen = dot(self.values, self.at, space, 0, d)
+        if not isfinite(spread + self.mean_seen):
             raise NonFiniteInput("a context or what was learned is not finite")
         if spread < 0.0:  # rounding has left V indefinite
             self._repair()
             spread = self._product(space, u)
-        return mean, spread
+        return spread
 
     @cfunc
     def _product(self, x: Floats, u: Index) -> Real:
@@ -262,9 +270,10 @@ class Regression:
         """
         if not isfinite(value):
             raise NonFiniteInput("what was observed is not finite")
-        mean, spread = self.look(x)
-        self.learn(value - mean, spread)
-        return value - mean, spread / self.decay
+        spread: Real = self.see(x)
+        residual: Real = value - self.mean_seen
+        self.learn(residual, spread)
+        return residual, spread / self.decay
 
     def revise(self, x: Vector, *, difference: Real, discount: Real) -> None:
         """Move b by the difference between a revised value and the one learned from; A stays.

@@ -95,6 +95,11 @@ class SharedPrior:
         Of normal observations the fourth moment is 3σ⁴; of a mixture √(fourth ÷ 3σ²) is about that
         of its widest part.
         """
+        return self.typical()
+
+    @cfunc
+    def typical(self) -> Real:
+        """Return the `deviation`."""
         return sqrt(max(self.noise, self.fourth / (3.0 * self.noise)))
 
     @property

@@ -42,11 +42,7 @@ def expected_costs(arms: Arms, exponents: list[float], tokens: int | None) -> li
     Raises:
         NonFiniteInput: a cost is not finite.
     """
-    known = arms.tokens.of(tokens)
-    costs = [
-        costs.expected(exponent, known)
-        for costs, exponent in zip(arms.costs, exponents, strict=True)
-    ]
+    costs = kernel.expected_costs(arms.costs, exponents, arms.tokens.of(tokens))
     if not math.isfinite(sum(costs, 0.0)):
         raise NonFiniteInput("what an arm has learned of its costs is not finite")
     return costs

@@ -17,12 +17,11 @@ import orjson
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
 from router_state.config import Price
-from router_state.costs.cost_model import cost_piece
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
 from router_state.journal import CONFIG
 from router_state.journal import HEAD as HEAD_PIECE
-from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior
+from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import PIECES
