@@ -7,13 +7,14 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test pytest lint fuzz worlds chaos chaos-quick soak site
+.PHONY: help demo setup test test-reference pytest lint fuzz worlds chaos chaos-quick soak site
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
+	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
 	@echo 'make site                          build the pages of docs/ as a site, into build/site'
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
@@ -40,7 +41,11 @@ test: setup
 	@$(MAKE) --no-print-directory -j 2 lint pytest
 
 pytest:
-	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
+
+test-reference:
+	@tools/setup reference
+	$(RUN) pytest tests/reference $(ARGS)
 
 site:
 	NO_MKDOCS_2_WARNING=1 $(UV) run --locked --only-group site mkdocs build

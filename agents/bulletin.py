@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from schemas.lambdas import MOST_UNBOOKED, Unbooked
 
 Place = tuple[int, str]

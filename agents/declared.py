@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
+from msgspec import to_builtins
 
+from agents.spending import budgets_document, spending_of
+from router_state.capabilities import Offers
 from router_state.config import (
     PROFILES,
     Cap,
@@ -66,6 +69,12 @@ def config_of(
         offset=offset,
         snapshot=None if declared.snapshot is None else _decoded(declared.snapshot),
         projection=projection_ref(declared),
+        spending=spending_of(declared),
+        offers={
+            name: Offers(**model.offers.model_dump())
+            for name, model in declared.models.items()
+            if model.offers is not None
+        },
     )
 
 
@@ -118,7 +127,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
 
     Knobs are named only where they differ from the profile's.
     """
-    models: dict[str, dict[str, float]] = {}
+    models: dict[str, dict[str, object]] = {}
     for name, model in config.models.items():
         models[name] = {
             "input_price_per_m": model.price.input_price_per_m,
@@ -126,6 +135,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
         }
         if model.onboarding_pulls is not None:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
+        if name in config.offers:
+            models[name]["offers"] = to_builtins(config.offers[name])
     document: dict[str, object] = {
         "router_id": router_id,
         "models": models,
@@ -134,6 +145,8 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     }
     if config.budget_usd_per_request is not None:
         document["budget_usd_per_request"] = config.budget_usd_per_request
+    if config.spending is not None:
+        document |= budgets_document(config.spending)
     if config.projection is not None:
         document["projection"] = asdict(config.projection)
     if config.caps:

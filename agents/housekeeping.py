@@ -16,7 +16,7 @@ from agents.route_requests import route_waiting
 from agents.service import Service
 from agents.shard import Shard
 from agents.wire import alert_raised, lambda_value, utc
-from router_state.alert import Alert
+from router_state.changes import Alert
 from schemas.event import encode
 
 log = logging.getLogger(__name__)

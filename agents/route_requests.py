@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from agents.answers import Answers
 from agents.context_store import Prompt
@@ -27,6 +28,7 @@ from agents.refusals import (
 from agents.service import Service
 from agents.wire import route_value
 from ground.messages import Message, Record, trace_of_message
+from router_state.capabilities import Needs
 from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -62,7 +64,7 @@ async def route_requests(source: Source, service: Service) -> None:
     whatever its body, `repeat` true; an event that is delivered again after a crash gets exactly
     the answer it had. Dead letters: everything of `RequestSubmitted`, `unknown_router` after a
     wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
-    `no_affordable_model`, `cap_reached`, `too_many_in_flight`.
+    `no_affordable_model`, `no_capable_model`, `cap_reached`, `too_many_in_flight`.
     """
 
     async def step(messages: list[Record]) -> None:
@@ -207,6 +209,7 @@ def decide(request: Prepared, service: Service, answers: Answers) -> None:
             max_price_per_1k=event.max_price_per_1k,
             input_tokens=input_tokens(event.input_tokens, event.prompt),
             contained=service.positions(message.partition),
+            needs=None if event.needs is None else Needs(**structs.asdict(event.needs)),
         )
         changes = shard.apply(event.router_id, asked, now=service.ports.clock())
         if changes.refusal is not None:

@@ -12,9 +12,8 @@ from agents.kept import DAMAGE, readable
 from agents.leftovers import TOMBSTONE_BYTES
 from agents.parked import Parked
 from agents.requests import Requests, Table
-from router_state.changes import Changes
+from router_state.changes import CONFIG, HEAD, Changes
 from router_state.engine import Engine
-from router_state.journal import CONFIG, HEAD
 from router_state.state import config_bytes, record_bytes, snapshot
 
 _KINDS = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}

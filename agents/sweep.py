@@ -15,7 +15,7 @@ from agents.poison import on_behalf_of
 from agents.refusals import InternalError
 from agents.service import Service
 from agents.shard import Shard
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.events import Aged, Crowded, Event, Waited
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import orjson
 from msgspec import structs
 
-from router_state.alert import Alert
+from agents.standings import standings_value
+from router_state.changes import Alert
 from router_state.record import Candidates, RequestRecord
 from router_state.state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
@@ -105,7 +106,7 @@ def lambda_value(
         "router_id": router_id,
         "seq": state.seq,
         "lambda_t": state.lambda_t,
-        "budget_usd_per_request": state.config.budget_usd_per_request,
+        "budget_usd_per_request": state.pacer.budget_usd,
         "spend_usd": state.spend_usd,
         "committed_usd": state.committed_usd,
         "in_flight": state.in_flight,
@@ -119,6 +120,8 @@ def lambda_value(
         **state.pacer.terms(),
         "applied": applied,
     }
+    if state.ledger is not None:
+        value |= standings_value(state, state.ledger, observed_at)
     if found := state.newcomers.found:
         value["unaffordable"] = [
             {

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import RouterConfig
 
 Array = npt.NDArray[np.float64]

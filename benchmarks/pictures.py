@@ -24,12 +24,11 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 DOCS = Path(__file__).parent.parent / "docs/images"
 WIDTH = 1024
-"""CSS pixels: the least at which charts stand side by side. GitHub shows some 840 of them, in which
-the axes' letters of 12 are 10 high."""
+"""CSS pixels. GitHub shows a picture in some 840 of them: the axes' letters of 12 are 10 high."""
 TALLER = 2000  # CSS pixels, than any page is
 SHARP = 2  # device pixels to a CSS pixel
 PATIENCE = 300.0  # seconds
-PAGES = (("dashboard", "price-rise", ".scroll"), ("demo", "none", ".charts"))
+PAGES = (("dashboard", "price-rise", ".news"), ("demo", "none", ".charts"))
 """What is taken, which demo is played for it, and with what the picture ends."""
 
 
@@ -95,8 +94,8 @@ def take(browser: Chrome, address: str, *, last: str) -> Image.Image:
     # The demo does not wait for its dashboard.
     patient = WebDriverWait(browser, PATIENCE, ignored_exceptions=[WebDriverException])
     patient.until(lambda _: _opened(browser, address))
-    drawn = """return [...document.querySelectorAll('.chart figcaption')].filter(
-        one => /^(Now|At the end)/.test(one.textContent)).length"""
+    drawn = """return document.querySelectorAll('.pareto .star').length &&
+        document.querySelectorAll('.chart .series').length"""
     patient.until(lambda _: browser.execute_script(drawn) >= 4)
     ends = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
     bottom = SHARP * int(browser.execute_script(ends, last) + 16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from benchmarks.arena import Array, Policy
 from benchmarks.rivals import Apart
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import Knobs, RouterConfig, knobs_for
 from router_state.engine import Engine
 from router_state.state import snapshot
@@ -127,7 +128,9 @@ class MeanCosts(Core):
         super().settle(i, cost_usd)
         assert self.engine is not None
         for costs in self.engine.state.arms.costs:
-            costs.ignore_prompts()
+            theta = costs.regression.theta
+            theta[:-1] = 0.0
+            theta[-1] = math.log(costs.ratio / costs.factor) - 0.5 * costs.level
 
 
 def core(

@@ -11,7 +11,7 @@ from copy import deepcopy
 import numpy as np
 
 from benchmarks.arena import Array, Policy
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import RouterConfig
 from router_state.kernel import Options
 

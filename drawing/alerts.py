@@ -14,8 +14,8 @@ def sentence(alert: AlertRaised) -> str:
             return f"{alert.model}: {_drift(alert)}"
         case "recovered":
             return f"{alert.model}: as good as before again{_seen(evidence, 'rewards')}"
-        case "cap_reached":
-            return f"a cap in dollars is used up{_of(evidence)}"
+        case "cap_reached" | "budget_spent" | "goals_contradict":
+            return _of_money(alert)
         case "budget_unreachable":
             cheapest = _number(evidence.get("cheapest_usd"))
             costs = "" if cheapest is None else f" ({usd(cheapest)} a request)"
@@ -44,6 +44,36 @@ def sentence(alert: AlertRaised) -> str:
             )
             whom = f"{alert.model}: " if alert.model else ""
             return f"{whom}{kind.replace('_', ' ')}" + (f" ({known})" if known else "")
+
+
+def _of_money(alert: AlertRaised) -> str:
+    if alert.kind.value == "cap_reached":
+        return f"a cap in dollars is used up{_of(alert.evidence)}"
+    if alert.kind.value == "budget_spent":
+        return f"nothing is left of the period's budget{_of_period(alert.evidence)}"
+    return _contradiction(alert)
+
+
+def _of_period(evidence: dict[str, object]) -> str:
+    limit = _number(evidence.get("usd"))
+    if limit is None:
+        return ""
+    then = {"cheapest": "the cheapest model answers", "refuse": "requests are refused"}
+    what = then.get(str(evidence.get("when_spent")), "requests go on as before")
+    return f" ({usd(limit)} per {evidence.get('period')}): {what}"
+
+
+def _contradiction(alert: AlertRaised) -> str:
+    evidence = alert.evidence
+    needed = _number(evidence.get("needed_budget_usd"))
+    per_request = _number(evidence.get("needed_budget_usd_per_request"))
+    if per_request is None:
+        takes = "no budget would meet it"
+    elif needed is None:
+        takes = f"{usd(per_request)} a request would meet it"
+    else:
+        takes = f"{usd(needed)} per {evidence.get('period')} would meet it"
+    return f"the budget misses the floor of rewards by {alert.size:.3f}; {takes}"
 
 
 def _drift(alert: AlertRaised) -> str:

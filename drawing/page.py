@@ -16,7 +16,7 @@ import orjson
 
 ASSETS = Path(__file__).parent / "assets"
 """Folder of scripts and styles; the dashboard uses them too."""
-MODULES = ("dom.js", "format.js", "chart.js", "figures.js", "report.js")
+MODULES = ("dom.js", "format.js", "axes.js", "chart.js", "pareto.js", "figures.js", "report.js")
 """Scripts, each after those that it imports."""
 
 
@@ -26,9 +26,10 @@ class Chart:
 
     Args:
         line: draws a dashed level there.
-        high: how far the scale reaches at least.
+        high: how far the scale reaches at least; with `low` it shows what is between the two.
         show: how numbers are said: fixed, percent or usd; None: by three digits that count.
         more: the summary behind which it stands with others, None: in the open.
+        models: whether the series are models, which have the colours of the Pareto picture.
         alarms: (place, series): a tick at the bottom, in the colour of the series.
     """
 
@@ -36,9 +37,11 @@ class Chart:
     at: Sequence[float]
     series: Mapping[str, Sequence[float | None]]
     line: float | None = None
+    low: float | None = None
     high: float | None = None
     show: str | None = None
     more: str | None = None
+    models: bool = False
     alarms: Sequence[tuple[float, str]] = ()
 
     def drawn(self) -> dict[str, object]:
@@ -48,9 +51,11 @@ class Chart:
             "at": self.at,
             "series": self.series,
             "line": self.line,
+            "low": self.low,
             "high": self.high,
             "show": self.show,
             "more": self.more,
+            "models": self.models,
             "alarms": [{"at": at, "of": name} for at, name in self.alarms],
         }
 
@@ -84,7 +89,7 @@ class Report:
         over: what charts run over.
         names: series in the order of their colours; others are coloured within their chart.
         marks: (place, text) of the events that explain the charts.
-        frontier: what `picture` of `figures.js` takes, and `named`, its two lines.
+        pareto: what `pareto.js` draws under the answer, and beside it `facts`: name, value, more.
         lists: sentences by their title.
     """
 
@@ -96,7 +101,8 @@ class Report:
     names: Sequence[str] = ()
     marks: Sequence[tuple[float, str]] = ()
     charts: Sequence[Chart] = ()
-    frontier: Mapping[str, object] | None = None
+    pareto: Mapping[str, object] | None = None
+    facts: Sequence[tuple[str, str, str]] = ()
     tables: Sequence[Table] = ()
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -115,7 +121,8 @@ def page(report: Report) -> str:
         "names": report.names,
         "marks": marked(report.marks),
         "charts": [one.drawn() for one in report.charts],
-        "frontier": report.frontier,
+        "pareto": report.pareto,
+        "facts": report.facts,
         "tables": [one.drawn() for one in report.tables if one.rows],
         "lists": {title: items for title, items in report.lists.items() if items},
     }
@@ -136,13 +143,13 @@ def page(report: Report) -> str:
 <meta name="color-scheme" content="light dark">
 <title>{escape(report.title)}</title>
 <style>
-{_asset("style.css")}{_asset("report.css")}{_asset("vendor/uPlot.css")}
+{_asset("style.css")}
 </style>
 </head>
 <body>
 <main>
 <h1>{escape(report.title)}</h1>
-<p class="answer">{escape(report.answer)}</p>
+<p class="answer">{_figures(report.answer)}</p>
 <ul class="others">{others}</ul>
 {notes}<noscript><p>Charts and tables need JavaScript.</p></noscript>
 </main>
@@ -155,8 +162,13 @@ def page(report: Report) -> str:
 
 def _program() -> str:
     """Return the dashboard's modules as one: they are in order, and no two give a name twice."""
-    parts = [_asset("vendor/uPlot.js"), *map(_asset, MODULES)]
-    return re.sub(r"^(import .*\n|export )", "", "\n".join(parts), flags=re.MULTILINE)
+    parts = "\n".join(map(_asset, MODULES))
+    return re.sub(r"^(import .*\n|export )", "", parts, flags=re.MULTILINE)
+
+
+def _figures(text: str) -> str:
+    """Return an answer as HTML, with its dollars and its shares in bold."""
+    return re.sub(r"\$[\d,]*\.?\d+|\d[\d,.]*[%×]", r"<b>\g<0></b>", escape(text))
 
 
 def _asset(name: str) -> str:

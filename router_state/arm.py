@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from router_state.change.suspicion import Suspicion
+from router_state.changes import Journal
 from router_state.config import Price
-from router_state.journal import Journal
 from router_state.kernel import CostModel, Detector, Regression, SharedPrior
 
 LOG_PRICE_FLOOR, LOG_PRICE_CEILING = math.log(1e-4), math.log(0.1)

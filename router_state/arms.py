@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
+from router_state.changes import Journal
 from router_state.config import Matrix, Price, Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.costs.input_tokens import InputTokens
-from router_state.journal import Journal
 from router_state.kernel import SAMPLE_PIECE, CostModel, PosteriorSample, Regression, SharedPrior
 from router_state.learning.guess import COSTS, REWARDS
 

@@ -1,14 +1,69 @@
-"""What one event did to a router, as data: all that outside of the core is persisted and
-published."""
+"""What one event did to a router, as data: all that outside of the core is persisted and published.
+
+The owners of a router's data report to its journal what they changed; an event's changes are taken
+from there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
-from router_state.alert import Alert
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
+
+CONFIG = "\x1fconfig"
+"""The piece that holds the declaration in force. No model has such a name: theirs are printable."""
+HEAD = "\x1fhead"
+"""The piece that holds counters and scalars; whatever changes, it is written too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One alert; `kind`, `signal` and `size` are those of `pb.alerts`. Times are seconds since the
+    epoch."""
+
+    kind: str
+    direction: Literal["up", "down"]
+    size: float
+    since: float
+    observed_at: float
+    evidence: Mapping[str, object]
+    model: str | None = None
+    signal: Literal["reward", "cost"] | None = None
+
+
+@dataclass(slots=True)
+class Journal:
+    """What the owners of a router's data have changed.
+
+    Attributes:
+        pieces: names of the pieces that differ from what was last written.
+        alerts: what an operator should know, in order.
+        jumped: whether something that λ_t depends on has changed at once: prices, who takes
+            traffic, a suspicion. λ_t is solved anew before the next decision.
+    """
+
+    pieces: set[str] = field(default_factory=set)
+    alerts: list[Alert] = field(default_factory=list)
+    jumped: bool = False
+
+    def take_pieces(self) -> set[str]:
+        """Return the names of the pieces that changed since the last call, the head among them if
+        there are any."""
+        taken = self.pieces
+        if taken:
+            # Another set, as the taken one is handed on with the changes.
+            self.pieces = set()
+            taken.add(HEAD)
+        return taken
+
+    def take_alerts(self) -> list[Alert]:
+        """Return what was raised since the last call."""
+        taken, self.alerts = self.alerts, []
+        return taken
 
 
 class Outcome(StrEnum):

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from router_state.capabilities import Offers
 from router_state.errors import InvalidConfig
+from router_state.periods.declared import Spending
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -241,6 +243,9 @@ class RouterConfig:
     `applied`: last offsets of `pb.costs` and `pb.rewards` that the state contained when it came in
         force (−1: none).
     `projection`: None: the workers' own.
+    `spending`: budgets of a period, a floor of rewards, what one call may cost; None: nothing of
+        it.
+    `offers`: what models can do, of those that say so.
     `snapshot`: what the router goes on from when it starts, see `router_state.portable`; without
         meaning afterwards.
     """
@@ -255,6 +260,8 @@ class RouterConfig:
     applied: tuple[int, int] = (-1, -1)
     snapshot: bytes | None = None
     projection: ProjectionRef | None = None
+    spending: Spending | None = None
+    offers: Mapping[str, Offers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         budget = self.budget_usd_per_request
@@ -262,3 +269,8 @@ class RouterConfig:
             raise InvalidConfig(f"budget_usd_per_request must be positive and finite, not {budget}")
         if self.dimensions < 2:
             raise InvalidConfig("dimensions must be at least 2: one feature and the bias")
+        if self.profile == "paper" and self.spending is not None and self.spending.paces:
+            raise InvalidConfig(
+                "profile 'paper' paces a budget per request alone: budget and min_reward need "
+                "profile live"
+            )

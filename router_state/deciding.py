@@ -3,13 +3,16 @@ what is written down."""
 
 from __future__ import annotations
 
+from router_state import capabilities
 from router_state.events import Asked
 from router_state.pacing.dollar_dual import EVERY
+from router_state.periods import guarding
 from router_state.policies import eligibility, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.policy import Policy
-from router_state.record import Basis, RequestRecord
-from router_state.state import capping
+from router_state.policies.scoring import Choice
+from router_state.record import Basis, Candidates, RequestRecord
+from router_state.state import caps
 from router_state.state.router import RouterState
 
 
@@ -18,8 +21,9 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
-            Nothing has changed, but that a cap may be noted as reached.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
+        BudgetSpent: no model may be called. Nothing has changed, but that it may be noted that a
+            cap is reached, or a budget spent.
     """
     arms, x, tokens = state.arms, request.x, request.input_tokens
     # 1. Who may be called. What does not fit has moved nothing: the context is checked here.
@@ -32,42 +36,52 @@ def decide(state: RouterState, policy: Policy, request: Asked, *, now: float) ->
         seen = scoring.project(arms, x)
         costs = policy.costs(state, seen, tokens)
     # 2. What a dollar is worth.
-    weights = state.pacer.weigh(arms, x, limited_to=limited_to, now=state.latest)
+    weights = state.pacer.weigh(arms, x, limited_to=limited_to, seq=state.seq + 1, now=now)
     excluded, relaxed = policy.admit(state, excluded, costs)
     # 3. Whose draw is best.
     candidates, choice = policy.choose(state, x, seen, costs, excluded=excluded, weights=weights)
     # 4. What is written down. A pull or a probe says more about it than a cap or a ceiling.
-    k, reason = choice.k, choice.reason
-    config, contained = state.config, request.contained
-    record = RequestRecord(
+    reason = (capped or relaxed or choice.reason) if choice.reason == "ucb" else choice.reason
+    record = _written(state, request, candidates, choice, reason, lambda_t=weights[0], now=now)
+    record.unsure = policy.unsure(state, x, seen)
+    policy.decided(state)
+    _commit(state, request.request_id, record, choice.k)
+    budget_usd = state.pacer.budget_usd
+    if budget_usd is not None and record.seq % EVERY == 0:
+        state.newcomers.look(
+            arms, candidates, choice.k, budget=budget_usd, now=state.latest, journal=state.journal
+        )
+    return record
+
+
+def _written(
+    state: RouterState,
+    request: Asked,
+    candidates: Candidates,
+    choice: Choice,
+    reason: str,
+    *,
+    lambda_t: float,
+    now: float,
+) -> RequestRecord:
+    k, config, contained = choice.k, state.config, request.contained
+    return RequestRecord(
         state.seq + 1,
-        arms.names[k],
-        (capped or relaxed or reason) if reason == "ucb" else reason,
+        state.arms.names[k],
+        reason,
         choice.propensity,
         candidates.terms[3 * k],
         candidates.terms[3 * k + 2],
-        weights[0],
+        lambda_t,
         config.offset,
         now,
         request.offset,
-        arms[k].price,
-        x,
+        state.arms[k].price,
+        request.x,
         candidates,
         applied=None if contained is None else Basis(*contained, state.expired, *config.applied),
-        input_tokens=tokens,
-        unsure=policy.unsure(state, x, seen),
+        input_tokens=request.input_tokens,
     )
-    _commit(state, policy, request.request_id, record, k)
-    if config.budget_usd_per_request is not None and record.seq % EVERY == 0:
-        state.newcomers.look(
-            arms,
-            candidates,
-            k,
-            budget=config.budget_usd_per_request,
-            now=state.latest,
-            journal=state.journal,
-        )
-    return record
 
 
 def _who_may(
@@ -80,23 +94,31 @@ def _who_may(
     limited = allowed is not None or most is not None
     if excluded is None or limited:
         excluded = eligibility.exclude(arms, allowed, most)
+    if offers := state.config.offers:
+        by_others = excluded
+        excluded = capabilities.rule_out(
+            arms.names, by_others, offers, request.needs, request.input_tokens
+        )
+        limited |= excluded is not by_others
     if limited:
         limited_to = frozenset(
             name for name, why in zip(arms.names, excluded, strict=True) if why is None
         )
     if state.buckets:
-        excluded, capped = capping.apply(state, excluded, costs, now=now)
+        excluded, capped = caps.keep_within(state.buckets, state.journal, excluded, costs, now=now)
+    if state.ledger is not None:
+        excluded, spent = guarding.apply(state, excluded, costs, now=now)
+        capped = capped or spent
     return excluded, limited_to, capped
 
 
-def _commit(
-    state: RouterState, policy: Policy, request_id: str, record: RequestRecord, k: int
-) -> None:
+def _commit(state: RouterState, request_id: str, record: RequestRecord, k: int) -> None:
     """Move what counts decisions, and put the k-th arm's expected cost on the books."""
     state.latest = max(state.latest, record.decided_at)
-    policy.decided(state)
     state.arms.played(k, t=state.t, pulled=record.reason == "onboarding")
     state.commit(request_id, record)
     state.pacer.commit(record.expected_cost_usd)
+    if state.ledger is not None:
+        state.ledger.commit(record)
     for bucket in state.buckets:
         bucket.spend(record.expected_cost_usd)

@@ -3,15 +3,14 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from router_state import deciding, feedback
-from router_state.alert import Alert
-from router_state.changes import Changes, Outcome
+from router_state.changes import HEAD, Alert, Changes, Outcome
 from router_state.config import RouterConfig, Vector
-from router_state.errors import ContextLost, RouterStateError, UnknownRequest
+from router_state.errors import RouterStateError
 from router_state.events import (
     AT_MOST,
     Aged,
@@ -24,17 +23,12 @@ from router_state.events import (
     Redeclared,
     Waited,
 )
-from router_state.journal import HEAD
-from router_state.kernel import check
-from router_state.policies.policy import Policy
-from router_state.policies.profiles import POLICIES
-from router_state.record import RequestRecord
+from router_state.policies.policy import POLICIES, Policy
+from router_state.record import Records, RequestRecord
 from router_state.state import portable, portfolio, sweeping
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 from router_state.state.snapshot import piece_names
-
-Records = MutableMapping[str, RequestRecord]
 
 
 class Engine:
@@ -135,18 +129,13 @@ class Engine:
 
         Raises:
             WrongContext, NonFiniteInput: the context does not fit.
-            EmptyPortfolio, NoAllowedModel, NoAffordableModel, CapReached: no model may be called.
-                Nothing is decided.
+            EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached,
+            BudgetSpent: no model may be called. Nothing is decided.
         """
-        return self._decide(Asked(request_id, x, **asked), now)
-
-    def _decide(self, request: Asked, now: float) -> RequestRecord:
-        record = self.records.get(request.request_id)
-        if record is None:
-            record = deciding.decide(self.state, self.policy, request, now=now)
-            self.state.since.decided(record.seq)
-            self.records[request.request_id] = record
-        return record
+        changes = Changes()
+        _asked(self, Asked(request_id, x, **asked), now, changes)
+        assert changes.decision is not None
+        return changes.decision
 
     def settle(self, request_id: str, **bill: Any) -> Outcome:
         """Book the bill of a request: the first one settles the commitment, a higher revision
@@ -160,20 +149,7 @@ class Engine:
             NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
             UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
         """
-        return self._settle(Charged(request_id, **bill))
-
-    def _settle(self, event: Charged) -> Outcome:
-        record = self._record(event.request_id)
-        bill = feedback.bill_of(self.state, record, event)
-        if bill is None:
-            return Outcome.DUPLICATE
-        outcome = Outcome.APPLIED if record.bill is None else Outcome.REVISED
-        x = self._context(record, event.x)
-        feedback.settle(
-            self.state, self.policy, event.request_id, record, bill, model=event.model, x=x
-        )
-        self.records[event.request_id] = record
-        return outcome
+        return feedback.settle(self.state, self.policy, self.records, Charged(request_id, **bill))
 
     def learn(self, request_id: str, *, reward: float, **judged: Any) -> Outcome:
         """Learn a reward; one of higher rank, or of higher revision from the same source, revises
@@ -187,20 +163,9 @@ class Engine:
             ContextLost: neither the record nor the caller has the context.
             NonFiniteInput, RewardOutOfRange: not a reward. Nothing has changed.
         """
-        return self._learn(Judged(request_id, reward, **judged))
-
-    def _learn(self, event: Judged) -> Outcome:
-        record = self._record(event.request_id)
-        reward = feedback.checked_reward(event.reward)
-        if not feedback.is_news(record.label, event):
-            return Outcome.DUPLICATE
-        outcome = Outcome.APPLIED if record.label is None else Outcome.REVISED
-        x = self._context(record, event.x)
-        if x is None:
-            raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-        feedback.learn(self.state, self.policy, record, event, reward=reward, x=x)
-        self.records[event.request_id] = record
-        return outcome
+        return feedback.learn(
+            self.state, self.policy, self.records, Judged(request_id, reward, **judged)
+        )
 
     def expire(self, *, now: float, limit: int = AT_MOST) -> int:
         """Stop waiting for bills older than the commitment's time limit; they stay charged at their
@@ -238,47 +203,30 @@ class Engine:
         """
         return len(sweeping.forget_early(self.state, self.records, keep=keep, limit=limit))
 
-    def _record(self, request_id: str) -> RequestRecord:
-        record = self.records.get(request_id)
-        if record is None:
-            raise UnknownRequest(f"no decision for request {request_id!r}")
-        return record
-
-    def _context(self, record: RequestRecord, x: Vector | None) -> Vector | None:
-        """Return a request's context. One from another store is looked at like a new one. Raises
-        WrongContext, NonFiniteInput."""
-        if record.x is not None or x is None:
-            return record.x
-        check(x, self.state.arms.d)
-        return x
-
 
 def _asked(engine: Engine, event: Asked, now: float, changes: Changes) -> None:
-    known = event.request_id in engine.records
-    changes.decision = engine._decide(event, now)
-    if known:
-        changes.outcome = Outcome.DUPLICATE
-    else:
-        changes.records[event.request_id] = changes.decision
+    records = engine.records
+    record = records.get(event.request_id)
+    if record is not None:
+        changes.decision, changes.outcome = record, Outcome.DUPLICATE
+        return
+    record = deciding.decide(engine.state, engine.policy, event, now=now)
+    engine.state.since.decided(record.seq)
+    records[event.request_id] = changes.records[event.request_id] = changes.decision = record
 
 
 def _charged(engine: Engine, event: Charged, now: float, changes: Changes) -> None:
-    changes.outcome = engine._settle(event)
+    changes.outcome = feedback.settle(engine.state, engine.policy, engine.records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.billed(event.offset, waited=event.waited)
-    _note_record(engine, event.request_id, changes)
+        changes.records[event.request_id] = engine.records[event.request_id]
 
 
 def _judged(engine: Engine, event: Judged, now: float, changes: Changes) -> None:
-    changes.outcome = engine._learn(event)
+    changes.outcome = feedback.learn(engine.state, engine.policy, engine.records, event)
     if changes.outcome is not Outcome.DUPLICATE:
         engine.state.since.rewarded(event.offset, waited=event.waited)
-    _note_record(engine, event.request_id, changes)
-
-
-def _note_record(engine: Engine, request_id: str, changes: Changes) -> None:
-    if changes.outcome is not Outcome.DUPLICATE:
-        changes.records[request_id] = engine.records[request_id]
+        changes.records[event.request_id] = engine.records[event.request_id]
 
 
 def _orphaned(engine: Engine, event: Orphaned, now: float, changes: Changes) -> None:

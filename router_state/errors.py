@@ -41,10 +41,22 @@ class NoAffordableModel(RouterStateError):
     reason = "no_affordable_model"
 
 
+class NoCapableModel(RouterStateError):
+    """No eligible model can do what the request needs; the message names the need."""
+
+    reason = "no_capable_model"
+
+
 class CapReached(RouterStateError):
     """The router's hard cap in dollars leaves nothing for this request."""
 
     reason = "cap_reached"
+
+
+class BudgetSpent(RouterStateError):
+    """Nothing is left of a period's budget, and the router refuses then."""
+
+    reason = "budget_spent"
 
 
 class UnknownRequest(RouterStateError):

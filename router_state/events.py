@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from router_state.capabilities import Needs
 from router_state.config import RouterConfig, Vector
 
 AT_MOST = 10_000
@@ -21,6 +22,7 @@ class Asked(Struct, frozen=True, gc=False):
         allowed_models: only these, whatever they cost.
         max_price_per_1k: only models with a list price up to this, in dollars per 1k tokens.
         input_tokens: how many its prompt has; None: it does not say.
+        needs: what the model must be able to do; None: it does not say.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the record keeps them.
     """
@@ -32,6 +34,7 @@ class Asked(Struct, frozen=True, gc=False):
     max_price_per_1k: float | None = None
     input_tokens: int | None = None
     contained: tuple[int, int] | None = None
+    needs: Needs | None = None
 
 
 class Charged(Struct, frozen=True, gc=False):

@@ -5,28 +5,43 @@ from __future__ import annotations
 import math
 
 from router_state.change.rewards import NOT_LEARNED
+from router_state.changes import Outcome
 from router_state.config import Price, Vector
 from router_state.costs.ratio import list_price_of
 from router_state.errors import (
+    ContextLost,
     CostOutOfRange,
     NonFiniteInput,
     RewardOutOfRange,
+    UnknownRequest,
     UnpricedModel,
 )
 from router_state.events import Charged, Judged
+from router_state.kernel import check
 from router_state.policies.policy import Policy
-from router_state.record import Label, RequestRecord, Settlement
+from router_state.record import Label, Records, RequestRecord, Settlement
 from router_state.state.books import checked_cost
 from router_state.state.router import RouterState
 
 
-def bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settlement | None:
-    """Return a request's bill in dollars; None if it is the one that is known, or an older one.
+def _record(records: Records, request_id: str) -> RequestRecord:
+    record = records.get(request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {request_id!r}")
+    return record
 
-    Raises:
-        NonFiniteInput, CostOutOfRange: not a cost.
-        UnpricedModel: tokens of a model that is not in the portfolio.
-    """
+
+def _context(state: RouterState, record: RequestRecord, x: Vector | None) -> Vector | None:
+    """Return a request's context. One from another store is looked at like a new one. Raises
+    WrongContext, NonFiniteInput."""
+    if record.x is not None or x is None:
+        return record.x
+    check(x, state.arms.d)
+    return x
+
+
+def _bill_of(state: RouterState, record: RequestRecord, event: Charged) -> Settlement | None:
+    """Return a request's bill in dollars; None if it is the one that is known, or an older one."""
     cost_usd = event.cost_usd
     if cost_usd is None:
         if event.tokens is None:
@@ -55,36 +70,23 @@ def _price_of(state: RouterState, record: RequestRecord, called: str) -> Price |
     return None if arm is None else arm.price
 
 
-def settle(
-    state: RouterState,
-    policy: Policy,
-    request_id: str,
-    record: RequestRecord,
-    bill: Settlement,
-    *,
-    model: str | None,
-    x: Vector | None,
-) -> None:
-    """Book a request's bill, or a later revision of it, in place of what was charged so far.
-
-    Args:
-        model: the model that was called, where the bill names it.
-        x: the context, shape (d,); without one only the mean cost learns.
-    """
-    first, cost_usd = record.bill is None, bill.cost_usd
-    charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
-    # A cap was charged what was expected: only the difference is still to be taken.
-    for bucket in state.buckets:
-        bucket.spend(cost_usd - charged_usd)
-    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
-    state.bill(request_id, record, cost_usd)
+def settle(state: RouterState, policy: Policy, records: Records, event: Charged) -> Outcome:
+    """Book a request's bill, or a later revision of it, in place of what was charged so far; see
+    `Engine.settle`."""
+    record = _record(records, event.request_id)
+    bill = _bill_of(state, record, event)
+    if bill is None:
+        return Outcome.DUPLICATE
+    x = _context(state, record, event.x)
+    _book(state, event.request_id, record, bill)
     # A revision is of the same call: it moves the books, and teaches nothing that the first bill
     # has not taught.
+    first = record.bill is None
     if first:
-        called = model or record.called
+        called = event.model or record.called
         price = _price_of(state, record, called)
         if price is not None:
-            _learn_bill(state, policy, record, called, price, cost_usd=cost_usd, x=x)
+            _learn_bill(state, policy, record, called, price, cost_usd=bill.cost_usd, x=x)
             record.price = price
         if record.label is None:
             record.answered_by = None if called == record.model else called
@@ -92,6 +94,26 @@ def settle(
     # They have been published and are of no use to what may still come; with 64 models they are
     # most of a record.
     record.candidates = record.unsure = None
+    records[event.request_id] = record
+    return Outcome.APPLIED if first else Outcome.REVISED
+
+
+def _book(state: RouterState, request_id: str, record: RequestRecord, bill: Settlement) -> None:
+    """Put a bill in place of what was charged, wherever money is counted."""
+    first, cost_usd = record.bill is None, bill.cost_usd
+    charged_usd = record.expected_cost_usd if record.bill is None else record.bill.cost_usd
+    # A cap was charged what was expected: only the difference is still to be taken.
+    for bucket in state.buckets:
+        bucket.spend(cost_usd - charged_usd)
+    state.pacer.settle(cost_usd, charged_usd=charged_usd, first=first)
+    if state.ledger is not None:
+        state.ledger.settle(
+            cost_usd - charged_usd,
+            at=record.decided_at,
+            seq=record.seq,
+            awaited=first and not record.expired,
+        )
+    state.bill(request_id, record, cost_usd)
 
 
 def _learn_bill(
@@ -114,12 +136,7 @@ def _learn_bill(
     policy.bill(state, arm, ratio=cost_usd / list_price, known=known, x=x)
 
 
-def checked_reward(reward: float) -> float:
-    """Return a reward as a float.
-
-    Raises:
-        NonFiniteInput, RewardOutOfRange: not a reward.
-    """
+def _checked(reward: float) -> float:
     reward = float(reward)
     if not 0.0 <= reward <= 1.0:
         if not math.isfinite(reward):
@@ -128,31 +145,23 @@ def checked_reward(reward: float) -> float:
     return reward
 
 
-def is_news(label: Label | None, event: Judged) -> bool:
-    """Tell whether a reward is the first of its request, of higher rank, or a later revision from
-    the same source."""
-    return (
-        label is None
-        or event.rank > label.rank
-        or (event.source == label.source and event.revision > label.revision)
+def _is_news(label: Label, event: Judged) -> bool:
+    """Tell whether a reward is of higher rank, or a later revision from the same source."""
+    return event.rank > label.rank or (
+        event.source == label.source and event.revision > label.revision
     )
 
 
-def learn(
-    state: RouterState,
-    policy: Policy,
-    record: RequestRecord,
-    event: Judged,
-    *,
-    reward: float,
-    x: Vector,
-) -> None:
-    """Learn a request's reward, or put it in place of the one that was learned.
-
-    Args:
-        x: the context, shape (d,).
-    """
+def learn(state: RouterState, policy: Policy, records: Records, event: Judged) -> Outcome:
+    """Learn a request's reward, or put it in place of the one that was learned; see
+    `Engine.learn`."""
+    record, reward = _record(records, event.request_id), _checked(event.reward)
     label, forgotten = record.label, NOT_LEARNED
+    if label is not None and not _is_news(label, event):
+        return Outcome.DUPLICATE
+    x = _context(state, record, event.x)
+    if x is None:
+        raise ContextLost(f"the context of request {event.request_id!r} is in no store")
     if label is None:
         if event.model is not None:
             # A caller that did not wait has called another model: that one is what the reward is
@@ -167,3 +176,5 @@ def learn(
         arm.rewards.revise(x, difference=reward - label.reward, discount=discount)
         forgotten = label.forgotten
     record.label = Label(reward, event.source, event.rank, event.revision, forgotten)
+    records[event.request_id] = record
+    return Outcome.APPLIED if label is None else Outcome.REVISED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from msgspec import Struct
 
 from router_state.config import Price, Vector
@@ -109,3 +111,7 @@ class RequestRecord(Struct, gc=False):
         """Return the model that answered, as far as is known."""
         # A bill or a reward names it, whichever came first.
         return self.answered_by or self.model
+
+
+Records = MutableMapping[str, RequestRecord]
+"""Requests of a router by request_id; who changes one assigns it back."""

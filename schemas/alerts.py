@@ -24,6 +24,8 @@ class AlertKind(StrEnum):
     DRIFT = "drift"
     RECOVERED = "recovered"
     CAP_REACHED = "cap_reached"
+    BUDGET_SPENT = "budget_spent"
+    GOALS_CONTRADICT = "goals_contradict"
     BUDGET_UNREACHABLE = "budget_unreachable"
     NEWCOMER_UNAFFORDABLE = "newcomer_unaffordable"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
@@ -84,7 +86,9 @@ class AlertRaised(Event):
             "cap_reached: "
             "spend ÷ cap; "
             "budget_unreachable: expected cost of the cheapest model ÷ budget; "
-            "newcomer_unaffordable: of the newcomer ÷ budget"
+            "newcomer_unaffordable: of the newcomer ÷ budget; "
+            "budget_spent: charged ÷ budget of the period; "
+            "goals_contradict: floor of rewards − expected reward"
         ),
     ]
     since: UtcTime

@@ -57,6 +57,47 @@ class Unaffordable(Content):
     ]
 
 
+class PeriodStanding(Content):
+    """Say how the budget of a period stands, and how it will end if a request goes on costing what
+    it does now.
+    """
+
+    period: Literal["hour", "day", "week", "month", "dates"]
+    begins: UtcTime
+    ends: UtcTime
+    usd: Annotated[
+        NonNegative, Field(description="US dollars of the period, carried ones included")
+    ]
+    charged_usd: Annotated[
+        float, Field(description="Bills of its requests, and what is expected of those in flight")
+    ]
+    left_usd: Annotated[float, Field(description="usd - charged_usd")]
+    reserved_usd: Annotated[
+        NonNegative, Field(description="Of these, held back for what bills in flight may bring")
+    ]
+    requests_left: Annotated[NonNegative, Field(description="Requests that are still expected")]
+    requests_low: NonNegative
+    requests_high: Annotated[
+        NonNegative, Field(description="Nine of ten cases are between low and high")
+    ]
+    per_request_usd: Annotated[NonNegative, Field(description="What a request may cost by it")]
+    forecast_usd: Annotated[float, Field(description="What will be charged at its end")]
+    forecast_low_usd: float
+    forecast_high_usd: float
+    binds: Annotated[bool, Field(description="Whether it is the tightest")]
+
+
+class FloorStanding(Content):
+    """Say what the floor of rewards takes."""
+
+    expected_reward: Annotated[float, Field(description="Mean over the last requests")]
+    best_reward: Annotated[float, Field(description="What the best models would have earned")]
+    needed_usd_per_request: NonNegative | None = optional(
+        "What it takes to meet the floor; absent: not known yet"
+    )
+    binds: Annotated[bool, Field(description="Whether it decides, and not a budget")]
+
+
 class LambdaUpdated(Event):
     """Publish λ_t, the counters of the router, and the terms that made λ_t.
 
@@ -104,6 +145,47 @@ class LambdaUpdated(Event):
                 "config_offset": 17,
                 "observed_at": "2026-11-21T09:31:00Z",
             },
+            {
+                "router_id": "acme.shop",
+                "seq": 9000,
+                "lambda_t": 0.02,
+                "budget_usd_per_request": 0.002,
+                "spend_usd": 17.9,
+                "committed_usd": 0.1,
+                "in_flight": 50,
+                "decided": 9000,
+                "settled": 8950,
+                "expired": 0,
+                "rewards_applied": 8900,
+                "unmatched_cost_usd": 0.0,
+                "config_offset": 3,
+                "budgets": [
+                    {
+                        "period": "month",
+                        "begins": "2026-11-01T00:00:00Z",
+                        "ends": "2026-12-01T00:00:00Z",
+                        "usd": 24.0,
+                        "charged_usd": 18.0,
+                        "left_usd": 6.0,
+                        "reserved_usd": 0.02,
+                        "requests_left": 2990.0,
+                        "requests_low": 2500.0,
+                        "requests_high": 3500.0,
+                        "per_request_usd": 0.002,
+                        "forecast_usd": 23.98,
+                        "forecast_low_usd": 23.0,
+                        "forecast_high_usd": 25.0,
+                        "binds": True,
+                    }
+                ],
+                "floor": {
+                    "expected_reward": 0.93,
+                    "best_reward": 0.94,
+                    "needed_usd_per_request": 0.0015,
+                    "binds": False,
+                },
+                "observed_at": "2026-11-21T09:31:00Z",
+            },
         ],
         invalid={Reason.MISSING_FIELD: {"router_id": "acme.chat", "seq": 1, "lambda_t": 0.1}},
     )
@@ -144,6 +226,10 @@ class LambdaUpdated(Event):
     unaffordable: tuple[Unaffordable, ...] | None = optional(
         "Newcomers that the budget has no place for, and what it would take"
     )
+    budgets: tuple[PeriodStanding, ...] | None = optional(
+        "How budgets of a period stand; budget_usd_per_request is then what they allow"
+    )
+    floor: FloorStanding | None = optional("What min_reward takes")
     unbooked: tuple[Unbooked, ...] | None = optional(
         "Bills and rewards up to `applied`, since the record before, that changed nothing: the "
         "last 64; absent: not known"

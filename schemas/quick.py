@@ -64,6 +64,17 @@ class Usage:
         return None if into is None or out is None else (into, out)
 
 
+class Needs(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """See `schemas.capabilities.Needs`."""
+
+    vision: bool = False
+    tools: bool = False
+    json_output: bool = False
+    output_tokens: Tokens | None = None
+    region: Label | None = None
+    max_retention_days: Annotated[float, Meta(ge=0.0, le=36_500.0)] | None = None
+
+
 class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """See `RequestSubmitted`."""
 
@@ -80,10 +91,13 @@ class Request(Quick, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
     input_tokens: Tokens | None = None
     metadata: dict[str, Plain] | None = None
     session_id: Label | None = None
+    needs: Needs | None = None
 
     def check(self, raw: bytes) -> None:
         """Raise ValueError for what the types alone don't say."""
         _printable(self.request_id, self.session_id, *(self.allowed_models or ()))
+        if self.needs is not None:
+            _printable(self.needs.region)
         if self.context is None:
             prompt = self.prompt
             if not prompt or prompt.isspace() or 4 * len(prompt) > MAX_PROMPT_BYTES:
@@ -174,6 +188,8 @@ def _printable(*texts: str | None) -> None:
 def _struct_of(kind: type[Q], event: Event) -> Q:
     """Return an event that only its schema could read."""
     fields = {name: getattr(event, name) for name in kind.__struct_fields__}
+    if isinstance(event, RequestSubmitted) and event.needs is not None:
+        fields["needs"] = Needs(**event.needs.model_dump())
     if isinstance(event, RewardObserved) and event.observed_at is not None:
         fields["observed_at"] = event.observed_at.isoformat()
     return kind(**fields)

@@ -69,9 +69,17 @@ class Reason(StrEnum):
     NO_ALLOWED_MODEL = "no_allowed_model", "None of `allowed_models` is in the portfolio."
     NO_AFFORDABLE_MODEL = (
         "no_affordable_model",
-        "No allowed model costs at most `max_price_per_1k`.",
+        "No allowed model costs at most `max_price_per_1k` or `max_cost_per_request_usd`.",
+    )
+    NO_CAPABLE_MODEL = (
+        "no_capable_model",
+        "No allowed model offers what the request `needs`, or has room for its tokens.",
     )
     CAP_REACHED = "cap_reached", "A hard cap in dollars is used up for its period."
+    BUDGET_SPENT = (
+        "budget_spent",
+        "Nothing is left of a period's budget, and the router refuses then (`when_spent`).",
+    )
     ENCODER_UNAVAILABLE = (
         "encoder_unavailable",
         "A prompt came to a worker without an encoder, or without the router's projection.",

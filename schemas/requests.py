@@ -8,6 +8,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from schemas.capabilities import Needs
 from schemas.event import Event, documented, optional
 from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
 from schemas.reasons import Reason
@@ -64,6 +65,7 @@ class RequestSubmitted(Event):
                 "input_tokens": 68,
                 "allowed_models": ["llama-3.1-8b", "mistral-large"],
                 "max_price_per_1k": 0.01,
+                "needs": {"tools": True, "region": "eu"},
                 "metadata": {"tenant": "blue", "trace": ["a", 1]},
             },
         ],
@@ -103,6 +105,7 @@ class RequestSubmitted(Event):
     )
     metadata: JsonObject | None = optional()
     session_id: Label | None = optional("The conversation that the request belongs to")
+    needs: Needs | None = optional("What the model must offer; absent: nothing in particular")
 
     @field_validator("context")
     @classmethod

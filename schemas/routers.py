@@ -8,6 +8,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
+from schemas.capabilities import Offers
 from schemas.event import Content, Event, MalformedEvent, decode_keyed, documented, optional
 from schemas.fields import LARGEST_INT, ModelName, PricePerM, RouterId, UnitInterval, refuse
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
@@ -41,6 +43,7 @@ class ModelDeclared(Content):
         "Requests sent to the model as it joins, paced by the budget; absent: 20 without a "
         "prior, none with one"
     )
+    offers: Offers | None = optional("What the model can do; absent: whatever a request needs")
 
 
 class Cap(Content):
@@ -83,6 +86,7 @@ class RouterDeclared(Event):
                         "output_price_per_m": 2.0,
                         "prior": {"like": "llama-3.1-8b", "n_eff": 50.0},
                         "onboarding_pulls": 10,
+                        "offers": {"context_window": 128000, "tools": True, "regions": ["eu"]},
                     },
                 },
                 "budget_usd_per_request": 0.000662,
@@ -116,6 +120,18 @@ class RouterDeclared(Event):
             },
             {"router_id": "acme.idle", "models": {}},
             {
+                "router_id": "acme.shop",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "budget": [
+                    {"usd": 20000, "per": "month", "timezone": "Europe/Berlin", "carry": "none"},
+                    {"usd": 1200, "per": "day", "timezone": "Europe/Berlin"},
+                ],
+                "when_spent": "cheapest",
+                "traffic": {"per_week": 250000},
+                "max_cost_per_request_usd": 0.5,
+                "min_reward": {"of_best": 0.98},
+            },
+            {
                 "router_id": "acme.law",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "dimensions": 17,
@@ -147,6 +163,21 @@ class RouterDeclared(Event):
     ]
     budget_usd_per_request: Annotated[float, Field(gt=0, le=1000)] | None = optional(
         "Mean US dollars per request; absent: λ_t is 0 and spend is only counted"
+    )
+    budget: Budgets | None = optional(
+        "Dollars of a period, paced over the traffic that is still expected; of several the "
+        "tightest binds"
+    )
+    when_spent: WhenSpent | None = optional(
+        "What follows when nothing is left: the cheapest model (default), refusal, or as before"
+    )
+    traffic: TrafficExpected | None = optional("What traffic is expected; absent: learned")
+    max_cost_per_request_usd: Annotated[float, Field(gt=0, le=1000)] | None = optional(
+        "No model is called that is expected to cost more US dollars than this"
+    )
+    min_reward: Floor | None = optional(
+        "Least expected reward on average, or as a share of what the best models would earn; the "
+        "cheapest choice above it is made, within the budget"
     )
     caps: Caps | None = optional()
     profile: Literal["live", "paper"] = "live"

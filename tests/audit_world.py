@@ -160,7 +160,7 @@ async def busy_world(settings: Settings, *, requests: int = 300, seed: int = 1) 
             "reward": round(float(rng.random()), 3),
             "source": "judge",
         }
-        astray = (
+        astray: dict[str, Any] = (
             {"partition": (world.partition_of(home) + 1) % settings.partitions}
             if number % 41 == 5
             else {}

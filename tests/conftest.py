@@ -27,6 +27,8 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 TESTS = Path(__file__).parent
 COMPUTING = ("agents", "unit")
+LONGEST = ("chaos", "integrations", "client", "parity")
+"""Folders whose files come first: one that begins late is waited for alone."""
 SHARED = pytest.StashKey[str]()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,18 +38,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the round of chaos, which takes longest. Then files that compute come between
-    those that wait for brokers, workers and browsers: so no core is idle for long.
+    """Begin with the longest files: the round of chaos, LiteLLM, the clients. Files that compute
+    come between those that wait for brokers, workers and browsers: so no core is idle for long.
     """
     parts = {item.path: item.path.relative_to(TESTS).parts[0] for item in items}
     waiting = [path for path, part in parts.items() if part not in COMPUTING]
+    waiting.sort(
+        key=lambda path: LONGEST.index(parts[path]) if parts[path] in LONGEST else len(LONGEST)
+    )
     computing = [path for path, part in parts.items() if part in COMPUTING]
     place = {
         path: position / len(files)
         for files in (waiting, computing)
         for position, path in enumerate(files)
     }
-    items.sort(key=lambda item: -1.0 if parts[item.path] == "chaos" else place[item.path])
+    items.sort(key=lambda item: place[item.path])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from drawing.pareto import Pareto, Point
 from schemas import (
     AlertRaised,
     CostReported,
@@ -13,11 +14,15 @@ from schemas import (
     RewardObserved,
     RouteDecided,
 )
+from watching.joined import Joined
+from watching.tally import Tally, budget_of
 
 RATE_SECONDS = 5.0
 """Seconds over which decisions are counted to a rate."""
 RECENT = 500
 """Last decisions that the shares and the curve of λ_t show."""
+JOINED = 10_000
+"""Last decisions whose bills and labels are told apart by model."""
 ALERTS_KEPT = 4
 """Alerts that fit beneath the numbers."""
 
@@ -46,6 +51,8 @@ class Board:
     alerts: deque[AlertRaised] = field(default_factory=lambda: deque(maxlen=ALERTS_KEPT))
     alert_count: int = 0
     lambda_history: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _tally: Tally = field(default_factory=Tally)
+    _joined: Joined[object] = field(default_factory=lambda: Joined(JOINED))
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
     _times: deque[float] = field(default_factory=deque)
 
@@ -65,9 +72,13 @@ class Board:
                 self.decided += 1
                 self._recent.append(event.model)
                 self._times.append(at)
+                if self._joined.add(event):
+                    self._tally.decide(event)
             case CostReported():
                 self.billed += 1
+                self._bill(event)
             case RewardObserved():
+                self._label(event)
                 self.reward_sum += event.reward
                 self.reward_count += 1
             case LambdaUpdated():
@@ -82,6 +93,39 @@ class Board:
                 self.alert_count += 1
             case DeadLetter():
                 self.dead_letters[event.reason] += 1
+
+    def _bill(self, event: CostReported) -> None:
+        request = self._joined.get(event.router_id, event.request_id)
+        if (
+            request is not None
+            and event.cost_usd is not None
+            and event.model in (None, request.model)
+            and event.revision > request.bill_revision
+        ):
+            request.bill_revision = event.revision
+            self._tally.bill(request, event.cost_usd)
+
+    def _label(self, event: RewardObserved) -> None:
+        request = self._joined.get(event.router_id, event.request_id)
+        known = (0, event.revision)
+        if (
+            request is not None
+            and event.model in (None, request.model)
+            and known > request.label_rank
+        ):
+            request.label_rank = known
+            self._tally.label(request, event.reward)
+
+    def pareto(self) -> Pareto:
+        """Return the picture of the requests that were seen."""
+        budget = budget_of(self.state)
+        found, paid = self._tally.pareto(self._tally.models, budget_usd=budget), self.mean_bill
+        quality = self._tally.labels.value
+        if found.router is None and paid is not None and quality is not None:
+            # Bills may name tokens, whose prices only the worker knows.
+            router = Point("this router", paid, quality, self._tally.labels.doubt)
+            return replace(found, router=router)
+        return found
 
     def rate(self, now: float) -> float:
         """Return decisions per second over the last five seconds."""
@@ -104,11 +148,15 @@ class Board:
         return self.reward_sum / self.reward_count if self.reward_count else None
 
     @property
+    def mean_bill(self) -> float | None:
+        """Return the mean bill by the worker's account; None before the first."""
+        state = self.state
+        return state.spend_usd / state.settled if state is not None and state.settled else None
+
+    @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
-        bill.
+        bill, or where a request's budget moves with what is left of a period.
         """
-        state = self.state
-        if state is None or not state.settled or not state.budget_usd_per_request:
-            return None
-        return state.spend_usd / state.settled / state.budget_usd_per_request
+        paid, budget = self.mean_bill, budget_of(self.state)
+        return None if paid is None or budget is None else paid / budget

@@ -13,10 +13,14 @@ from doors.console.failures import first_model
 from doors.console.session import named
 from drawing.alerts import sentence
 from drawing.numbers import dual, dual_in_words, usd
+from drawing.periods import standing_lines
+from drawing.plot import plot
 from watching.board import Board
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 """Colours of the models' bars, in turn."""
+PLOT = 66
+"""Columns of the Pareto picture: with its margin and the panel's frame it fits into 80."""
 SPARKS = "▁▂▃▄▅▆▇█"
 """Heights of a curve's points, low to high."""
 
@@ -33,9 +37,14 @@ def draw(board: Board, *, now: float, total: int | None = None, footer: str = ""
             f"{board.decided:,} of {total:,} decided",
         )
         rows.append(progress)
+    picture = board.pareto()
+    if picture.router is not None and (drawn := plot(picture, width=PLOT, height=PLOT // 6)):
+        rows += [Text(picture.sentence(), style="bold"), Text(drawn, no_wrap=True), Text()]
     rows += [Columns([_flow(board, now), _money(board)], padding=(0, 4)), _models(board)]
     if board.state is not None and (why := dual_in_words(board.state.lambda_t)):
         rows.append(Text(why, style="yellow"))
+    if board.state is not None:
+        rows += [Text(f"{line}.") for line in standing_lines(board.state)]
     rows += [Text(line, style="yellow") for line in _unaffordable(board)]
     rows += [Text(line, style="red") for line in alert_lines(board)]
     if board.dead_letters:
@@ -70,6 +79,9 @@ def line(board: Board, *, now: float, total: int | None = None) -> str:
             f"λ_t {dual(state.lambda_t)}",
             f"in flight {state.in_flight}",
         ]
+    for one in (state and state.budgets) or ():
+        if one.binds:
+            parts.append(f"left of the {one.period} {usd(one.left_usd)}")
     if ratio is not None:
         parts.insert(3, f"cost ÷ budget {ratio:.2f}")
     if reward is not None:
@@ -91,6 +103,7 @@ def as_json(board: Board, *, now: float) -> dict[str, object]:
         "spend_per_budget": board.spend_per_budget,
         "shares": board.shares,
         "mean_reward": board.mean_reward,
+        "pareto": board.pareto().document(),
         "dead_letters": dict(board.dead_letters),
         "alerts": [alert.model_dump(mode="json") for alert in board.alerts],
     }

@@ -1,4 +1,4 @@
-"""`pbstream budget`: what a request may cost on average."""
+"""`pbstream budget`: what a request may cost on average, and what a period."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from doors.console.session import (
     timeout_option,
 )
 from drawing.numbers import dual, dual_in_words, usd
+from drawing.periods import standing_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated, decode
 
+PERIODS = ("hour", "day", "week", "month")
+"""Periods that a budget may have, as `schemas.budgets` has them."""
+MOST_PER_REQUEST, MOST_PER_PERIOD = 1000.0, 1e9
+"""Largest budgets in dollars, as the schemas bound them."""
+
 
 class Budget(click.ParamType):
-    """Dollars per request, or `none`."""
+    """Dollars, or `none`."""
 
     name = "usd"
 
@@ -35,61 +41,109 @@ class Budget(click.ParamType):
             budget = float(str(value))
         except ValueError:
             budget = -1.0
-        if not 0.0 < budget <= 1000.0:
+        if not 0.0 < budget <= MOST_PER_PERIOD:
             self.fail(
-                f"{value!r} is no budget: dollars per request, above 0 and up to 1000, for "
-                "example 6.62e-4; or none"
+                f"{value!r} is no budget: dollars, above 0, for example 6.62e-4 per request or "
+                "20000 --per month; or none"
             )
         return budget
 
 
 @click.group()
 def budget() -> None:
-    """Set what a request may cost on average, and see how that goes.
+    """Set what a request, or a period, may cost, and see how that goes.
 
     \b
       pbstream budget set 6.62e-4
+      pbstream budget set 20000 --per month
       pbstream budget show
     """
 
 
 # So that a negative number is read as a value and refused as one, not as an unknown option.
 @budget.command("set", context_settings={"ignore_unknown_options": True})
-@click.argument("usd_per_request", type=Budget())
+@click.argument("usd_limit", type=Budget(), metavar="USD")
+@click.option("--per", type=click.Choice(PERIODS), help="Dollars of this period; else per request.")
+@click.option("--timezone", metavar="ZONE", help="By whose clock it begins, as Europe/Berlin.")
+@click.option(
+    "--carry", metavar="USD", help="What unspent money the next period gets: none, all or dollars."
+)
 @router_option
 @timeout_option
 @json_option
 @pass_session
 def set_budget(
-    session: Session, usd_per_request: float | None, router_id: str, timeout: float, as_json: bool
+    session: Session,
+    usd_limit: float | None,
+    per: str | None,
+    timezone: str | None,
+    carry: str | None,
+    router_id: str,
+    timeout: float,
+    as_json: bool,
 ) -> None:
-    """Set the mean dollars per request; `none` only counts spend.
+    """Set the mean dollars per request, or those of a period; `none` takes that budget away.
 
     \b
       pbstream budget set 0.001
+      pbstream budget set 20000 --per month --timezone Europe/Berlin
+      pbstream budget set 1200 --per day
       pbstream budget set none
     """
+    if per is None and (timezone or carry):
+        raise click.UsageError("--timezone and --carry are of a period: name it with --per")
+    if per is None and usd_limit is not None and usd_limit > MOST_PER_REQUEST:
+        raise click.UsageError(
+            f"{usd(usd_limit)} per request is more than any bill may be; a period is named with "
+            "--per month"
+        )
 
     def edit(document: Document) -> Document:
+        if per is not None:
+            return with_period(document, per, usd_limit, timezone, carry)
         # Left out and not null: a document without the field is how no budget is declared.
         kept = {key: value for key, value in document.items() if key != "budget_usd_per_request"}
-        return (
-            kept if usd_per_request is None else {**kept, "budget_usd_per_request": usd_per_request}
-        )
+        return kept if usd_limit is None else {**kept, "budget_usd_per_request": usd_limit}
 
     state = change(session, router_id, edit, timeout=timeout)
     if as_json:
         print_json(state)
-    elif usd_per_request is None:
-        click.echo(
-            f"Router {router_id} has no budget: spend is only counted. In force at offset "
-            f"{state.config_offset}."
-        )
-    else:
-        click.echo(
-            f"Router {router_id} may spend {usd(usd_per_request)} per request. In force at "
-            f"offset {state.config_offset}."
-        )
+        return
+    of = f"per {per}" if per is not None else "per request"
+    what = "has no budget" if usd_limit is None else f"may spend {usd(usd_limit)}"
+    counted = ": spend is only counted" if state.budget_usd_per_request is None else ""
+    click.echo(
+        f"Router {router_id} {what} {of}{counted}. In force at offset {state.config_offset}."
+    )
+
+
+def with_period(
+    document: Document, per: str, limit: float | None, timezone: str | None, carry: str | None
+) -> Document:
+    """Return a declaration with another budget of a period; None: without one. What is not named
+    stays as it was."""
+    given = document.get("budget") or []
+    budgets = list(given) if isinstance(given, list) else [given]
+    before = next((one for one in budgets if one.get("per") == per), None)
+    others = [one for one in budgets if one is not before]
+    # A second one begins by the same clock as the first.
+    zone = timezone or (budgets[0].get("timezone") if budgets and before is None else None)
+    if limit is not None:
+        named: Document = {"usd": limit, "per": per}
+        named |= {"timezone": zone} if zone else {}
+        named |= {"carry": _carried(carry)} if carry else {}
+        others.append({**(before or {}), **named})
+    kept = {key: value for key, value in document.items() if key != "budget"}
+    return {**kept, "budget": others} if others else kept
+
+
+def _carried(carry: str) -> str | float:
+    if carry in ("none", "all"):
+        return carry
+    try:
+        return float(carry)
+    except ValueError:
+        raise click.UsageError(f"--carry {carry!r} is none of: none, all, dollars") from None
 
 
 @budget.command("show")
@@ -116,10 +170,11 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
         return
     shown = table("", router_id)
     mean = state.spend_usd / state.settled if state.settled else None
-    limit = state.budget_usd_per_request
+    limit, moves = state.budget_usd_per_request, bool(state.budgets or state.floor)
     shown.add_row("budget per request", usd(limit) if limit else "none")
     shown.add_row("mean bill", usd(mean))
-    shown.add_row("cost ÷ budget", f"{mean / limit:.3f}" if mean is not None and limit else "–")
+    ratio = mean / limit if mean is not None and limit and not moves else None
+    shown.add_row("cost ÷ budget", "–" if ratio is None else f"{ratio:.3f}")
     shown.add_row("spend", usd(state.spend_usd))
     shown.add_row("committed", f"{usd(state.committed_usd)} for {state.in_flight} in flight")
     shown.add_row("decided, settled, expired", f"{state.decided}, {state.settled}, {state.expired}")
@@ -128,5 +183,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     shown.add_row("λ_t", dual(state.lambda_t))
     shown.add_row("configuration offset", str(state.config_offset))
     console().print(shown)
+    for line in standing_lines(state):
+        click.echo(f"{line}.")
     if why := dual_in_words(state.lambda_t):
         click.echo(why)

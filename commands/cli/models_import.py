@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,14 @@ from doors.console.session import (
     run,
     timeout_option,
 )
-from doors.integrations.litellm_prices import IMPORTED, Change, NoPriceList, plan, read_list
+from doors.integrations.litellm_prices import (
+    IMPORTED,
+    IMPORTED_OFFERS,
+    Change,
+    NoPriceList,
+    plan,
+    read_list,
+)
 from ground.json_values import Document
 from schemas import CostReported, LambdaUpdated, MalformedEvent, decode
 
@@ -58,11 +66,12 @@ def import_models(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Import list prices from LiteLLM, where they can be trusted.
+    """Import list prices, windows and capabilities from LiteLLM, where they can be trusted.
 
     The command asks before it takes a price that jumps by more than a factor of ten, a price of 0,
     or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices
-    that were set by hand stay, too. New models get an expected cost from the tokens that bills have
+    that were set by hand stay, too, and so does what was declared by hand that a model offers. New
+    models get an expected cost from the tokens that bills have
     reported so far.
 
     \b
@@ -154,6 +163,8 @@ def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
             "listed": change.listed and dict(change.listed.prices),
             "doubt": change.doubt,
             "priced_by_hand": change.kept,
+            "offers": change.offers and dict(change.offers),
+            "note": change.note,
             "taken": change in taken,
         }
         for change in changes
@@ -173,6 +184,9 @@ def _show(changes: list[Change], taken: list[Change]) -> None:
         )
         if change.changes and change not in taken:
             remark += ": not taken (--accept)"
+        elif change.offers is not None:
+            remark = "; ".join(filter(None, (remark, f"offers {_said(change.offers)}")))
+        remark = "; ".join(filter(None, (remark, change.note)))
         shown.add_row(change.name, *cells, remark)
     console().print(shown)
 
@@ -189,8 +203,23 @@ def _edited(
             **models.get(change.name, _new(prices, tokens)),
             **prices,
             IMPORTED: prices,
+            **_offers(change),
         }
     return {**document, "models": models}
+
+
+def _offers(change: Change) -> Document:
+    if change.offers is None:
+        return {}
+    return {"offers": dict(change.offers), IMPORTED_OFFERS: dict(change.offers)}
+
+
+def _said(offers: Mapping[str, Any]) -> str:
+    """Return in words what a model offers."""
+    return ", ".join(
+        name if value is True else f"{name} {value:,}" if isinstance(value, int) else name
+        for name, value in offers.items()
+    )
 
 
 def _new(prices: dict[str, float], tokens: tuple[float, float] | None) -> Document:

@@ -29,6 +29,8 @@ from schemas import MalformedEvent, RequestSubmitted, RouteDecided, decode
 
 TOPICS = ("requests", "routes", "dlq")
 """Topics of a request, of its answer and of its refusal."""
+CAN = ("vision", "tools", "json_output")
+"""Needs that are there or not."""
 
 
 @click.command()
@@ -57,6 +59,12 @@ TOPICS = ("requests", "routes", "dlq")
     metavar="N",
     help="Tokens that the call will send: then only the answer's cost is guessed.",
 )
+@click.option(
+    "--needs",
+    multiple=True,
+    type=click.Choice(CAN),
+    help="What the model must offer; may be given several times.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @router_option
 @timeout_option
@@ -69,6 +77,7 @@ def request(
     allowed: tuple[str, ...],
     max_price: float | None,
     input_tokens: int | None,
+    needs: tuple[str, ...],
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -100,6 +109,7 @@ def request(
         allowed=allowed,
         max_price=max_price,
         input_tokens=input_tokens,
+        needs=needs,
     )
 
     async def ask() -> RouteDecided:
@@ -156,6 +166,7 @@ def _event(
     allowed: tuple[str, ...],
     max_price: float | None,
     input_tokens: int | None,
+    needs: tuple[str, ...],
 ) -> RequestSubmitted:
     fields: dict[str, object] = {"router_id": router_id, "request_id": request_id}
     if prompt is not None:
@@ -168,6 +179,8 @@ def _event(
         fields["max_price_per_1k"] = max_price
     if input_tokens is not None:
         fields["input_tokens"] = input_tokens
+    if needs:
+        fields["needs"] = dict.fromkeys(needs, True)
     try:
         # By the decoder of the workers: what is refused here would be refused there, and says it
         # the same way.

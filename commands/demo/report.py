@@ -12,14 +12,15 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from commands.demo.player import Play
-from commands.demo.scenario import Scenario
-from commands.demo.series import WINDOW, Series, series_of, short
+from commands.demo.scenario import Matrix, Scenario
+from commands.demo.series import WINDOW, Series, path_of, series_of
 from commands.demo.yardsticks import ALWAYS, BEST_MIX, Yardstick, yardsticks
 from doors.console.output import table
 from drawing.alerts import sentence
 from drawing.numbers import usd
 from drawing.page import Report as Page
 from drawing.page import Table, page
+from drawing.pareto import Pareto, Point, short
 
 YARDSTICKS = "Means on the same requests; the mix is the best one in hindsight"
 """Caption of the table of other policies."""
@@ -46,6 +47,22 @@ class Report:
         return Yardstick(
             f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs))
         )
+
+    @property
+    def pareto(self) -> Pareto:
+        """Return the picture over the same requests; models that joined later are left out."""
+        outcomes, scenario = self.play.outcomes, self.scenario
+        models = [
+            _point(model, scenario.costs[:, k], scenario.rewards[:, k])
+            for k, model in enumerate(scenario.models)
+            if scenario.available[:, k].all()
+        ]
+        ours = _point(
+            "this router",
+            np.array([one.cost_usd for one in outcomes]),
+            np.array([one.reward for one in outcomes]),
+        )
+        return Pareto(models, ours, path_of(outcomes), scenario.budget_usd)
 
     @property
     def cost_per_budget(self) -> float | None:
@@ -91,10 +108,16 @@ class Report:
 
     @property
     def result(self) -> str | None:
-        """Return in a sentence what the budget bought, beside the best fixed mix; None where no
-        model was there all along.
+        """Return in words what the budget bought, beside the best fixed mix; None where no model
+        was there all along.
         """
-        ours, told = self.ours, {one.name: one for one in yardsticks(self.scenario)}
+        beside = self.beside
+        return None if beside is None else f"{self.pareto.sentence()} {beside}"
+
+    @property
+    def beside(self) -> str | None:
+        """Return the dollars of the result, and the best fixed mix within the budget."""
+        told = {one.name: one for one in yardsticks(self.scenario)}
         # A model that joined on the way has no mean over all requests, and is no yardstick.
         fixed = [one for one in told.values() if one.name.startswith(ALWAYS)]
         mix = told.get(BEST_MIX)
@@ -102,11 +125,8 @@ class Report:
             return None
         best = max(fixed, key=lambda one: one.reward)
         return (
-            f"{ours.reward / best.reward:.1%} of the quality of "
-            f"{short(best.name.removeprefix(ALWAYS))}, the best model, at "
-            f"{ours.cost_usd / best.cost_usd:.1%} of its price: {usd(ours.cost_usd)} instead of "
-            f"{usd(best.cost_usd)} per request. "
-            "The best fixed mix of models within the budget would get "
+            f"That is {usd(self.ours.cost_usd)} instead of {usd(best.cost_usd)} a request. "
+            "The best fixed mix of models within the budget gets "
             f"{mix.reward / best.reward:.1%}."
         )
 
@@ -228,8 +248,8 @@ class Report:
         return page(
             Page(
                 title=f"Demo: {self.title}",
-                answer=self.result or "No model was there all along to compare with.",
-                others=[text for text in (self.lead, self.why) if text],
+                answer=self.pareto.sentence(),
+                others=[text for text in (self.beside, self.lead, self.why) if text],
                 notes=[
                     self.over,
                     self.summary,
@@ -238,6 +258,8 @@ class Report:
                 ],
                 over="decision",
                 marks=self._marks(series),
+                pareto=self.pareto.document(),
+                facts=self.pareto.facts(len(self.play.outcomes)),
                 charts=series.charts(),
                 tables=[Table("What others would have reached", YARDSTICKS, COLUMNS, self.rows())],
                 lists={"Alerts": [sentence(alert) for alert in self.play.alerts]},
@@ -256,3 +278,11 @@ class Report:
         ]
         events = [(float(position), label) for position, label in series.events]
         return sorted([*events, *told], key=lambda one: one[0])
+
+
+def _point(name: str, costs: Matrix, rewards: Matrix) -> Point:
+    off, cost_off = (
+        1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+        for values in (rewards, costs)
+    )
+    return Point(name, float(costs.mean()), float(rewards.mean()), off, cost_off)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +10,17 @@ import numpy.typing as npt
 
 from commands.demo.player import Play
 from commands.demo.scenario import Matrix, Scenario
+from commands.demo.traffic import Outcome
 from drawing.page import Chart
+from drawing.pareto import short
 from router_state.pacing.dollar_dual import UNREACHABLE
 
 WINDOW = 100
 """Requests that a point of a curve is the mean of."""
 POINTS = 90
 """Most points of a drawn line; more of them look like a band."""
+TAIL_POINTS = 24
+"""Points of the router's path in the picture."""
 SO_FAR, RECENT = "all so far", f"the last {WINDOW}"
 """Names of the two lines of spend."""
 
@@ -53,8 +58,10 @@ class Series:
         # Where no price meets the budget: a line up to it would flatten the rest.
         prices = [one if one < UNREACHABLE else None for one in self.lambda_t[kept].tolist()]
         charts = [
-            Chart("Reward", at, {RECENT: self.reward[kept].tolist()}, high=1.0, show="fixed"),
-            Chart("Share of each model", at, shares, high=1.0, show="percent"),
+            Chart(
+                "Quality", at, {RECENT: self.reward[kept].tolist()}, low=0.0, high=1.0, show="fixed"
+            ),
+            Chart("Share of each model", at, shares, high=1.0, show="percent", models=True),
             Chart("λ_t", at, {"λ_t": prices}),
         ]
         if not len(self.spend_per_budget):
@@ -83,14 +90,21 @@ def series_of(scenario: Scenario, play: Play) -> Series:
     )
 
 
-def _rolling(values: npt.NDArray[np.float64]) -> Matrix:
-    """Return the mean of the last 100 values at each place; of fewer at the start."""
+def path_of(outcomes: Sequence[Outcome]) -> list[tuple[float, float]]:
+    """Return mean cost and mean reward over the decisions, each over a quarter of them."""
+    n = len(outcomes)
+    window = max(WINDOW, n // 4)
+    cost, reward = (
+        _rolling(np.array(values), window)
+        for values in zip(*((one.cost_usd, one.reward) for one in outcomes), strict=True)
+    )
+    kept = np.unique(np.linspace(min(WINDOW, n) - 1, n - 1, TAIL_POINTS).astype(int))
+    return list(zip(cost[kept].tolist(), reward[kept].tolist(), strict=True))
+
+
+def _rolling(values: npt.NDArray[np.float64], window: int = WINDOW) -> Matrix:
+    """Return the mean of the last values at each place; of fewer at the start."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(ends - WINDOW, 0)
+    starts = np.maximum(ends - window, 0)
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts), dtype=np.float64)
-
-
-def short(model: str) -> str:
-    """Return a model's name without its maker's."""
-    return model.rpartition("/")[2]

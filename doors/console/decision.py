@@ -27,6 +27,13 @@ EXCLUDED = {
     "over_max_price": "above the request's maximum price",
     "ceiling": "above the price ceiling that λ_t sets",
     "out_of_reach": "this one call would cost more than a hundred requests may",
+    "no_vision": "reads no images",
+    "no_tools": "calls no tools",
+    "no_json_output": "does not answer in JSON",
+    "window_too_small": "has no room for the request's tokens",
+    "output_too_short": "can't answer at such length",
+    "not_in_region": "does not run in the region that the request asks for",
+    "retains_prompts": "its provider may keep prompts for longer than the request allows",
     "cost_unknown": "few bills say what it costs, and calls that await theirs may cost too much",
 }
 """Explanation of why a candidate was ruled out, by `excluded`."""

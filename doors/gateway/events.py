@@ -9,11 +9,12 @@ from typing import TypeVar
 
 import orjson
 
+from doors.gateway.called import of_call
 from doors.gateway.problems import Problem
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.found import Defaults
 from ground.json_values import Document
-from paretobandit_client.events import Ask, Cost, Reward
+from paretobandit_client.events import Ask, Cost, Needs, Reward
 from schemas import CostReported, MalformedEvent, RequestSubmitted, RewardObserved, decode
 from schemas.event import Event
 
@@ -22,7 +23,7 @@ E = TypeVar("E", bound=Event)
 
 def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
     """Return requests; one without an id gets a new one. Raises Problem."""
-    named = [_with(body, before={"request_id": uuid.uuid4().hex}) for body in bodies]
+    named = [_with(of_call(body), before={"request_id": uuid.uuid4().hex}) for body in bodies]
     return [
         Ask(
             router_id=router_id,
@@ -34,6 +35,7 @@ def asks(router_id: str, bodies: list[bytes]) -> list[Ask]:
             input_tokens=event.input_tokens,
             metadata=event.metadata,
             session_id=event.session_id,
+            needs=None if event.needs is None else Needs(**event.needs.model_dump()),
         )
         for event in _checked(RequestSubmitted, router_id, named)
     ]

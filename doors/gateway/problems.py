@@ -44,6 +44,7 @@ OWN = {
 STATUS = {
     Reason.UNKNOWN_ROUTER: 404,
     Reason.CAP_REACHED: 429,
+    Reason.BUDGET_SPENT: 429,
     Reason.TOO_MANY_IN_FLIGHT: 429,
     Reason.TOO_MANY_ROUTERS: 503,
     Reason.ENCODER_UNAVAILABLE: 503,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
@@ -24,6 +24,14 @@ JUMP = 10.0
 IMPORTED = "imported"
 """Field of a model in the declaration, ignored by workers: the prices that were imported last.
 Other prices were set by hand."""
+IMPORTED_OFFERS = "imported_offers"
+"""The same of what the model can do."""
+CAN = {
+    "vision": ("supports_vision",),
+    "tools": ("supports_function_calling",),
+    "json_output": ("supports_response_schema", "supports_native_structured_output"),
+}
+"""Capabilities, by the flags of the list that say so; the list leaves out what it does not know."""
 
 
 class NoPriceList(Exception):
@@ -43,6 +51,7 @@ class Listed:
     input_price_per_m: float
     output_price_per_m: float
     deprecated: date | None
+    offers: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def prices(self) -> dict[str, float]:
@@ -61,6 +70,9 @@ class Change:
         doubt: why it has to be asked about; None: it may be taken.
         listed: None where the list does not have the model: it stays as it is.
         kept: it was priced by hand, and stays so unless it is accepted.
+        offers: what it can do from now on; None: as declared, since that was set by hand or the
+            list says nothing.
+        note: what the list leaves open of it; None: nothing.
     """
 
     name: str
@@ -68,11 +80,15 @@ class Change:
     listed: Listed | None
     doubt: str | None
     kept: bool = False
+    offers: Mapping[str, Json] | None = None
+    note: str | None = None
 
     @property
     def changes(self) -> bool:
-        """Say whether prices would differ from today's."""
-        return self.listed is not None and self.listed.prices != self.before
+        """Say whether prices, or what it offers, would differ from today's."""
+        return self.listed is not None and (
+            self.listed.prices != self.before or self.offers is not None
+        )
 
 
 def read_list(path: Path | None = None) -> dict[str, Listed]:
@@ -105,7 +121,26 @@ def _listed(name: str, entry: Mapping[str, Json]) -> Listed | None:
         return None
     # Rounded, since a price per token times a million seldom is the decimal number that was meant.
     into, out = (round(float(price or 0.0) * 1e6, 9) for price in prices)
-    return Listed(name, into, out, _date(entry.get("deprecation_date")))
+    return Listed(name, into, out, _date(entry.get("deprecation_date")), _offers(entry))
+
+
+def _offers(entry: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what an entry says that its model can do, by the names of a declaration."""
+    found: dict[str, Json] = {
+        name: True for name, flags in CAN.items() if any(entry.get(flag) is True for flag in flags)
+    }
+    for name, field_name in (
+        ("context_window", "max_input_tokens"),
+        ("max_output_tokens", "max_output_tokens"),
+    ):
+        most = entry.get(field_name)
+        if isinstance(most, int) and not isinstance(most, bool) and most > 0:
+            found[name] = most
+    regions = entry.get("supported_regions")
+    # "global" names no place that a request could ask for.
+    if isinstance(regions, list) and (named := [one for one in regions if one != "global"]):
+        found["regions"] = named
+    return found
 
 
 def _date(text: object) -> date | None:
@@ -155,12 +190,18 @@ def _change(
     by_hand = model is not None and model.get(IMPORTED) != before
     if listed is None:
         return Change(name, before, None, "is not in LiteLLM's list")
+    declared = None if model is None else model.get("offers")
+    theirs = declared is None or declared == (model or {}).get(IMPORTED_OFFERS)
+    news = listed.offers if theirs and listed.offers != (declared or {}) else None
+    unsaid = "context_window" not in listed.offers
     return Change(
         name,
         before,
         listed,
         _doubt(before, listed, today=today),
         kept=by_hand and listed.prices != before,
+        offers=news,
+        note="its context window is not in the list" if unsaid else None,
     )
 
 
@@ -169,8 +210,8 @@ def _doubt(before: Mapping[str, float] | None, listed: Listed, *, today: date) -
         return f"is deprecated since {listed.deprecated}"
     if 0.0 in listed.prices.values() and (before is None or listed.prices != before):
         return "is listed with a price of 0"
-    for field, price in listed.prices.items():
-        was = price if before is None else before[field]
+    for name, price in listed.prices.items():
+        was = price if before is None else before[name]
         if was != price and not (was and price and 1 / JUMP <= price / was <= JUMP):
             return f"jumps from ${was:g} to ${price:g} per million"
     return None

@@ -1,134 +1,81 @@
-// Charts over time with one axis, and the events that explain them as numbered lines.
+// Charts over time or over requests: lines with their names at their ends, and quiet marks of the events that explain them.
 
-import uPlot from "./plotter.js";
-import { el } from "./dom.js";
-import { digits } from "./format.js";
+import { LEFT, LINE, fitted, moments, resized, spread, ticks, wide } from "./axes.js";
+import { draw, el } from "./dom.js";
+import { clock, count, digits } from "./format.js";
 
 // A single dear bill may be 200 budgets, and would flatten all else. What is as high as this in medians, and as rare, does not stretch the scale.
 const OUTLIER_MEDIANS = 6, OUTLIERS_SHARE = 0.05;
+const SPAN = 0.2; // least that a scale between two given ends shows
+const HIGH = 180, TOP = 18, BOTTOM = 24; // pixels
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-export const palette = (at) => `--c${at % 8}`;
+const groups = new Map(); // charts that show the same place when one of them is pointed at
 
 /**
- * A chart over time, or with `over` over what that names. `set(times, columns, marks)` shows series by name: {name: [value or null, …]}, and marks
- * [{at, number}]; alarms are [{at, of}], ticks at the bottom in the colour of the series. `line` draws a level, such as 1 for spend ÷ budget.
+ * {box, set, end}: a chart over time, or with `over` over what that names. `set(times, columns, marks, alarms)` shows series by name: {name: [value or null, …]},
+ * marks [{at, number}], and alarms [{at, of}], ticks at the bottom in the ink of the series. `line` draws a level, such as 1 for spend ÷ budget; the scale begins at
+ * 0 or, with `low`, shows what is between `low` and `high`; `ink` tells
+ * the ink of a series by its name and place.
  */
-export function chart(title, { line = null, high = null, show = digits, pick, over = null, sync = "time" } = {}) {
-  const place = el("div", { "aria-hidden": "true" });
-  const spoken = el("figcaption.note");
-  const box = el("figure.chart", {}, el("h3", {}, title), place, spoken);
-  box.style.margin = "0";
-  let plot = null, names = "", marks = [], alarms = [], last = null, limit = Infinity;
-
-  function build(labels) {
-    plot?.destroy();
-    const ink = colour("--soft"), grid = { stroke: colour("--line"), width: 1 };
-    const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
-    plot = new uPlot({
-      width: Math.max(240, box.clientWidth), height: 190, padding: [16, 12, 0, 0],
-      cursor: { sync: { key: sync }, drag: { x: true, y: false } },
-      scales: { x: { time: !over }, y: { range: (_, low, top) => range(low, top) } },
-      axes: [over ? { ...axis, values: (_, values) => values.map((value) => value.toLocaleString("en")) } : { ...axis, values: (_, values, at, space, step) => moments(values, step) }, { ...axis, size: 56, values: (_, values) => values.map((value) => digits(value, 6)) }],
-      series: [over ? { label: over, value: (_, value) => value === null ? "–" : Math.round(value).toLocaleString("en") } : { value: "{HH}:{mm}:{ss}" }, ...labels.map((label, at) => ({
-        label, stroke: colour(pick?.(label) ?? palette(at)), width: 1.8, spanGaps: true, points: { show: false },
-        value: (_, value) => value === null ? "–" : show(value) }))],
-      hooks: { draw: [drawMarks, drawAlarms] },
-    }, [[], ...labels.map(() => [])], place);
-  }
-
-  function range(low, top) {
-    if (low === null || top === null) return [0, high ?? 1];
-    const least = Math.min(0, low, line ?? 0);
-    return [least, end(least, top)];
-  }
-
-  /** Where the scale ends. */
-  function end(least, top) {
-    const shown = Math.min(top, limit);
-    return Math.max(high ?? 0, line === null ? 0 : 1.2 * line, shown + 0.06 * (shown - least)) || 1;
-  }
-
-  function drawAlarms(u) {
-    const { ctx, bbox } = u, ratio = devicePixelRatio;
-    ctx.save();
-    for (const alarm of alarms) {
-      const x = u.valToPos(alarm.at, "x", true);
-      if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      ctx.fillStyle = colour(pick?.(alarm.of) ?? palette(0));
-      ctx.fillRect(x - ratio, bbox.top + bbox.height - 9 * ratio, 2 * ratio, 9 * ratio);
-    }
-    ctx.restore();
-  }
-
-  function drawMarks(u) {
-    const { ctx, bbox } = u, ratio = devicePixelRatio;
-    ctx.save();
-    ctx.font = `${11 * ratio}px system-ui`;
-    ctx.textAlign = "center";
-    if (line !== null) rule(ctx, bbox.left, u.valToPos(line, "y", true), bbox.left + bbox.width, null, colour("--soft"));
-    for (const mark of marks) {
-      const x = u.valToPos(mark.at, "x", true);
-      if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      rule(ctx, x, bbox.top, null, bbox.top + bbox.height, colour("--bad"));
-      ctx.fillStyle = colour("--bad");
-      ctx.fillText(String(mark.number), x, bbox.top - 4 * ratio);
-    }
-    ctx.restore();
-  }
-
-  function rule(ctx, x, y, right, bottom, stroke) {
-    ctx.beginPath();
-    ctx.setLineDash([4, 4]);
-    ctx.strokeStyle = stroke;
-    ctx.moveTo(x, y);
-    ctx.lineTo(right ?? x, bottom ?? y);
-    ctx.stroke();
-  }
-
-  function set(times, columns, newMarks = marks, newAlarms = alarms) {
-    last = [times, columns];
-    [marks, alarms] = [newMarks, newAlarms];
-    const values = Object.values(columns).flat().filter(Number.isFinite).sort((a, b) => a - b);
-    limit = highest(values);
-    const labels = Object.keys(columns);
-    if (!plot || labels.join("\n") !== names) build(labels);
-    names = labels.join("\n");
-    plot.setData([times, ...Object.values(columns)]);
-    const ends = labels.map((label) => [label, columns[label].findLast((value) => value !== null && value !== undefined)]);
-    const told = ends.filter(([, value]) => value !== undefined).map(([label, value]) => `${label} ${show(value)}`);
-    spoken.textContent = told.length ? `${over ? "At the end" : "Now"}: ${told.join(", ")}.${cut(values)}` : "Nothing to show yet.";
-  }
-
-  /** What the scale leaves out. */
-  function cut(values) {
-    const top = end(Math.min(0, values[0]), limit), many = values.filter((value) => value > top).length;
-    return many ? ` Above the scale: ${many} point${many > 1 ? "s" : ""}, up to ${show(values.at(-1))}.` : "";
-  }
-
-  const sized = new ResizeObserver(() => plot?.setSize({ width: Math.max(240, box.clientWidth), height: 190 }));
-  sized.observe(box);
-  const recolour = () => { if (last) { names = ""; set(...last); } };
-  dark.addEventListener("change", recolour);
-  return { box, set, end: () => { sized.disconnect(); dark.removeEventListener("change", recolour); plot?.destroy(); } };
-}
-
-/** Ticks of an axis of time, seconds since 1970 and `step` apart: days, or times with the day below the first of each. */
-function moments(values, step) {
-  let before = "";
-  return values.map((value) => {
-    const at = new Date(1000 * value), day = at.toLocaleDateString([], { day: "numeric", month: "short" });
-    if (step >= 86400) return day;
-    const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false, ...(step < 60 ? { second: "2-digit" } : {}) });
-    const tick = day === before ? time : `${time}\n${day}`;
-    before = day;
-    return tick;
+export function chart(title, { line = null, low: least = null, high = null, show = digits, ink = (_, at) => `c${at % 8}`, over = null, sync = "time" } = {}) {
+  const place = el("div.plot"), box = el("figure.chart", {}, el("h3", {}, title), place);
+  let times = [], columns = {}, marks = [], alarms = [], pointed = null;
+  const group = groups.get(sync) ?? groups.set(sync, new Set()).get(sync);
+  const point = (at) => { if (at !== pointed) { pointed = at; render(); } };
+  const told = (at) => over ? `${over} ${count(Math.round(at))}` : clock(at);
+  group.add(point);
+  place.addEventListener("pointermove", (event) => {
+    const { left, width } = place.getBoundingClientRect(), x = scale(width);
+    if (times.length) for (const other of group) other(times.reduce((a, b) => Math.abs(x(b) - event.clientX + left) < Math.abs(x(a) - event.clientX + left) ? b : a));
   });
+  place.addEventListener("pointerleave", () => { for (const other of group) other(null); });
+
+  /** What is said at the end of each line: its value, there or where one points. */
+  function ends() {
+    const here = pointed === null ? times.length - 1 : times.indexOf(pointed), names = Object.keys(columns);
+    return names.map((name, at) => {
+      const before = columns[name].slice(0, here + 1).findLast(Number.isFinite), last = columns[name].findLast(Number.isFinite);
+      return { name, last, kind: ink(name, at), text: before === undefined ? "–" : `${show(before)}${names.length > 1 ? ` ${name.split("/").at(-1)}` : ""}` };
+    }).filter((one) => one.last !== undefined);
+  }
+
+  const margin = (width) => Math.min(0.5 * width, 12 + Math.max(24, ...ends().map((one) => wide(one.text, true))));
+  function scale(width) {
+    const [first, last] = [times[0], times.at(-1)], right = width - margin(width);
+    return (at) => last > first ? LEFT + (right - LEFT) * (at - first) / (last - first) : right;
+  }
+
+  function render() {
+    const width = Math.max(240, place.clientWidth), names = ends(), values = names.flatMap((one) => columns[one.name]).filter(Number.isFinite).sort((a, b) => a - b);
+    if (!values.length) return place.replaceChildren(el("p.note", {}, "Nothing to show yet."));
+    const limit = Math.min(values.at(-1), highest(values)), low = least === null ? Math.min(0, values[0], line ?? 0) : Math.max(least, values[0] - SPAN / 2);
+    const reached = Math.max(line === null ? 0 : 1.2 * line, limit + 0.06 * (limit - low)) || 1, top = high === null ? reached : least === null ? high : Math.min(high, limit + SPAN / 2), right = width - margin(width), bottom = HIGH - BOTTOM;
+    const x = scale(width), y = (value) => bottom - (bottom - TOP) * (Math.min(top, value) - low) / (top - low);
+    const above = values.filter((value) => value > top).length, heights = spread(names.map((one) => y(one.last) + 4), LINE, TOP, bottom);
+    const across = over ? ticks(times[0], times.at(-1), Math.max(2, width / 110)).map((at) => ({ at, text: count(at) })) : moments(times[0], times.at(-1), Math.max(2, width / 110));
+    const spoken = `${title}, ${pointed === null ? "at the end" : `at ${told(pointed)}`}: ${names.map((one) => one.text).join(", ")}.${above ? ` Above the scale: ${above} point${above > 1 ? "s" : ""}, up to ${show(values.at(-1))}.` : ""}`;
+    place.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${HIGH}`, width, height: HIGH, role: "img", "aria-label": spoken },
+      ...ticks(low, top, 4).flatMap((tick) => [draw("path", { d: `M${LEFT} ${y(tick)}H${right}`, class: "grid" }), draw("text", { x: LEFT - 8, y: y(tick) + 4, class: "tick end" }, digits(tick, 6))]),
+      ...across.filter((one) => x(one.at) > LEFT + 12 && x(one.at) < right - 8).map((one) => draw("text", { x: x(one.at), y: HIGH - 6, class: "tick middle" }, one.text)),
+      ...marks.filter((one) => x(one.at) >= LEFT && x(one.at) <= right + 1).flatMap((one) => [draw("path", { d: `M${x(one.at)} ${TOP - 4}V${bottom}`, class: "event" }), draw("text", { x: x(one.at), y: 10, class: "tick middle" }, String(one.number))]),
+      line !== null && draw("path", { d: `M${LEFT} ${y(line)}H${right}`, class: "level" }),
+      ...alarms.map((one) => draw("path", { d: `M${x(one.at)} ${bottom}v-9`, class: `alarm ${ink(one.of, 0)}` })),
+      ...names.map((one) => draw("path", { d: joined(columns[one.name], x, y), class: `series ${one.kind}` })),
+      pointed !== null && [draw("path", { d: `M${x(pointed)} ${TOP}V${bottom}`, class: "pointed" }), draw("text", { x: Math.max(LEFT + 30, Math.min(right - 30, x(pointed))), y: 10, class: "tick middle now" }, told(pointed))],
+      above > 0 && draw("text", { x: right, y: 10, class: "tick end" }, `↑ ${above} up to ${show(values.at(-1))}`),
+      ...names.map((one, at) => draw("text", { x: right + 6, y: heights[at], class: `word ${one.kind}` }, fitted(one.text, width - right - 6)))));
+  }
+
+  const joined = (column, x, y) => times.flatMap((at, place) => Number.isFinite(column[place]) ? [`${x(at).toFixed(1)} ${y(column[place]).toFixed(1)}`] : []).map((one, at) => `${at ? "L" : "M"}${one}`).join("");
+  const end = resized(place, () => times.length && render());
+  return {
+    box, end: () => { end(); group.delete(point); },
+    set: (at, found, newMarks = marks, newAlarms = alarms) => { [times, columns, marks, alarms] = [at, found, newMarks, newAlarms]; if (!times.includes(pointed)) pointed = null; render(); },
+  };
 }
 
 /** The highest of sorted values that is no outlier. */
 function highest(values) {
   const most = OUTLIER_MEDIANS * values[values.length >> 1], within = values.findLastIndex((value) => value <= most) + 1;
-  return most > 0 && values.length - within <= OUTLIERS_SHARE * values.length ? values[within - 1] : values.at(-1) ?? Infinity;
+  return most > 0 && values.length - within <= OUTLIERS_SHARE * values.length ? values[within - 1] : values.at(-1);
 }

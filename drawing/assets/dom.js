@@ -21,7 +21,7 @@ function put(made, attributes, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return made;
 }
 
@@ -63,3 +63,22 @@ export const api = (id, ...rest) =>
 
 /** The address of a page. */
 export const page = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+
+/** Figures of one size beside each other: set([[name, value, what explains it, title], …]). */
+export function tiles() {
+  const box = el("dl.tiles");
+  const set = (facts) => {
+    if (box.children.length !== facts.length) box.replaceChildren(...facts.map(() => el("div", {}, el("dt"), el("dd", {}, el("span"), el("small")))));
+    facts.forEach(([name, value, more, title], at) => {
+      const [term, told] = box.children[at].children;
+      say(term, name);
+      say(told.firstChild, value);
+      say(told.lastChild, more ?? "");
+      if (title) box.children[at].title = title;
+    });
+  };
+  return { box, set };
+}
+
+/** A sentence with its dollars and its shares in bold. */
+export const answer = (text) => text.split(/(\$[\d,]*\.?\d+|\d[\d,.]*[%×])/).map((part, at) => at % 2 ? el("b", {}, part) : part);

@@ -3,12 +3,11 @@
 export const NONE = "–";
 export const known = (value) => value !== null && value !== undefined;
 
-/** Dollars: four digits that count, plain from a hundred on. */
-export function usd(value) {
+/** Dollars: so many digits that count, plain from a hundred on and down to a millionth. */
+export function usd(value, many = 4) {
   if (!known(value)) return NONE;
   if (Math.abs(value) >= 100) return `$${value.toLocaleString("en", { maximumFractionDigits: 2 })}`;
-  if (value !== 0 && Math.abs(value) < 1e-3) return `$${value.toExponential(2).replace("e-", "e−")}`;
-  return `$${Number(value.toPrecision(4))}`;
+  return `$${Number(value.toPrecision(many))}`.replace("e-", "e−");
 }
 
 /** A number's text with a minus as wide as a plus; what is rounded to nothing has no sign. */
@@ -16,7 +15,7 @@ const minus = (text) => text.replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 export const count = (value) => known(value) ? minus(value.toLocaleString("en", { maximumFractionDigits: 0 })) : NONE;
 /** So many decimals, none from a thousand on. */
 export const fixed = (value, digits = 3) => !known(value) ? NONE : Math.abs(value) >= 1000 ? count(value) : minus(value.toFixed(digits));
-export const percent = (value, digits = 0) => known(value) ? `${fixed(100 * value, digits)} %` : NONE;
+export const percent = (value, digits = 0) => known(value) ? `${fixed(100 * value, digits)}%` : NONE;
 /** So many digits that count. */
 export const digits = (value, many = 3) => !known(value) ? NONE
   : Math.abs(value) >= 1000 ? count(Number(value.toPrecision(many))) : minus(String(Number(value.toPrecision(many))));

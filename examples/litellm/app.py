@@ -35,7 +35,8 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import litellm
 
-from paretobandit_client.litellm import Message, ParetoBandit, last_user_message
+from paretobandit_client.calls import Message, last_user_message
+from paretobandit_client.litellm import ParetoBandit
 
 ROUTER = "litellm-example"
 """The router that router.yaml declares."""

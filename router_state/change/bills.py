@@ -3,7 +3,7 @@ tokens away."""
 
 from __future__ import annotations
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import Vector
 from router_state.kernel import LIMIT, CostModel, Shift
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from router_state.alert import Alert
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
+from router_state.changes import Alert
 from router_state.config import MEMORY, Vector
 from router_state.kernel import LIMIT
 from router_state.state.router import RouterState

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router_state.kernel import CUT_AT, LIMIT
+from router_state.kernel import CUT_AT
 
-ACCEPTED_AFTER = 100
+RETURNED = 4.0
+"""Log-likelihood ratio that ends a suspicion (benchmarks.drift); three rewards at least, as one
+good answer of a bad model proves nothing."""
+ACCEPTED_AFTER = 400
 """Rewards after which a shift is the new normal."""
 
 
@@ -39,14 +42,15 @@ class Suspicion:
         shifted = min(max(predicted + self.offset, 0.0), 1.0)
         before = min(abs(reward - predicted) / sigma, CUT_AT)
         after = min(abs(reward - shifted) / sigma, CUT_AT)
-        self.evidence = max(0.0, self.evidence + (after * after - before * before) / 2.0)
+        said = min((after * after - before * before) / 2.0, RETURNED / 3.0)
+        self.evidence = max(0.0, self.evidence + said)
         self.count += 1
         self.offset += (reward - predicted - self.offset) / self.count
 
     @property
     def over(self) -> bool:
         """Whether the model is as before again."""
-        return self.evidence > LIMIT
+        return self.evidence > RETURNED
 
     @property
     def accepted(self) -> bool:

@@ -109,11 +109,12 @@ def believe(
 
     Args:
         A, b: Σ xxᵀ and Σ ln(bill ÷ list price)·x over them, shape (d, d) and (d,).
-        mean_usd: their mean; bills: how many they count for.
+        mean_usd: their mean, which counts for `BELIEVED` bills at least; bills: how many the rest
+            counts for.
         tokens: input tokens of each that are counted apart.
     """
     prior, left = model.prior, 0.0
-    model.bills, model.ratio = bills, mean_usd / model.list_price
+    model.bills, model.ratio = max(bills, BELIEVED), mean_usd / model.list_price
     if tokens:
         left = model.log_left(tokens)
         b = b + left * A[-1]
@@ -128,5 +129,5 @@ def believe(
     half = 0.5 * (max(spread, 0.0) + model.level)
     # So that `factor`, which is shrunk, makes the mean the one that is declared.
     factor = model.ratio * math.exp(left - bounded(float(theta @ means) + half))
-    shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / bills
+    shrunk = (factor - lognormal_mean(prior.noise)) * BELIEVED / model.bills
     model.calibration = min(max(factor + shrunk, LEAST_PART), MOST_TAUGHT)

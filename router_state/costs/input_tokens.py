@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.config import Vector
-from router_state.journal import Journal
+from router_state.changes import Journal
+from router_state.config import BELIEVED, MEMORY, Vector
+from router_state.kernel import MOST_TAUGHT
 from router_state.state.framing import Json
 
-BEGINS = 20
-"""Requests that must have said their tokens before they are used: what is known of whole bills is
-split by their mean. Until then costs are expected as if none had."""
-MEMORY = 2000.0
-"""Requests that the mean is taken over."""
-MOST_TOKENS = 10.0
-"""Times the mean that one request counts for in it."""
 LENGTH = 128
 """Slots of the window, see `window`."""
 PIECE = "\x1finput"
@@ -56,12 +50,12 @@ class InputTokens:
         if tokens is not None:
             # One book as a prompt would otherwise make all others look short for a thousand
             # requests.
-            most = MOST_TOKENS * self.mean if self.in_use else float(tokens)
+            most = MOST_TAUGHT * self.mean if self.in_use else float(tokens)
             self.count += 1
-            self.in_use = self.count >= BEGINS
+            self.in_use = self.count >= BELIEVED
             self.mean += (min(float(tokens), most) - self.mean) / min(self.count, MEMORY)
         self._journal.pieces.add(PIECE)
-        begins = tokens is not None and self.count == BEGINS
+        begins = tokens is not None and self.count == BELIEVED
         if begins:
             self.slots[:] = self.mean
         self.latest = self.of(tokens)
@@ -85,4 +79,4 @@ class InputTokens:
         if slots.shape != (LENGTH,) or not np.isfinite(slots).all():
             raise ValueError(f"tokens of {slots.shape} requests of a window")
         self.mean, self.count, self.slots = float(values["mean"]), int(values["count"]), slots
-        self.in_use = self.count >= BEGINS
+        self.in_use = self.count >= BELIEVED

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router_state.config import Price, Vector
-    from router_state.journal import Journal
+    from router_state.changes import Journal
 
 BILLS_HELD: Real = GUESSED
 BILLS_BELIEVED: Real = BELIEVED

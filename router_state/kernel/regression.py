@@ -30,7 +30,7 @@ from router_state.kernel.words import Floats, Index, Known, Real, cclass, cfunc,
 
 if TYPE_CHECKING:
     from router_state.config import Matrix, Vector
-    from router_state.journal import Journal
+    from router_state.changes import Journal
 
 MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7–8)."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from router_state.config import Vector
-    from router_state.journal import Journal
+    from router_state.changes import Journal
 
 LEVEL, FEATURES = 0.6, 0.2
 """Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not

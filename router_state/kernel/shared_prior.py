@@ -18,7 +18,7 @@ from router_state.kernel.words import Floats, Index, Real, cclass, cfunc
 
 if TYPE_CHECKING:
     from router_state.config import Vector
-    from router_state.journal import Journal
+    from router_state.changes import Journal
     from router_state.learning.guess import Guess
 
 PRIOR_HELD: Real = GUESSED

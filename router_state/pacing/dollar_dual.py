@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from router_state.alert import Alert
 from router_state.arms import Arms
+from router_state.changes import Alert, Journal
 from router_state.config import Matrix, Vector
-from router_state.journal import Journal
 from router_state.pacing.debt import HORIZON, SAVED, Debt
 from router_state.pacing.pacer import Terms, Weights
 from router_state.pacing.window import LENGTH, Window
@@ -22,7 +21,7 @@ UNREACHABLE = 1e6
 MOST_PER_DOLLAR = 1e60
 """Largest reward per dollar: squares of what it makes of the dearest call are finite, whatever the
 budget is."""
-SURE = 1e-3
+SURE = 0.01
 """Probability that any model costs less than the budget after all, below which it is out of
 reach."""
 
@@ -64,7 +63,7 @@ class DollarDual:
             self.budget_usd, self.stale = budget_usd, EVERY
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, now: float
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer; takes the context into the window, and solves again if it is time."""
         slot = self.window.push(x, limited_to)

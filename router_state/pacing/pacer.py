@@ -49,13 +49,14 @@ class Pacer(Protocol):
     def pieces(self) -> tuple[str, ...]: ...
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, now: float
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """Return what money weighs in the next request's scores.
 
         Args:
             x: its context, shape (d,).
             limited_to: the models that it may be given to, None: all.
+            seq: number of the decision.
             now: seconds since the epoch.
         """
         ...
@@ -88,7 +89,7 @@ class Unpaced:
         self._per_log_price = per_log_price
 
     def weigh(
-        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, now: float
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
     ) -> Weights:
         """See Pacer."""
         return 0.0, self._per_log_price, 0.0

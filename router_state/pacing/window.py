@@ -7,10 +7,10 @@ import numpy.typing as npt
 import orjson
 
 from router_state.arms import Arms
+from router_state.changes import Journal
 from router_state.config import Matrix, Vector
 from router_state.costs.ratio import MOST_EXPONENT
 from router_state.errors import CorruptSnapshot
-from router_state.journal import Journal
 from router_state.kernel import Options, options
 
 LENGTH = 128
@@ -96,14 +96,22 @@ class Window:
         An arm that a request could not be given to can't win there; where all that it could be
         given to are gone, any may.
         """
+        found = self.options(arms)
+        if self.limited or arms.open is None:
+            self._close(arms, *found.arrays())
+        return found
+
+    def options(self, arms: Arms, *, drawn: bool = True) -> Options:
+        """Return scores and expected costs as if every arm was open; without what the draw adds
+        unless it is `drawn`."""
         costs = arms.costs
         paid = [1.0 if model.free else model.paid for model in costs]
-        found = options(
+        return options(
             self.contexts,
             self.size,
             arms.d,
             rewards=arms.regressions,
-            offsets=arms.sample.array,
+            offsets=arms.sample.array if drawn else np.zeros(len(costs) * arms.d),
             shifts=[arm.offset for arm in arms] if arms.suspect else None,
             bills=arms.billed,
             levels=[0.5 * model.level for model in costs],
@@ -118,9 +126,6 @@ class Window:
             tokens=arms.tokens.slots if arms.tokens.in_use else NO_TOKENS,
             prices=PRICES,
         )
-        if self.limited or arms.open is None:
-            self._close(arms, *found.arrays())
-        return found
 
     def _close(self, arms: Arms, scores: Matrix, costs: Matrix) -> None:
         """Let no arm win where it could not be chosen."""

@@ -7,6 +7,8 @@ so what trying costs per request is bounded, and dear arms are drawn as rarely a
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -77,5 +79,31 @@ def options(
 
 
 def cheaper(costs: list[float], eligible: list[int], k: int, budget_usd: float) -> list[Option]:
-    """Return the arms that may be cheaper than arm k by now; gaps are in budgets."""
-    return [Option(j, (costs[j] - costs[k]) / budget_usd) for j in eligible if j != k]
+    """Return the arms beside arm k that may be cheaper by now than what is cheapest; gaps are in
+    budgets."""
+    lowest = min(costs[j] for j in eligible)
+    return [Option(j, (costs[j] - lowest) / budget_usd) for j in eligible if j != k]
+
+
+def log_costs(
+    arms: Arms, costs: list[float], eligible: list[int]
+) -> dict[int, tuple[float, float]]:
+    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
+    variance."""
+    found = {}
+    for k in eligible:
+        known = arms.costs[k].predictive(costs[k])
+        # What is free is cheapest, but its cost has no logarithm.
+        log = math.log(max(costs[k], sys.float_info.min))
+        found[k] = log, known.level + known.calibration
+    return found
+
+
+def cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance) -> int:
+    """Return the arm that is cheapest by a draw from what is known of their costs."""
+    known = log_costs(arms, costs, eligible)
+    drawn = chance.standard_normal(len(known))
+    return min(
+        zip(known.items(), drawn, strict=True),
+        key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
+    )[0][0]

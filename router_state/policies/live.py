@@ -6,19 +6,17 @@ of forgetting counts feedback, so that what is rarely judged is not forgotten.
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import cast
 
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.arms import Arms
 from router_state.change import bills, rewards
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import RIDGE_FLOOR, Chance, Projection, conclude_shifted, estimate
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced, Weights
+from router_state.periods.period_dual import PeriodDual
 from router_state.policies import choosing, eligibility, priors, propensity, scoring
 from router_state.policies.eligibility import Excluded
 from router_state.policies.scoring import Choice
@@ -32,6 +30,10 @@ class Live:
     def pacer(self, state: RouterState, config: RouterConfig) -> Pacer:
         """See Policy; a router that gets a budget again starts with a new window."""
         pacer, budget_usd = state.pacer, config.budget_usd_per_request
+        if state.ledger is not None and config.spending is not None and config.spending.paces:
+            return PeriodDual.after(pacer, state.ledger, budget_usd, state.arms.d, state.journal)
+        if isinstance(pacer, PeriodDual):
+            pacer = Unpaced()
         if budget_usd is not None and isinstance(pacer, DollarDual):
             pacer.set_budget(budget_usd)
             return pacer
@@ -141,7 +143,7 @@ class Live:
         eligible = [k for k, why in enumerate(excluded) if why is None]
         # Where no price of a dollar meets the budget, who is cheapest is all that is asked.
         short = weights[0] >= UNREACHABLE
-        k = _cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
+        k = choosing.cheapest(arms, costs, eligible, chance) if short else _best(candidates, chance)
         tried = choosing.draw(_options(state, candidates, eligible, k, short=short), chance)
         reason = tried.reason
         if tried.k >= 0:
@@ -152,7 +154,7 @@ class Live:
             reason = "onboarding"
         # Several ways lead to an arm: its propensity is the sum over them, whichever it came by.
         if short:
-            best = propensity.cheapest(_log_costs(arms, costs, eligible), k)
+            best = propensity.cheapest(choosing.log_costs(arms, costs, eligible), k)
         else:
             best = propensity.best(arms, seen, candidates, k)
         by_score = tried.passed * (1.0 - epsilon) * best
@@ -241,27 +243,3 @@ def _options(
         costs, budget_usd = candidates.expected_cost_usd, pacer.budget_usd or 1.0
         return choosing.cheaper(costs, eligible, k, budget_usd)
     return []
-
-
-def _log_costs(
-    arms: Arms, costs: list[float], eligible: list[int]
-) -> dict[int, tuple[float, float]]:
-    """Return what is known of the logarithm of each eligible arm's mean cost: its expectation and
-    variance."""
-    found = {}
-    for k in eligible:
-        known = arms.costs[k].predictive(costs[k])
-        # What is free is cheapest, but its cost has no logarithm.
-        log = math.log(max(costs[k], sys.float_info.min))
-        found[k] = log, known.level + known.calibration
-    return found
-
-
-def _cheapest(arms: Arms, costs: list[float], eligible: list[int], chance: Chance) -> int:
-    """Return the arm that is cheapest by a draw from what is known of their costs."""
-    known = _log_costs(arms, costs, eligible)
-    drawn = chance.standard_normal(len(known))
-    return min(
-        zip(known.items(), drawn, strict=True),
-        key=lambda one: one[0][1][0] + math.sqrt(one[0][1][1]) * one[1],
-    )[0][0]

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from router_state.alert import Alert
 from router_state.arm import Arm
 from router_state.arms import Arms
+from router_state.changes import Alert, Journal
 from router_state.config import BELIEVED
-from router_state.journal import Journal
 from router_state.record import Candidates
 
 PATIENCE = 25

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from router_state.arm import Arm
@@ -9,6 +11,8 @@ from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.kernel import Projection
 from router_state.pacing.pacer import Pacer, Weights
 from router_state.policies.eligibility import Excluded
+from router_state.policies.live import Live
+from router_state.policies.paper import Paper
 from router_state.policies.scoring import Choice
 from router_state.record import Candidates, RequestRecord
 from router_state.state.router import Chances, RouterState
@@ -90,3 +94,7 @@ class Policy(Protocol):
     def decided(self, state: RouterState) -> None:
         """Note that a decision was made, on the clock of forgetting if that counts decisions."""
         ...
+
+
+POLICIES: Mapping[str, Policy] = MappingProxyType({"paper": Paper(), "live": Live()})
+"""By the names of `config.PROFILES`."""

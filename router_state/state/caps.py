@@ -1,10 +1,13 @@
-"""Absolute limits in dollars: a token bucket per period."""
+"""Caps: absolute limits in dollars, a token bucket per period, and requests kept within them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from router_state.changes import HEAD, Alert, Journal
 from router_state.config import Cap
+from router_state.errors import CapReached
 
 
 @dataclass(slots=True)
@@ -57,3 +60,67 @@ def declare(buckets: list[Bucket], caps: tuple[Cap, ...], *, now: float) -> list
         spent = 0.0 if old is None else old.cap.usd - old.left_at(now)
         found.append(Bucket(cap, cap.usd - spent, now, old is not None and old.exhausted))
     return found
+
+
+def keep_within(
+    buckets: list[Bucket],
+    journal: Journal,
+    excluded: list[str | None],
+    expected: Sequence[float],
+    *,
+    now: float,
+) -> tuple[list[str | None], str | None]:
+    """Rule out arms that what is left of a cap can't pay for; where that changes anything the
+    reason is "capped".
+
+    Where no arm is left a soft cap leaves the cheapest one, and an alert tells of it once.
+
+    Raises:
+        CapReached: a hard cap leaves nothing.
+    """
+    # Looked at and not moved: a refusal must leave what is left as it was.
+    lefts = [bucket.left_at(now) for bucket in buckets]
+    left = min(lefts)
+    under = [
+        why or (None if cost <= left else "capped")
+        for why, cost in zip(excluded, expected, strict=True)
+    ]
+    if None in under:
+        for bucket in buckets:
+            bucket.recover(now)
+        return under, None if under == excluded else "capped"
+    tightest = [bucket for bucket, usd in zip(buckets, lefts, strict=True) if usd <= left]
+    for bucket in tightest:
+        if bucket.exhaust():
+            journal.pieces.add(HEAD)
+            journal.alerts.append(_alert(bucket, left, now))
+    # Of several caps the one with the least left decides whether the request is refused.
+    if any(bucket.cap.hard for bucket in tightest):
+        raise CapReached(
+            f"${max(left, 0.0):.6f} is left of the router's cap, less than the cheapest eligible "
+            "model costs"
+        )
+    for bucket in buckets:
+        bucket.refill(now)
+    cheapest = min(
+        (cost, k)
+        for k, (cost, why) in enumerate(zip(expected, excluded, strict=True))
+        if why is None
+    )[1]
+    return [None if k == cheapest else why or "capped" for k, why in enumerate(excluded)], "capped"
+
+
+def _alert(bucket: Bucket, left_usd: float, now: float) -> Alert:
+    cap = bucket.cap
+    return Alert(
+        kind="cap_reached",
+        direction="up",
+        size=(cap.usd - left_usd) / cap.usd,
+        since=now,
+        observed_at=now,
+        evidence={
+            "seconds": cap.seconds,
+            "cap_usd": cap.usd,
+            "mode": "hard" if cap.hard else "soft",
+        },
+    )

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import orjson
+from msgspec import to_builtins
 
+from router_state.capabilities import Offers
 from router_state.config import (
     UNUSED,
     Cap,
@@ -18,7 +20,8 @@ from router_state.config import (
     knobs_for,
 )
 from router_state.errors import CorruptSnapshot
-from router_state.state.framing import frame, loads, reading
+from router_state.periods.declared import Spending
+from router_state.state.framing import Json, frame, loads, reading
 
 MAX_DIMENSIONS = 4096
 """Most dimensions of a context (the wire contract)."""
@@ -46,9 +49,17 @@ def pack_config(config: RouterConfig) -> bytes:
                 "offset": config.offset,
                 "applied": config.applied,
                 "projection": config.projection and asdict(config.projection),
+                **_said(config),
             }
         )
     )
+
+
+def _said(config: RouterConfig) -> dict[str, Json]:
+    """Return what a configuration has only where it was declared."""
+    offers = {name: to_builtins(one) for name, one in config.offers.items()}
+    said: dict[str, object] = {"offers": offers} if offers else {}
+    return said if config.spending is None else {**said, "spending": config.spending.pack()}
 
 
 def says_projection(data: bytes) -> bool:
@@ -93,6 +104,12 @@ def unpack_config(data: bytes) -> RouterConfig:
             offset=body["offset"],
             applied=(costs, rewards),
             projection=projection_of(body),
+            spending=Spending.unpack(body["spending"]) if "spending" in body else None,
+            offers={
+                # JSON has no tuples.
+                name: Offers(**{**one, "regions": tuple(one.get("regions", ()))})
+                for name, one in body.get("offers", {}).items()
+            },
         )
 
 

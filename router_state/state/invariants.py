@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from router_state.arm import Arm
-from router_state.config import Matrix
-from router_state.costs.input_tokens import BEGINS
+from router_state.config import BELIEVED, Matrix
 from router_state.costs.ratio import list_price_of
 from router_state.kernel import RIDGE_FLOOR, Regression, SharedPrior
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.ema import LAMBDA_MAX, EmaPacer
 from router_state.pacing.window import LENGTH
+from router_state.periods.period_dual import PeriodDual
 from router_state.record import RequestRecord
 from router_state.state import layout
 from router_state.state.router import RouterState
@@ -50,6 +50,8 @@ def faults(state: RouterState) -> Iterator[str]:
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
     yield from _pacer(state)
+    if state.ledger is not None and not state.ledger.is_sound():
+        yield "budgets of a period"
 
 
 def _arm(arm: Arm, *, t: int) -> Iterator[str]:
@@ -82,7 +84,9 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
 
 def _pacer(state: RouterState) -> Iterator[str]:
     pacer = state.pacer
-    if pacer.budget_usd != state.config.budget_usd_per_request:
+    if not isinstance(pacer, PeriodDual) and (
+        pacer.budget_usd != state.config.budget_usd_per_request
+    ):
         yield "another budget than was declared"
     if isinstance(pacer, EmaPacer) and not (
         0.0 <= pacer.lambda_t <= LAMBDA_MAX and 0.0 <= pacer.cost_ema_usd < math.inf
@@ -112,7 +116,7 @@ def _derived(state: RouterState) -> Iterator[str]:
             yield f"{arm.name}: less than a tenth of the prior is left"
         if arm.per_1k != arm.price.per_1k or arm.costs.list_price != list_price_of(arm.price):
             yield f"{arm.name}: the price is stale"
-    if arms.tokens.in_use != (arms.tokens.count >= BEGINS):
+    if arms.tokens.in_use != (arms.tokens.count >= BELIEVED):
         yield "tokens are in use too early or late"
     names = ("row", "names", "open", "highest_per_1k", "onboarding", "suspect")
     # Derived anew and compared: a cache that nobody renewed differs here.

@@ -123,6 +123,8 @@ def start(data: bytes, config: RouterConfig) -> RouterState:
     # What was learned is of the models, what was spent of the other router: only the first goes on.
     state.start_over()
     state.since = Since()
+    if state.ledger is not None:
+        state.ledger.start_over()
     for arm in state.arms:
         # Decisions are counted anew: all of them are after any alarm.
         if arm.suspicion is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from router_state.arms import Arms
-from router_state.config import CostPrior, ModelConfig, RouterConfig
+from router_state.config import CostPrior, Matrix, ModelConfig, RouterConfig, Vector
 from router_state.costs import believed
 from router_state.errors import InvalidConfig
 from router_state.learning.offline_sums import require_invertible
-from router_state.policies.profiles import POLICIES
+from router_state.policies.policy import POLICIES, Policy
 from router_state.state import caps
 from router_state.state.router import RouterState
 
@@ -33,18 +33,22 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     joining = {name: model for name, model in config.models.items() if name not in arms.row}
     # All of them before the first one joins: a prior that does not fit changes nothing, and none
     # starts from another newcomer.
-    starts = {
-        name: policy.statistics(state, config.knobs, name, model.prior)
-        for name, model in joining.items()
-    }
+    starts = {name: _start(state, policy, name, model, config) for name, model in joining.items()}
+    _go_on(arms, config, now=now)
     for name, model in joining.items():
-        if model.prior is not None:
-            require_invertible(f"the prior of {name!r}", starts[name][0])
-    costs = {
-        name: _cost_prior(name, model, arms)
-        for name, model in joining.items()
-        if model.cost_prior is not None
-    }
+        A, b, costs = starts[name]
+        pulls = onboarding_pulls(model, config)
+        arm = arms.add(name, price=model.price, A=A, b=b, now_t=state.t, pulls=pulls)
+        believed.start(arm.costs, costs, model.expected_cost_usd, tokens=arms.tokens.usual)
+    if joining:
+        policy.joined(state, list(joining))
+    state.buckets = caps.declare(state.buckets, config.caps, now=now)
+    state.declare_spending(config)
+    state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
+
+
+def _go_on(arms: Arms, config: RouterConfig, *, now: float) -> None:
+    """Let the arms go on as declared: some retire, some come back, some at another price."""
     for arm in arms:
         declared = config.models.get(arm.name)
         if declared is None:
@@ -55,26 +59,22 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
             arms.reopen(arm)
         if arm.price != declared.price:
             arms.reprice(arm, declared.price)
-    for name, model in joining.items():
-        A, b = starts[name]
-        arm = arms.add(
-            name, price=model.price, A=A, b=b, now_t=state.t, pulls=onboarding_pulls(model, config)
-        )
-        believed.start(
-            arm.costs, costs.get(name), model.expected_cost_usd, tokens=arms.tokens.usual
-        )
-    if joining:
-        policy.joined(state, list(joining))
-    state.buckets = caps.declare(state.buckets, config.caps, now=now)
-    state.put_in_force(config, policy.pacer(state, config), policy.chance(state, config))
 
 
-def _cost_prior(name: str, model: ModelConfig, arms: Arms) -> CostPrior:
-    """Return a joining model's cost prior; the mean that is declared wins over the prior's."""
+def _start(
+    state: RouterState, policy: Policy, name: str, model: ModelConfig, config: RouterConfig
+) -> tuple[Matrix, Vector, CostPrior | None]:
+    """Return what a joining model starts from: A and b of its rewards, and what is believed of its
+    bills. Raises InvalidConfig."""
+    A, b = policy.statistics(state, config.knobs, name, model.prior)
+    if model.prior is not None:
+        require_invertible(f"the prior of {name!r}", A)
     prior, mean = model.cost_prior, model.expected_cost_usd
-    assert prior is not None
+    if prior is None:
+        return A, b, None
+    # The mean that is declared wins over the prior's.
     prior = prior if mean is None else replace(prior, mean_usd=mean)
-    return believed.checked(name, prior, price=model.price, bills=arms.bills)
+    return A, b, believed.checked(name, prior, price=model.price, bills=state.arms.bills)
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:

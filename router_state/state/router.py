@@ -8,10 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from router_state.arms import Arms
+from router_state.changes import CONFIG, Journal
 from router_state.config import RouterConfig
-from router_state.journal import CONFIG, Journal
 from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer, Unpaced
+from router_state.periods.ledger import PIECE, Ledger
+from router_state.periods.traffic import SHAPE
 from router_state.policies.newcomers import Newcomers
 from router_state.since import Since
 from router_state.state.books import Books
@@ -35,6 +37,7 @@ class RouterState(Books):
         latest: when something last happened, in seconds since the epoch.
         pacer: spends the budget.
         buckets: what is left of each cap.
+        ledger: what is left of periods, where the router has budgets of them.
         since: what was applied since the last decision, in its order.
         newcomers: whom the budget has no place for; not kept.
     """
@@ -47,6 +50,7 @@ class RouterState(Books):
     latest: float = 0.0
     pacer: Pacer = field(default_factory=Unpaced)
     buckets: list[Bucket] = field(default_factory=list)
+    ledger: Ledger | None = None
     since: Since = field(default_factory=Since)
     newcomers: Newcomers = field(default_factory=Newcomers)
 
@@ -67,12 +71,24 @@ class RouterState(Books):
         """Whether even the cheapest models are known to cost more than the budget."""
         return self.pacer.unreachable
 
+    def declare_spending(self, config: RouterConfig) -> None:
+        """Put budgets of a period in force; what was charged stays charged."""
+        if config.spending is None:
+            if self.ledger is not None:
+                self.ledger = None
+                self.journal.pieces.update((PIECE, SHAPE))
+        elif self.ledger is None:
+            self.ledger = Ledger(config.spending, self.journal)
+            self.journal.pieces.update((PIECE, SHAPE))
+        else:
+            self.ledger.declare(config.spending)
+
     def put_in_force(self, config: RouterConfig, pacer: Pacer, chance: Chances) -> None:
         """Replace the declaration, the pacer and what draws. What is owed in dollars stays owed."""
         if pacer is not self.pacer:
             # Its pieces are to be deleted: what paces anew starts without a history.
             self.journal.pieces.update(self.pacer.pieces)
         self.config, self.pacer, self.chance = config, pacer, chance
-        if config.budget_usd_per_request is None:
+        if pacer.budget_usd is None:
             self.newcomers = Newcomers()
         self.journal.pieces.add(CONFIG)

@@ -16,16 +16,20 @@ import orjson
 
 from router_state.arm import Arm
 from router_state.change.suspicion import Suspicion
+from router_state.changes import CONFIG
+from router_state.changes import HEAD as HEAD_PIECE
 from router_state.config import Price
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.journal import CONFIG
-from router_state.journal import HEAD as HEAD_PIECE
 from router_state.kernel import SAMPLE_PIECE, TAILS, Chance, Regression, SharedPrior, cost_piece
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import PIECES
-from router_state.policies.profiles import POLICIES
+from router_state.periods.declared import HOURS
+from router_state.periods.ledger import PIECE as PERIODS
+from router_state.periods.ledger import Ledger
+from router_state.periods.traffic import SHAPE
+from router_state.policies.policy import POLICIES
 from router_state.since import Since
 from router_state.state import layout, upgrade
 from router_state.state.caps import Bucket
@@ -135,6 +139,10 @@ def _restore(state: RouterState, head: Mapping[str, Json], piece: Pieces) -> Non
     layout.COUNTERS.put(state, head["counters"])
     state.since = Since.unpack(head["since"])
     _restore_chance(state, head["chance"] if "chance" in head else head["rng"])
+    if state.config.spending is not None:
+        state.ledger = Ledger(state.config.spending, state.journal)
+        week = floats(body_of(piece(SHAPE)), least=2 * HOURS, most=2 * HOURS)
+        state.ledger.restore(loads(piece(PERIODS)), week)
     state.buckets = [
         Bucket(cap, *left) for cap, left in zip(state.config.caps, head["buckets"], strict=True)
     ]
@@ -213,6 +221,7 @@ def piece_names(state: RouterState) -> list[str]:
         *(costs.regression.piece for costs in arms.costs),
         *state.pacer.pieces,
         *([TOKENS] if arms.tokens.count else []),
+        *((PERIODS, SHAPE) if state.ledger is not None else ()),
     ]
 
 
@@ -242,6 +251,10 @@ def _body(state: RouterState, name: str) -> bytes | None:
         body = _prior(arms.rewards if name == arms.rewards.name else arms.bills)
     elif name == TOKENS:
         body = orjson.dumps(arms.tokens.values())
+    elif name == PERIODS:
+        body = None if state.ledger is None else orjson.dumps(state.ledger.pack())
+    elif name == SHAPE:
+        body = None if state.ledger is None else packed(state.ledger.traffic.week())
     elif (block := _BLOCKS.get(name)) is not None:
         pacer = state.pacer
         held = isinstance(pacer, DollarDual) and name in pacer.pieces

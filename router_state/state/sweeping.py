@@ -3,13 +3,11 @@ remembered any longer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from itertools import islice
 
-from router_state.record import RequestRecord
+from router_state.record import Records, RequestRecord
 from router_state.state.router import RouterState
-
-Records = MutableMapping[str, RequestRecord]
 
 LOOK_AT = 4
 """How many old requests are looked at for each one that is to be forgotten early; never more than
@@ -31,6 +29,7 @@ def expire(
     expired = {request_id: records[request_id] for request_id in due}
     for request_id, record in expired.items():
         state.expire(request_id, record)
+        _expire(state, record)
         records[request_id] = record
     state.since.expired(len(expired))
     return expired
@@ -78,6 +77,13 @@ def forget_early(state: RouterState, records: Records, *, keep: int, limit: int)
 def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord]) -> list[str]:
     """Forget these requests; return which."""
     for request_id, record in due.items():
+        if request_id in state.open_commitments:
+            _expire(state, record)
         state.forget(request_id, record)
         del records[request_id]
     return list(due)
+
+
+def _expire(state: RouterState, record: RequestRecord) -> None:
+    if state.ledger is not None:
+        state.ledger.expire(at=record.decided_at, seq=record.seq)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import orjson
 
+from router_state.changes import CONFIG, HEAD
 from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.errors import CorruptSnapshot
-from router_state.journal import CONFIG, HEAD
 from router_state.kernel import cost_piece
 from router_state.since import Since
 from router_state.state import layout
@@ -56,8 +56,8 @@ def _from_5(piece: Piece, names: list[str], free: frozenset[str]) -> dict[str, b
         found[name] = frame(packed(own, _NEW, behind))
         values = np.frombuffer(body_of(piece(cost_piece(name))), "<f8")
         decay, means, _, arrays = np.split(values, (1, 7, 11 + _WATCH))
-        means = _means(*means.tolist(), free=name in free)
-        found[cost_piece(name)] = frame(packed(decay, means, _NEW, arrays))
+        now = _means(*means.tolist(), free=name in free)
+        found[cost_piece(name)] = frame(packed(decay, now, _NEW, arrays))
     return found
 
 

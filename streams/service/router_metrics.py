@@ -36,6 +36,25 @@ COUNTERS = {
     "rewards_applied": ("pb_router_rewards", "Requests that have a reward"),
 }
 """The same for what only grows."""
+MODELS = {
+    "mean": ("pb_router_model_expected_reward", "Quality that the router expects of a model"),
+    "expected_cost_usd": (
+        "pb_router_model_expected_cost_usd",
+        "Cost per request that the router expects of a model",
+    ),
+}
+"""The same by field of a decision's candidates."""
+RECENT = 1.0 / 200.0
+"""Weight of the newest decision in what is expected of a model, as on the dashboard."""
+
+
+PERIODS = {
+    "usd": ("pb_router_period_budget_usd", "Budget of the period that goes on"),
+    "left_usd": ("pb_router_period_left_usd", "What is left of it"),
+    "forecast_usd": ("pb_router_period_forecast_usd", "What will be charged at its end"),
+    "binds": ("pb_router_period_binds", "1 for the tightest budget of a router"),
+}
+"""The same by field of a budget in `budgets` of `pb.lambda`; label `period`."""
 
 
 @dataclass(slots=True)
@@ -48,6 +67,17 @@ class Router:
     shown: Document = field(default_factory=dict)
     expected_reward: float = 0.0
     decisions: int = 0
+    models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
+
+    def rate(self, candidates: list[Document]) -> None:
+        """Take in what a decision expected of its models; those that left go."""
+        found = {}
+        for one in candidates:
+            rated, before = self.models.get(one["model"], (0, dict.fromkeys(MODELS, 0.0)))
+            weight = max(RECENT, 1.0 / (rated + 1))
+            now = {name: old + weight * (one[name] - old) for name, old in before.items()}
+            found[one["model"]] = (rated + 1, now)
+        self.models = found
 
 
 class RouterMetrics(Collector):
@@ -102,7 +132,14 @@ class RouterMetrics(Collector):
                     if (value := router.shown.get(name)) is not None:
                         family.add_metric([router_id], value)
                 yield family
+        yield from _periods(shown)
         yield from self._quality(shown)
+        for name, (metric, meaning) in MODELS.items():
+            family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
+            for router_id, router in shown:
+                for model, (_, expected) in router.models.items():
+                    family.add_metric([router_id, model], expected[name])
+            yield family
         yield GaugeMetricFamily("pb_routers", "Routers of this worker", value=len(ranked))
         yield GaugeMetricFamily(
             "pb_routers_not_shown",
@@ -136,8 +173,18 @@ class RouterMetrics(Collector):
             router = self._router(route["router_id"])
             router.expected_reward += max(0.0, route["expected_reward"])  # a counter may not fall
             router.decisions += 1
+            router.rate(route.get("candidates") or [])
 
     def _router(self, router_id: str) -> Router:
         if router_id not in self._routers:
             self._routers[router_id] = Router(self._partition_of(router_id))
         return self._routers[router_id]
+
+
+def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+    for name, (metric, meaning) in PERIODS.items():
+        family = GaugeMetricFamily(metric, meaning, labels=["router_id", "period"])
+        for router_id, router in shown:
+            for standing in router.shown.get("budgets", ()):
+                family.add_metric([router_id, standing["period"]], float(standing[name]))
+        yield family

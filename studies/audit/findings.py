@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
+from ground.json_values import Document
+
 EXAMPLES = 20
 """Violations of a kind that are told one by one; the others are counted."""
 
@@ -79,7 +81,7 @@ class Findings:
         """Note something of which the topics do not hold enough to prove it."""
         self._add(self.notes, kind, where, what)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> Document:
         """Return everything as plain values."""
         return {
             "clean": self.clean,

@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
 from ground.json_values import Json
+from router_state.capabilities import Needs
 from router_state.record import Basis
 from schemas.costs import MAX_COST_USD, CostReported
 from schemas.event import Event, MalformedEvent, decode_keyed
@@ -43,6 +44,7 @@ class Request(Struct, frozen=True, gc=False):
     max_price_per_1k: float | None = None
     input_tokens: int | None = None
     metadata: Metadata | None = None
+    needs: Needs | None = None
 
     def __post_init__(self) -> None:
         # The bias is what the whole schema checks beyond types; without it the core would refuse

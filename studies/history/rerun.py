@@ -140,6 +140,7 @@ class Rerun:
             allowed_models=request.allowed_models,
             max_price_per_1k=request.max_price_per_1k,
             input_tokens=request.tokens,
+            needs=request.needs,
         )
         assert isinstance(engine.records, Remembered)
         engine.records.trim(engine)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agents.declared import projection_ref
 from ground.json_values import Json
+from router_state.capabilities import Needs
 from router_state.config import Price, ProjectionRef, Vector
 from studies.history.account import Account
 from studies.history.encoded import Contexts
@@ -36,7 +37,7 @@ class Case(Struct, gc=False):
             earned, else empty.
         model, propensity: as decided in history, and how likely that was.
         cost_usd, reward: as observed, or None; the lags count decisions since its own.
-        input_tokens: what the request said of them.
+        input_tokens, needs: what the request said of them.
         eligible: models that history could have called; None: it does not say.
     """
 
@@ -55,6 +56,7 @@ class Case(Struct, gc=False):
     reward_lag: int = 0
     eligible: tuple[str, ...] | None = None
     input_tokens: int | None = None
+    needs: Needs | None = None
 
 
 class Cases:
@@ -154,6 +156,7 @@ class Cases:
             decision.propensity,
             eligible=_eligible(decision),
             input_tokens=request.tokens,
+            needs=request.needs,
         )
         self.decided += 1
         self._open.append(case)

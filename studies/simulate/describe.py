@@ -46,8 +46,17 @@ def describe(event: ScenarioEvent) -> str:  # noqa: PLR0911
             return f"{what}: {share:.0%} lost"
         case Duplication(what=what, share=share):
             return f"{what}: {share:.0%} twice"
-        case Budget(usd_per_request=budget):
-            return "no budget" if budget is None else f"budget ${budget:.3g}"
+        case Budget():
+            return _budget(event)
+
+
+def _budget(event: Budget) -> str:
+    floor = "" if event.min_reward is None else f", rewards from {event.min_reward:g}"
+    if event.usd is not None:
+        return f"budget ${event.usd:,.10g} per {event.per}{floor}"
+    if event.usd_per_request is not None:
+        return f"budget ${event.usd_per_request:.3g}{floor}"
+    return "no budget" if not floor else f"rewards from {event.min_reward:g}"
 
 
 def short(model: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import to_builtins
+
 from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from studies.history.happened import Declared
@@ -216,4 +218,6 @@ def _request_fields(case: Case) -> dict[str, object]:
         fields["max_price_per_1k"] = case.max_price_per_1k
     if case.input_tokens is not None:
         fields["input_tokens"] = case.input_tokens
+    if case.needs is not None:
+        fields["needs"] = to_builtins(case.needs)
     return fields

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from schemas.routers import RouterDeclared
@@ -23,6 +23,8 @@ TIDY_EVERY = 64
 """Decisions between two sweeps."""
 KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
 """Fields of the declaration in force that a policy of another profile keeps."""
+SPENDING = ("budget", "when_spent", "traffic", "max_cost_per_request_usd", "min_reward")
+"""The same of the profile `live`; `paper` paces a budget per request alone."""
 
 
 class Decider(Protocol):
@@ -81,7 +83,8 @@ class EngineDecider:
         """Put a declaration in force under this policy's profile."""
         profile = self._policy.profile
         if profile is not None and profile != "declared":
-            kept = {name: getattr(router, name) for name in KEPT}
+            names = (*KEPT, *SPENDING) if profile == "live" else KEPT
+            kept = {name: getattr(router, name) for name in names}
             # The other knobs are of the profile that was declared: this one is tried as it ships.
             router = RouterDeclared.model_construct(**kept, profile=profile)
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
@@ -111,6 +114,7 @@ class EngineDecider:
             allowed_models=case.allowed_models,
             max_price_per_1k=case.max_price_per_1k,
             input_tokens=case.input_tokens,
+            needs=case.needs,
         )
         return record.model, record.lambda_t
 

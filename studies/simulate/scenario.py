@@ -165,10 +165,30 @@ class Duplication(Happening):
 
 
 class Budget(Happening):
-    """The budget changes; null: spend is only counted."""
+    """The budget changes: that of a request (null: there is none), or dollars of a period in place
+    of all budgets; or the floor of rewards does.
+    """
 
     kind: Literal["budget"]
-    usd_per_request: Annotated[float, Field(gt=0)] | None
+    usd_per_request: Annotated[float, Field(gt=0)] | None = None
+    usd: Annotated[float, Field(ge=0, le=1e9)] | None = Field(
+        default=None, description="Dollars of the period `per`"
+    )
+    per: Literal["hour", "day", "week", "month"] | None = None
+    timezone: Annotated[str, Field(max_length=64)] = "UTC"
+    min_reward: Share | None = None
+
+    @model_validator(mode="after")
+    def _says_one(self) -> Self:
+        of_period = self.usd is not None
+        if of_period != (self.per is not None):
+            raise ValueError("a budget of a period needs usd and per")
+        of_request = "usd_per_request" in self.model_fields_set
+        if not of_period and not of_request and self.min_reward is None:
+            raise ValueError("say one of usd_per_request, usd and per, min_reward")
+        if of_period and of_request:
+            raise ValueError("say usd_per_request, or usd and per")
+        return self
 
 
 ScenarioEvent = Annotated[

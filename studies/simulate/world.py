@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from schemas.budgets import PeriodBudget
 from schemas.routers import ModelDeclared, RouterDeclared
 from studies.simulate.describe import describe
 from studies.simulate.scenario import (
@@ -162,7 +163,7 @@ class World:
     def router(self, base: RouterDeclared, index: int) -> RouterDeclared:
         """Return what the operator declares at this index."""
         models = dict(base.models)
-        budget = base.budget_usd_per_request
+        money: dict[str, object] = {}
         for placed in self.placed:
             event, active = placed.event, placed.start <= index < placed.end
             match event:
@@ -176,8 +177,8 @@ class World:
                     factor = event.factor ** placed.progress(index)
                     models[event.model] = _repriced(models[event.model], factor)
                 case Budget() if active:
-                    budget = event.usd_per_request
-        return base.model_copy(update={"models": models, "budget_usd_per_request": budget})
+                    money |= _money(event)
+        return base.model_copy(update={"models": models, **money})
 
     def _join(self, models: dict[str, ModelDeclared], event: Added, *, active: bool) -> None:
         # History may have declared it from the beginning: in the scenario it joins only here.
@@ -287,6 +288,19 @@ def _change_points(placed: Placed) -> list[int]:
             for step in range(RAMP_STEPS)
         ]
     return points
+
+
+def _money(event: Budget) -> dict[str, object]:
+    """Return the fields of a declaration that a change of budget sets."""
+    found: dict[str, object] = {}
+    if event.usd is not None:
+        found["budget"] = PeriodBudget(usd=event.usd, per=event.per, timezone=event.timezone)
+        found["budget_usd_per_request"] = None
+    elif "usd_per_request" in event.model_fields_set:
+        found["budget_usd_per_request"] = event.usd_per_request
+    if event.min_reward is not None:
+        found["min_reward"] = event.min_reward
+    return found
 
 
 def _repriced(model: ModelDeclared, factor: float) -> ModelDeclared:

@@ -27,7 +27,7 @@ def render(worth: Worth) -> str:
                 f"Measured on prompts that were held out; {OFF}. Made by pbstream "
                 f"{version('paretobandit-streams')}."
             ],
-            frontier=_frontier(worth) if worth.frontier else None,
+            pareto=_frontier(worth) if worth.frontier else None,
             tables=[_bought(worth), _models(worth), *([_pairs(worth)] if worth.told_apart else [])],
         )
     )
@@ -39,18 +39,19 @@ def best_on(worth: Worth, model: ModelWorth) -> str:
 
 
 def _frontier(worth: Worth) -> dict[str, object]:
+    last = len(worth.frontier) - 1
     return {
-        "points": [_place(one.budget_usd, one.routed) for one in worth.frontier],
-        "mix": [_place(one.budget_usd, one.mix) for one in worth.frontier],
-        "others": [
-            _place(one.mean_cost_usd, one.mean_reward) | {"name": one.model} for one in worth.models
+        "line": [
+            _place(one.budget_usd, one.routed, "routed by these priors" if at == last // 2 else "")
+            for at, one in enumerate(worth.frontier)
         ],
-        "named": {"points": "routed by these priors", "mix": "best fixed mix"},
+        "mixes": [[one.budget_usd, one.mix] for one in worth.frontier],
+        "models": [_place(one.mean_cost_usd, one.mean_reward, one.model) for one in worth.models],
     }
 
 
-def _place(cost_usd: float | None, reward: float | None) -> dict[str, object]:
-    return {"cost_usd_per_request": cost_usd, "reward": reward}
+def _place(cost_usd: float | None, quality: float | None, name: str) -> dict[str, object]:
+    return {"cost_usd": cost_usd, "quality": quality, "name": name}
 
 
 def _bought(worth: Worth) -> Table:

@@ -261,7 +261,7 @@ async def test_bill_without_a_trace_belongs_to_the_trace_of_its_request() -> Non
 async def test_what_is_said_is_a_cloud_event_that_the_library_reads() -> None:
     sent: list[Any] = []
 
-    async def send(*record: Any) -> Any:
+    async def send(*record: Any, **named: Any) -> Any:
         sent.append(record)
 
     say = as_cloud_events(send, prefix="pb.", source="urn:acme:router")
@@ -293,6 +293,7 @@ async def test_cloud_event_of_the_library_is_read_as_a_request(world: World) -> 
         ),
         key_mapper=lambda event: HOME,
     )
+    assert isinstance(made.value, bytes)
     await world.send("requests", made.value, key=HOME.encode(), headers=list(made.headers.items()))
     assert [
         json.loads(record.value or b"")["request_id"] for record in world.records["routes", 0]

@@ -88,7 +88,7 @@ async def test_a_declaration_that_follows_the_refused_one_at_once_needs_no_repet
     assert [topic for topic, *_ in world.worker.said if topic == "pb.routers"] == []
 
 
-def message(offset: int, value: bytes, headers: Any = ()) -> Any:
+def message(offset: int, value: bytes | None, headers: Any = ()) -> Any:
     """Return a record of `pb.routers` as the worker reads it."""
     return SimpleNamespace(
         topic="pb.routers",

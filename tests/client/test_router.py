@@ -103,11 +103,11 @@ async def test_refusals_come_with_their_reason(service: RunningService) -> None:
     assert asking.counts.refused == 3
 
 
-async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(
+async def test_thousands_in_flight_while_workers_are_frozen_and_killed(
     service: RunningService,
 ) -> None:
     await service.send("routers", router("crowd"))
-    count, usd, done = 10_000, 2.0**-11, 0
+    count, usd, done = 3_000, 2.0**-11, 0
     trouble = asyncio.create_task(_trouble(service, lambda: done))
     async with client(service, "crowd", timeout=120.0) as asking:
 
@@ -133,7 +133,7 @@ async def test_ten_thousand_in_flight_while_workers_are_frozen_and_killed(
 
 async def _trouble(service: RunningService, done: Any) -> None:
     """Freeze the worker for a while, then kill it and start another one."""
-    for at, act in ((1000, _freeze), (4000, _replace)):
+    for at, act in ((300, _freeze), (1200, _replace)):
         await service.until(lambda at=at: done() >= at, f"{at} decisions", poll=False)
         await act(service)
 
@@ -259,7 +259,7 @@ async def test_an_outage_of_the_broker_is_said_when_it_begins_and_when_it_ends(
         caplog.clear()
         began = time.monotonic()
         own_broker.kill(node)
-        fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(100)]
+        fallen = [await asking.route(context=CONTEXT, timeout=0.1) for _ in range(30)]
         bills = asyncio.gather(*(decision.cost(cost_usd=0.01) for decision in fallen))
         await asyncio.to_thread(own_broker.start_node, node)
         await asyncio.to_thread(own_broker.wait_ready, [node])

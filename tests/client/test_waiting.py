@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ REF = ("chat", "r")
 
 def route(request_id: str = "r") -> Route:
     """Return a decision."""
-    terms = {
+    terms: dict[str, Any] = {
         "propensity": 1.0,
         "expected_reward": 0.9,
         "expected_cost_usd": 0.1,

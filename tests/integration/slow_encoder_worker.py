@@ -40,5 +40,5 @@ if __name__ == "__main__":
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
         stream=sys.stdout,
     )
-    worker.PromptEncoder = SlowEncoder  # type: ignore[assignment,attr-defined,misc]
+    worker.PromptEncoder = SlowEncoder  # type: ignore[assignment,attr-defined]
     asyncio.run(serve(worker.build_worker(load_settings())))

@@ -109,4 +109,4 @@ async def _copy_state(source: Settings, target: Settings, router: str) -> None:
     async with open_bus(source, "lambda") as bus:
         record = await bus.latest("lambda", router)
     async with open_bus(target, "lambda") as bus:
-        await bus.send_bytes("lambda", router, record and record.value)
+        await bus.send_bytes("lambda", router, None if record is None else record.value)

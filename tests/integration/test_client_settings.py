@@ -102,7 +102,7 @@ async def test_every_codec_is_read_on_every_source_topic_and_by_every_command(
     done = {"settled": 3, "rewards_applied": 3}
     for codec in CODECS:
         await service.until(
-            lambda home=f"{HOME}.{codec}": done.items() <= service.lambda_of(home).items(),  # type: ignore[misc]
+            lambda home=f"{HOME}.{codec}": done.items() <= service.lambda_of(home).items(),
             codec,
         )
     assert service.workers[0].running

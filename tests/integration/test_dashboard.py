@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -39,13 +39,17 @@ from doors.gateway.keys import Keys as Keyring
 from doors.gateway.keys import new_key
 from drawing import numbers
 from drawing.numbers import NO_PRICE, UNTIL, dual
-from schemas import LambdaUpdated, ModelDeclared, RouterDeclared
+from drawing.pareto import Pareto
+from schemas import LambdaUpdated, ModelDeclared, RouteDecided, RouterDeclared
 from streams.log.topics import create_topics
 from streams.settings import Settings, load_settings
 from tests.integration.browsing import chromium, violations
+from tests.unit.test_dashboard import NOW, Record, bill, label, route
 from watching.dashboard.assets import FOLDERS
 from watching.dashboard.serve import server_of
 from watching.dashboard.sessions import Sessions
+from watching.joined import Joined
+from watching.tally import Tally
 
 ROUTER = "chat.v1"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -202,12 +206,29 @@ def open_page(browser: Chrome, address: str, page: str, *, ready: str) -> None:
     until(lambda: browser.find_elements(By.CSS_SELECTOR, ready), ready)
 
 
-def sums(browser: Chrome) -> dict[str, str]:
-    """Return the numbers at the head of a page, by their names."""
-    script = """return [...document.querySelectorAll('.sums > div')].map(
-        one => [one.firstChild, one.lastChild.firstChild ?? one.lastChild]
-        .map(part => part.textContent))"""
+def facts(browser: Chrome) -> dict[str, str]:
+    """Return the numbers beside the picture, by their names."""
+    script = """return [...document.querySelectorAll('.tiles > div')].map(
+        one => [one.firstChild, one.lastChild.firstChild].map(part => part.textContent))"""
     return dict(browser.execute_script(script))
+
+
+def picture(told: dict[str, list[Any]]) -> Pareto:
+    """Return the picture that the topics tell."""
+    tally, joined = Tally(), Joined[object]()
+    for one in told["routes"]:
+        decision = RouteDecided.model_validate_json(json.dumps(one))
+        assert joined.add(decision)
+        tally.decide(decision)
+    for name, take, field in (
+        ("costs", tally.bill, "cost_usd"),
+        ("rewards", tally.label, "reward"),
+    ):
+        for one in told[name]:
+            request = joined.get(ROUTER, one["request_id"])
+            assert request is not None
+            take(request, one[field])
+    return tally.pareto(MODELS, budget_usd=told["lambda"][-1]["budget_usd_per_request"])
 
 
 def cells(browser: Chrome, selector: str) -> list[list[str]]:
@@ -223,21 +244,16 @@ def test_the_table_says_what_the_topics_say(
     state = told["lambda"][-1]
     ratio = state["spend_usd"] / state["settled"] / state["budget_usd_per_request"]
     quality = float(np.mean([event["reward"] for event in told["rewards"]]))
-    costs = {model: [] for model in MODELS}
-    means = {model: [] for model in MODELS}
-    for route in told["routes"]:
-        for candidate in route["candidates"]:
-            costs[candidate["model"]].append(candidate["expected_cost_usd"])
-            means[candidate["model"]].append(candidate["mean"])
-    paid = state["spend_usd"] / state["settled"]
-    saved = 1 - paid / max(np.mean(one) for one in costs.values())
+    expected = picture(told)
     (row,) = cells(browser, ".rows .row")
     assert row[0] == ROUTER
     assert float(row[1].removeprefix("÷ budget")) == pytest.approx(ratio, abs=6e-4)
     assert row[3] == f"Quality{quality:.3f}"
-    assert row[4] == f"Saved{100 * saved:.0f} %".replace("-", "−")
-    shown = sums(browser)
-    assert shown["Routers"] == "1" and shown["In flight"] == "0"
+    assert row[4] == f"Saved{numbers.number(100 * (expected.saved or 0.0), 0)}%"
+    # Of a single router the page begins with its own answer.
+    assert text(browser, ".lead-answer") == expected.sentence()
+    assert facts(browser) == {name: value for name, value, _ in expected.facts(COUNT)}
+    assert "0 in flight" in text(browser, "main")
     heads = browser.execute_script(
         "return [...document.querySelectorAll('.heads button')].slice(1).map(one => one.title)"
     )
@@ -247,7 +263,7 @@ def test_the_table_says_what_the_topics_say(
 def test_one_router_says_what_the_topics_say(
     address: str, browser: Chrome, told: dict[str, list[Any]]
 ) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     model_of = {route["request_id"]: route["model"] for route in told["routes"]}
     labels = {model: [] for model in MODELS}
     bills = {model: [] for model in MODELS}
@@ -265,7 +281,7 @@ def test_one_router_says_what_the_topics_say(
         assert dollars == pytest.approx(np.mean(bills[model]), rel=0.01)
     # Of the last hundred decisions and those of the same moment.
     chosen = Counter(route["model"] for route in told["routes"])
-    shares = {model: float(row[6].removesuffix(" %")) / 100 for model, row in rows.items()}
+    shares = {model: float(row[6].removesuffix("%")) / 100 for model, row in rows.items()}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.02)
     assert max(shares, key=lambda model: shares[model]) in chosen
     assert rows[MARKUP][1] == "$0.25 / $0.5"
@@ -275,7 +291,7 @@ def test_one_router_says_what_the_topics_say(
     news = text(browser, ".news")
     assert "budget $0.0004 → $0.0003" in news
     assert f"{MARKUP}: $0.5/$1 → $0.25/$0.5" in news
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 4
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".chart svg")) == 4
 
 
 def expected_now(routes: list[Any], model: str) -> tuple[float, float]:
@@ -305,7 +321,7 @@ def test_a_decision_shows_the_doubt_that_the_topic_says(
         assert [float(cell) for cell in shown[2:4]] == pytest.approx(terms, abs=6e-5)
         low, high = (float(cell.removeprefix("$")) for cell in shown[4].split(" to "))
         assert (low, high) == pytest.approx((one["cost_low_usd"], one["cost_high_usd"]), rel=0.01)
-        assert float(shown[5].removesuffix(" %")) == pytest.approx(100 * one["unpaid"], abs=0.06)
+        assert float(shown[5].removesuffix("%")) == pytest.approx(100 * one["unpaid"], abs=0.06)
     assert len(browser.find_elements(By.CSS_SELECTOR, "svg.bar path.off")) == len(MODELS)
 
 
@@ -315,7 +331,7 @@ def test_the_bars_of_a_decision_add_up_to_its_score(
     route = told["routes"][200]
     open_page(browser, address, f"#/decision/{ROUTER}/{route['request_id']}", ready="svg.bar")
     for spoken in browser.find_elements(By.CSS_SELECTOR, "svg.bar"):
-        told_of = spoken.get_attribute("aria-label").replace("−", "-")
+        told_of = str(spoken.get_attribute("aria-label")).replace("−", "-")
         mean, bonus, penalty, score = (
             float(one)
             for one in re.findall(r"(?:reward|exploration|penalty|score) ([-+.\d]+)", told_of)
@@ -345,7 +361,7 @@ def test_numbers_are_written_as_terminals_write_them(address: str, browser: Chro
     )
     for value, (fixed, signed, percent, price, until_then) in zip(values, written, strict=True):
         assert (fixed, signed) == (numbers.number(value), numbers.number(value, signed=True))
-        assert percent == ("–" if value is None else f"{numbers.number(100 * value, 0)} %")
+        assert percent == ("–" if value is None else f"{numbers.number(100 * value, 0)}%")
         if value is None or value >= 0.0:
             assert price == dual(value)
             assert until_then == (UNTIL if price == NO_PRICE else "")
@@ -357,7 +373,7 @@ def test_a_request_that_nobody_knows_is_said_so(address: str, browser: Chrome) -
 
 
 def test_what_topics_hold_stays_text(address: str, browser: Chrome) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     assert browser.find_elements(By.CSS_SELECTOR, "main img") == []
     assert MARKUP in text(browser, "main")
     open_page(browser, address, "#/router/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", ready="h1")
@@ -368,13 +384,13 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     with urllib.request.urlopen(address) as answer:
         policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     script = "return performance.getEntriesByType('resource').map(one => one.name)"
     assert all(name.startswith(address) for name in browser.execute_script(script))
     sizes = [
         path.stat().st_size for folder in FOLDERS for path in folder.rglob("*") if path.is_file()
     ]
-    assert sum(sizes) <= 200_000
+    assert sum(sizes) <= 120_000
     ran = browser.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
         addEventListener('securitypolicyviolation', () => done('refused'), {once: true});
@@ -388,19 +404,44 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
 
 CUT = """return [...document.querySelectorAll('.scroll')].filter(
     one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"""
-OVERLAPPING = """const named = 'svg.frontier .tick:not(.middle, .end)';
-    const words = [...document.querySelectorAll(named)];
-    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom
-      && b.top < a.bottom;
-    const boxes = words.map(one => one.getBoundingClientRect()), text = at => words[at].textContent;
-    const [page] = document.querySelectorAll('svg.frontier'), all = page.getBoundingClientRect();
-    return boxes.flatMap((box, at) => [
-      ...boxes.slice(0, at).flatMap((other, of) => meet(box, other) ? [[text(at), text(of)]] : []),
-      ...(box.right > all.right + 1 || box.left < all.left - 1 ? [[text(at)]] : [])])"""
+OVERLAPPING = """const meet = (a, b) => a.left < b.right && b.left < a.right
+      && a.top < b.bottom && b.top < a.bottom;
+    return [...document.querySelectorAll('.pareto svg')].flatMap(picture => {
+      const words = [...picture.querySelectorAll('.word')], all = picture.getBoundingClientRect();
+      const boxes = words.map(one => one.getBoundingClientRect());
+      const text = at => words[at].textContent;
+      return boxes.flatMap((box, at) => [
+        ...boxes.slice(0, at).flatMap((one, of) => meet(box, one) ? [[text(at), text(of)]] : []),
+        ...(box.right > all.right + 1 || box.left < all.left - 1 ? [[text(at)]] : [])]); })"""
+GRIDS = """return [...document.querySelectorAll('.tiles, .charts')].map(grid => [...grid.children]
+    .map(one => one.getBoundingClientRect()).map(box => [box.x, box.y, box.width, box.height]
+    .map(Math.round)))"""
+SIZES = """return [...new Set([...document.querySelectorAll('main *, header *')].filter(one =>
+    one.checkVisibility() && [...one.childNodes].some(part => part.nodeType === 3 &&
+    part.textContent.trim())).map(one => parseFloat(getComputedStyle(one).fontSize)))]"""
+LEGENDS = """return [...document.querySelectorAll('main *')].filter(one => /legend/i.test(
+    one.tagName + one.className) || /: --/.test(one.firstChild?.nodeValue ?? ''))
+    .map(one => one.outerHTML)"""
+SCALE = (12, 15, 18.75, 23.4375, 29.295)
+
+
+def uneven(grid: list[list[int]]) -> list[Any]:
+    """Return what is wrong with boxes (x, y, width, height) that should stand in rows and columns
+    of one size.
+    """
+    wrong: list[Any] = [sizes for sizes in (_spread(grid, 2), _spread(grid, 3)) if len(sizes) > 1]
+    columns, rows = _spread(grid, 0), _spread(grid, 1)
+    return wrong if len(columns) * len(rows) == len(grid) else [*wrong, (columns, rows)]
+
+
+def _spread(grid: list[list[int]], at: int) -> list[int]:
+    """Return the different values of a column, a pixel of rounding apart."""
+    values = sorted({box[at] for box in grid})
+    return [one for n, one in enumerate(values) if n == 0 or one - values[n - 1] > 1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, 768, 1440])
 def test_every_page_reads_in_any_light_and_at_any_width(
     address: str, browser: Chrome, told: dict[str, list[Any]], scheme: str, width: int
 ) -> None:
@@ -412,7 +453,7 @@ def test_every_page_reads_in_any_light_and_at_any_width(
     request_id = told["routes"][200]["request_id"]
     pages = {
         "routers": ("", ".rows .row a[href]"),
-        "router": (f"#/router/{ROUTER}", ".u-legend"),
+        "router": (f"#/router/{ROUTER}", "figure.chart svg"),
         "decision": (f"#/decision/{ROUTER}/{request_id}", "svg.bar"),
     }
     try:
@@ -420,6 +461,13 @@ def test_every_page_reads_in_any_light_and_at_any_width(
             open_page(browser, address, page, ready=ready)
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width
             assert width > 500 or browser.execute_script(CUT) == []
+            grids = browser.execute_script(GRIDS)
+            assert name == "decision" or [uneven(grid) for grid in grids] == [[]] * len(grids)
+            assert len(grids) == {"routers": 1, "router": 2, "decision": 1}[name]
+            sizes = browser.execute_script(SIZES)
+            assert not {one for one in sizes if min(abs(one - it) for it in SCALE) > 0.1}
+            assert browser.execute_script(LEGENDS) == []
+            assert name == "decision" or browser.execute_script(OVERLAPPING) == []
             assert browser.save_screenshot(str(SHOTS / f"{name}-{scheme}-{width}.png"))
             faults = violations(browser)
             assert faults == [], f"{name}: {json.dumps(faults, indent=1)}"
@@ -434,11 +482,11 @@ def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: 
     for _ in range(20):
         browser.switch_to.active_element.send_keys(Keys.TAB)
         names.append(browser.switch_to.active_element.text or "search")
-        if names[-1] == ROUTER:
+        if browser.execute_script("return Boolean(document.activeElement.closest('.rows'))"):
             break
     assert names[0] == "Skip to the content" and names[-1] == ROUTER and "search" in names
     browser.switch_to.active_element.send_keys(Keys.ENTER)
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, ".u-legend"), "the router's page")
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, "figure.chart svg"), "the router's page")
     field = browser.find_element(By.ID, "request")
     field.send_keys("r-00001", Keys.ENTER)
     until(lambda: browser.find_elements(By.CSS_SELECTOR, "svg.bar"), "the decision")
@@ -458,12 +506,12 @@ def test_the_search_finds_routers_by_their_models(address: str, browser: Chrome)
 def test_a_change_on_the_topics_appears_by_itself(
     address: str, browser: Chrome, settings: Settings
 ) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
-    before = sums(browser)["Requests/s"], text(browser, ".sums")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
+    before = text(browser, ".lead-answer"), facts(browser)
     more = Traffic(played(), in_flight=20, request_ids="again")
     asyncio.run(Player(settings, more).play())
-    until(lambda: f"{2 * COUNT} decided" in text(browser, ".sums"), "the new decisions")
-    assert before[1] != text(browser, ".sums")
+    until(lambda: f"{2 * COUNT} decided" in text(browser, "main"), "the new decisions")
+    until(lambda: before != (text(browser, ".lead-answer"), facts(browser)), "the new answer")
 
 
 def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser: Chrome) -> None:
@@ -480,15 +528,16 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     charts = "section.result figure.chart"
     titles = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
     assert titles[:2] == ["Spend ÷ budget", "Mean reward"]
-    until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{charts} canvas"), "a chart")
-    drawn = text(browser, f"{charts}:nth-of-type(2) figcaption")
-    assert drawn.startswith("At the end: declared 0.") and "recorded 0." in drawn
-    marks = text(browser, "section.result .marks")
-    assert "1 at request" in marks and "budget $0.0004 → $0.0003" in marks
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{charts} svg"), "a chart")
+    svg = browser.find_element(By.CSS_SELECTOR, f"{charts}:nth-of-type(2) svg")
+    drawn = svg.get_attribute("aria-label")
+    assert re.match(r"Mean reward, at the end: 0\.\d+ declared, 0\.\d+ recorded", drawn or "")
+    marks = text(browser, "section.result .events")
+    assert marks.startswith("1request") and "budget $0.0004 → $0.0003" in marks
     browser.find_element(By.CSS_SELECTOR, "section.result summary").click()
     more = [one.text for one in browser.find_elements(By.CSS_SELECTOR, f"{charts} h3")]
     assert {f"Share of {model}" for model in MODELS} <= set(more)
-    compared = browser.find_elements(By.CSS_SELECTOR, "svg.frontier .model")
+    compared = browser.find_elements(By.CSS_SELECTOR, ".pareto .dot")
     assert len(compared) == len(whole)
     SHOTS.mkdir(parents=True, exist_ok=True)
     assert browser.find_element(By.TAG_NAME, "main").screenshot(str(SHOTS / "what-if.png"))
@@ -498,20 +547,21 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
 def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     address: str, browser: Chrome
 ) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     for title, found in (("Where the money goes", "tbody tr"), ("What would another", "svg")):
         box = f"section[aria-label^='{title}'] "
         browser.execute_script("document.querySelector(arguments[0]).click()", box + "button")
         until(lambda there=box + found: browser.find_elements(By.CSS_SELECTOR, there), title)
     rows = cells(browser, "section[aria-label^='Where'] tbody tr")
-    shares = [float(re.search(r"\((\d+) %\)", row[2])[1]) for row in rows]  # type: ignore[index]
+    shares = [float(re.search(r"\((\d+)%\)", row[2])[1]) for row in rows]  # type: ignore[index]
     assert sum(shares) == pytest.approx(100, abs=len(shares))
     rows = cells(browser, "section[aria-label^='What'] tbody tr")
     assert [row[0] for row in rows][6:] == ["as recorded", *(f"always {m}" for m in sorted(MODELS))]
     assert browser.execute_script(OVERLAPPING) == []
     earned = [float(row[2]) for row in rows[:6]]
     said = "A larger budget earns less" in text(browser, "section[aria-label^='What']")
-    assert said == (earned != sorted(earned))
+    # The numbers are rounded: two that look alike may be a little less.
+    assert said if earned != sorted(earned) else not said or len(set(earned)) < len(earned)
     assert violations(browser) == []
 
 
@@ -546,7 +596,7 @@ def sign_in(browser: Chrome) -> None:
 def test_an_operator_changes_a_router_after_seeing_what_will_change(
     address: str, browser: Chrome, settings: Settings
 ) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     assert not browser.find_element(By.CSS_SELECTOR, "section[aria-label^=Change]").is_displayed()
     sign_in(browser)
     filled = "section[aria-label^=Change] fieldset.model input"
@@ -578,7 +628,7 @@ def test_an_operator_changes_a_router_after_seeing_what_will_change(
 def test_a_change_on_what_is_not_in_force_any_more_is_refused(
     address: str, browser: Chrome
 ) -> None:
-    open_page(browser, address, f"#/router/{ROUTER}", ready=".u-legend")
+    open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     script = """const [path, body, done] = arguments;
         fetch(path, {method: 'POST', body,
             headers: {'x-pbstream': '1', 'content-type': 'application/json'}})
@@ -635,15 +685,24 @@ def _refused(client: httpx.Client, path: str, body: bytes, *, least: int = 400) 
 
 @contextmanager
 def served(
-    settings: Settings, sessions: Sessions | None = None, *, states: int = 0
+    settings: Settings,
+    sessions: Sessions | None = None,
+    *,
+    states: int = 0,
+    events: Sequence[tuple[str, Any]] = (),
 ) -> Iterator[str]:
-    """Serve a dashboard from this process, one that has read so many routers' states already."""
+    """Serve a dashboard from this process, one that has read so many routers' states and these
+    events already.
+    """
     made = server_of(settings, sessions or Sessions(None, None))
     example = cast(Any, LambdaUpdated.model_config["json_schema_extra"])["examples"][0]
     for number in range(states):
         value = json.dumps({**example, "router_id": f"r{number:05d}"}).encode()
         record = SimpleNamespace(key=b"r%05d" % number, value=value, timestamp=0, offset=number)
         made.board.fleet.observe("lambda", record, now=time.time())
+    for name, event in events:
+        given: Any = Record(event, key=event.router_id)
+        made.board.fleet.observe(name, given, now=NOW)
     server = uvicorn.Server(made.config)
     thread = Thread(target=server.run)
     thread.start()
@@ -685,6 +744,22 @@ def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     assert violations(browser) == []
 
 
+def test_before_bills_and_labels_the_page_says_how_to_report_them(browser: Chrome) -> None:
+    broker, port = free_ports(2)
+    away = load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)
+    made = [("routes", route("r1")), ("costs", bill("r1", 1e-4)), ("rewards", label("r1", 0.9))]
+    steps = ("pbstream cost", "pbstream reward", "of c's quality for")
+    for count, step in enumerate(steps, start=1):
+        given = away.model_copy(update={"dashboard_port": free_ports(1)[0]})
+        with served(given, events=made[:count]) as address:
+            open_page(browser, address, "#/router/chat", ready=".pareto .model")
+            assert step in text(browser, "section[aria-label='The answer']")
+            assert len(browser.find_elements(By.CSS_SELECTOR, ".pareto .star")) == (count == 3)
+            assert len(browser.find_elements(By.CSS_SELECTOR, ".pareto .expected")) == 3
+            assert violations(browser) == []
+            browser.get("about:blank")
+
+
 def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:
     broker, port = free_ports(2)
     with served(load_settings(bootstrap=f"127.0.0.1:{broker}", dashboard_port=port)) as address:
@@ -723,7 +798,7 @@ def test_a_fling_through_ten_thousand_routers_makes_no_rows_and_loads_no_charts(
         places = until(lambda: sorted_or_none(browser.execute_script(order)), "rows in their order")
         assert len(places) > 10
         loaded = "return performance.getEntriesByType('resource').map(one => one.name).join()"
-        assert "uPlot" not in browser.execute_script(loaded)
+        assert "chart.js" not in browser.execute_script(loaded)
         browser.get("about:blank")
 
 

@@ -8,6 +8,7 @@ stops working, or is no longer needed, is noticed.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -69,7 +70,7 @@ async def test_the_gap_guard_turns_a_hole_into_a_restart_that_reads_it_again(
     assert await service.counted() == service.sent
 
 
-async def poisoned(service: CountingService, **options: object) -> Worker:
+async def poisoned(service: CountingService, **options: Any) -> Worker:
     """Start a worker on a backlog in the middle of which one event is more than its agent can
     bear.
     """

@@ -3,6 +3,7 @@ ending.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ async def test_prompts_are_refused_and_contexts_are_routed(
     kafka: str, tmp_path: Path, dimensions: int
 ) -> None:
     (port,) = free_ports(1)
-    environment = {
+    environment: dict[str, Any] = {
         "PB_ENCODER_BACKEND": "onnx",
         "PB_ENCODER_PATH": str(tmp_path / "nowhere"),
         "PB_WEB_PORT": str(port),

@@ -54,7 +54,7 @@ def expressions() -> dict[str, str]:
     """Return every expression of rules and dashboards, with the labels that legends name, by where
     it stands.
     """
-    found = {rule.get("alert", rule.get("record")): rule["expr"] for rule in rules()}
+    found = {str(rule.get("alert", rule.get("record"))): rule["expr"] for rule in rules()}
     for path in DASHBOARDS:
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel.get("targets", ()):
@@ -109,7 +109,7 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
     async with running_service(kafka, tmp_path, partitions=2, **own) as service:
         await service.ready(service.worker())
         at_first = await scrape(port)
-        await service.send("routers", router("home"))
+        await service.send("routers", router("home", budget={"usd": 10.0, "per": "month"}))
         await service.send("requests", request("home", "r-1"))
         await service.send("requests", request("nowhere", "r-2"))
         await service.send("costs", cost("home", "r-1", 0.001))

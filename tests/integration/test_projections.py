@@ -30,8 +30,7 @@ async def test_routers_of_two_projections_and_one_of_none_share_a_worker(
         for home, (d, ref) in named.items()
     }
     routers["plain"] = {"router_id": "plain", "models": MODELS}
-    encoder = {"PB_ENCODER_BACKEND": "static"}
-    async with running_service(kafka, tmp_path, **encoder) as service:
+    async with running_service(kafka, tmp_path, PB_ENCODER_BACKEND="static") as service:
 
         async def ask(part: str, homes: list[str]) -> None:
             for n, prompt in enumerate(PROMPTS):

@@ -24,6 +24,7 @@ from commands.demo.report import Report
 from commands.demo.shocks import SHOCKS
 from drawing.page import Chart, page
 from drawing.page import Report as Written
+from drawing.pareto import Pareto, Point
 from studies.warm_start.worth import worth_of
 from studies.warm_start.worth_page import render
 from tests.integration.browsing import chromium, violations
@@ -92,26 +93,26 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 SHOWN = """return [...document.querySelectorAll('figure.chart')].map(one => ({
-    title: one.querySelector('h3').textContent, told: one.querySelector('figcaption').textContent,
-    width: one.querySelector('canvas').width, names: [...one.querySelectorAll('.u-label')]
-    .map(label => label.textContent)}))"""
-INKED = """const [chart, name] = arguments, canvas = chart.querySelector('canvas');
-    const ink = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const wanted = [1, 3, 5].map(at => parseInt(ink.slice(at, at + 2), 16)), columns = new Set();
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    for (let at = 0; at < data.length; at += 4)
-      if (data[at + 3] > 99 && wanted.every((part, k) => Math.abs(part - data[at + k]) < 9))
-        columns.add((at / 4) % canvas.width);
-    const sorted = [...columns].sort((a, b) => a - b);
-    return sorted.filter((column, at) => at === 0 || column - sorted[at - 1] > 12).length"""
+    title: one.querySelector('h3').textContent,
+    told: one.querySelector('svg')?.ariaLabel ?? one.querySelector('.note').textContent,
+    width: one.querySelector('.plot').clientWidth,
+    names: [...one.querySelectorAll('.word')].map(label => label.textContent)}))"""
+DRAWN = """const [chart, kind, name] = arguments;
+    const ink = document.body.appendChild(document.createElement('i'));
+    ink.style.color = `var(${name})`;
+    const wanted = getComputedStyle(ink).color;
+    ink.remove();
+    return [...chart.querySelectorAll(kind)].filter(
+        one => getComputedStyle(one).stroke === wanted && one.getTotalLength() > 0).length"""
 
 
 def opened(browser: Chrome, page: Path) -> list[dict[str, Any]]:
     """Open a report; return its charts when all of them are drawn."""
     browser.get(page.as_uri())
     wanted = len(data_of(page.read_text())["charts"])
+    drawn = "figure.chart :is(svg, .note)"
     WebDriverWait(browser, 30).until(
-        lambda _: len(browser.find_elements("css selector", "figure.chart canvas")) == wanted
+        lambda _: len(browser.find_elements("css selector", drawn)) == wanted
     )
     return browser.execute_script(SHOWN)
 
@@ -127,12 +128,13 @@ def test_a_browser_draws_every_line_and_asks_for_nothing_else(
     assert titles[:2] == ["Spend ÷ budget", "Mean reward"] and "Share of middle" in titles
     drawn = browser.find_elements("css selector", "figure.chart")
     for chart, found in zip(drawn[:2], charts, strict=False):
-        assert found["names"][1:] == ["live", "paper", "middle"] and found["width"] > 300
-        assert browser.execute_script(INKED, chart, "--bad") == 2  # the events
-        assert all(browser.execute_script(INKED, chart, f"--c{at}") for at in range(3))
+        names = [name.split(" ", 1)[1] for name in found["names"]]
+        assert names == ["live", "paper", "middle"] and found["width"] > 300
+        assert browser.execute_script(DRAWN, chart, ".event", "--soft") == 2
+        assert all(browser.execute_script(DRAWN, chart, ".series", f"--c{at}") for at in range(3))
     assert len(rows_under(browser, "Phases")) == 9
     assert rows_under(browser, "Alerts")
-    assert [one for one in browser.get_log("browser") if "readback" not in one["message"]] == []
+    assert browser.get_log("browser") == []
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [
         entry["params"]["request"]["url"]
@@ -158,7 +160,7 @@ def test_charts_say_the_numbers_of_their_data(report: Path, browser: Chrome) -> 
     start = (figures["requests"] - 1) // int(binned) * int(binned)
     for title, key in (("Mean reward", "reward"), ("Spend ÷ budget", "cost_over_budget")):
         for policy in ("live", "paper", "middle"):
-            (told,) = re.findall(rf"{policy} (\d+\.?\d*)", charts[title])
+            (told,) = re.findall(rf"(\d+\.?\d*) {policy}", charts[title])
             last = [one for one in figures["policies"][policy]["series"] if one["from"] >= start]
             weights = [one["requests"] for one in last]
             value = np.average([one[key] for one in last], weights=weights)
@@ -173,10 +175,10 @@ def test_the_answer_comes_first_and_events_are_numbered(report: Path, browser: C
     assert len(others) == 2 and all("±" in other for other in others)
     page = browser.find_element("css selector", "body").text
     assert "Over 1,500 requests" in page and "pbstream" in page
-    marks = [one.text for one in browser.find_elements("css selector", ".marks li")]
+    marks = [one.text for one in browser.find_elements("css selector", ".events li")]
     assert [re.sub(r"\s+", " ", mark) for mark in marks] == [
-        "1 at request 495: middle: quality to 0.3",
-        "2 at request 1,005: end: middle: quality to 0.3",
+        "1 request 495 middle: quality to 0.3",
+        "2 request 1,005 end: middle: quality to 0.3",
     ]
     (points,) = re.findall(r"mean of (\d+) requests", page)
     assert int(points) >= 20
@@ -293,5 +295,46 @@ def test_alerts_are_ticks_in_the_colour_of_their_policy(tmp_path: Path, browser:
     path.write_text(page(Written(title="a", answer="", names=["one", "two"], charts=[chart])))
     opened(browser, path)
     (drawn,) = browser.find_elements("css selector", "figure.chart")
-    assert browser.execute_script(INKED, drawn, "--c1") == 2
-    assert browser.execute_script(INKED, drawn, "--c2") == 0
+    assert browser.execute_script(DRAWN, drawn, ".alarm", "--c1") == 2
+    assert browser.execute_script(DRAWN, drawn, ".alarm", "--c0") == 0
+
+
+BOXES = """const middle = one => { const box = one.getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2]; };
+    const all = kind => [...document.querySelectorAll(`.pareto ${kind}`)];
+    return Object.fromEntries(['.model', '.star', '.budget', '.mixes', '.tail', '.interval']
+      .map(kind => [kind, all(kind).map(middle)]))"""
+
+
+@pytest.mark.parametrize("dear", [1e-2, 5e-4])
+def test_the_picture_has_every_point_at_its_place(
+    tmp_path: Path, browser: Chrome, dear: float
+) -> None:
+    models = [Point("a", 1e-4, 0.6, 0.02), Point("maker/b", dear, 0.9, 0.05, measured=False)]
+    star, tail = Point("this router", 3e-4, 0.8, 0.01), [(2e-4, 0.7), (2.5e-4, 0.75), (3e-4, 0.8)]
+    shown = Pareto(models, star, tail, budget_usd=2e-4)
+    path = tmp_path / "picture.html"
+    written = Written(
+        title="P", answer=shown.sentence(), pareto=shown.document(), facts=shown.facts(9)
+    )
+    path.write_text(page(written))
+    opened(browser, path)
+    WebDriverWait(browser, 30).until(lambda _: browser.find_elements("css selector", ".star"))
+    at = browser.execute_script(BOXES)
+    (a, b), (router,), (budget,) = at[".model"], at[".star"], at[".budget"]
+    # From a hundred times on the axis of dollars is logarithmic.
+    scale = math.log10 if dear == 1e-2 else float
+
+    def across(cost: float) -> float:
+        share = (scale(cost) - scale(1e-4)) / (scale(dear) - scale(1e-4))
+        return float(a[0] + (b[0] - a[0]) * share)
+
+    assert router[0] == pytest.approx(across(3e-4), abs=1.5)
+    assert budget[0] == pytest.approx(across(2e-4), abs=1.5)
+    # The star's box is higher than its middle: its lower points are inside the circle.
+    assert router[1] == pytest.approx(a[1] + (b[1] - a[1]) * (0.8 - 0.6) / 0.3, abs=3)
+    assert len(at[".mixes"]) == 1 and len(at[".tail"]) == 2 and len(at[".interval"]) == 2
+    assert len(browser.find_elements("css selector", ".model.expected")) == 1
+    words = [one.text for one in browser.find_elements("css selector", ".pareto .word")]
+    assert sorted(words) == ["a", "b", "this router"]
+    assert browser.get_log("browser") == []

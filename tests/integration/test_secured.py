@@ -9,7 +9,7 @@ import json
 import struct
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 import aiohttp
@@ -75,7 +75,7 @@ def redis_url(secured: Secured, user: str = "pb-worker") -> str:
     return f"rediss://{user}:{REDIS_PASSWORD}@{secured.redis}/0?ssl_ca_certs={authority}"
 
 
-def access(secured: Secured, user: str) -> dict[str, str]:
+def access(secured: Secured, user: str) -> dict[str, Any]:
     """Return the settings with which a user reaches Kafka."""
     return {
         "PB_BOOTSTRAP": secured.kafka,
@@ -143,7 +143,7 @@ async def test_full_path_with_exactly_its_rights_and_nothing_secret_anywhere(
     for home, request_id in (("home", "asked-1"), ("questions", "p-1")):
         await service.send("costs", cost(home, request_id, 0.0005))
         await service.send("rewards", reward(home, request_id, 0.8))
-    refused = (
+    refused: tuple[dict[str, Any], ...] = (
         {"prompt": PROMPT, "allowed_models": ["none"]},
         {"prompt": 7, "context": vector},
         {"context": [NUMBER]},

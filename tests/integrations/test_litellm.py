@@ -66,9 +66,13 @@ async def bandit(
         for name, (i, o) in models.items()
     }
     await service.send("routers", {"router_id": router_id, "models": declared, "dimensions": 2})
-    access = {"bootstrap": service.settings.bootstrap, "prefix": service.settings.prefix}
-    patient = {"timeout": PATIENCE, "connect_timeout": PATIENCE}
-    plugin = ParetoBandit(router_id, context_of=lambda messages: CONTEXT, **patient, **access)
+    options: dict[str, Any] = {
+        "bootstrap": service.settings.bootstrap,
+        "prefix": service.settings.prefix,
+        "timeout": PATIENCE,
+        "connect_timeout": PATIENCE,
+    }
+    plugin = ParetoBandit(router_id, context_of=lambda messages: CONTEXT, **options)
     litellm.callbacks = [plugin]
     yield plugin
     await plugin.close()
@@ -253,7 +257,7 @@ async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
     from paretobandit_client.litellm import ParetoBandit
 
-    away = {
+    away: dict[str, Any] = {
         "bootstrap": "127.0.0.1:9",
         "connect_timeout": 0.1,
         "timeout": 0.05,
@@ -300,7 +304,7 @@ async def test_silence_of_the_service_is_said_once_however_many_calls_it_meets(
 async def test_the_last_user_message_decides(
     litellm: Any, messages: list[dict[str, Any]], text: str
 ) -> None:
-    from paretobandit_client.litellm import last_user_message
+    from paretobandit_client.calls import last_user_message
 
     assert last_user_message(messages) == text
 

@@ -44,7 +44,7 @@ class Prompts:
 @pytest.fixture(scope="session")
 def prompts() -> Prompts:
     """The whole benchmark: the 1,785 validation prompts, then the 1,824 of the test split."""
-    splits = [load_benchmark("val"), load_benchmark("test")]
+    splits = [load_benchmark(split, encoder="static") for split in ("val", "test")]
     assert all(split.models == MODELS for split in splits)
     return Prompts(
         *(

@@ -17,7 +17,7 @@ DEAR = Price(3.0, 25.0)
 
 @pytest.fixture(scope="module")
 def val() -> Benchmark:
-    return load_benchmark("val")
+    return load_benchmark("val", encoder="static")
 
 
 @pytest.mark.parametrize("budget", [None, *FINITE.values()])

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from router_state.learning.regression import Regression
-from router_state.learning.shared_prior import SharedPrior
 
+from router_state.capabilities import Offers
+from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
-from router_state.journal import CONFIG, HEAD
+from router_state.kernel import Regression, SharedPrior
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, snapshot
 
@@ -35,6 +35,7 @@ def declaration(
     profile: str = "paper",
     pulls: int | None = 0,
     offset: int = 0,
+    offers: Mapping[str, Offers] | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -46,6 +47,7 @@ def declaration(
         profile=profile,
         knobs=knobs_for(profile, knobs),
         offset=offset,
+        offers=offers or {},
     )
 
 

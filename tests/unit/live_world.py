@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from router_state.alert import Alert
+from router_state.changes import Alert
 from router_state.config import ModelConfig, Price, Prior, RouterConfig, knobs_for
 from router_state.engine import Engine
 

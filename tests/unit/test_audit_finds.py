@@ -107,9 +107,15 @@ def without(log: Log, at: int) -> Log:
     return log[:at] + log[at + 1 :]
 
 
-def put(names: list[Any], at: int, value: Any) -> None:
+def put(names: Any, at: int, value: Any) -> None:
     """Assign, as an expression."""
     names[at] = value
+
+
+def cut_off(log: list[Any], at: int) -> list[Any]:
+    """Return the log with the last bytes of a record gone."""
+    put(log, at, replace(log[at], value=log[at].value[:-8]))
+    return log
 
 
 def nudge(head: dict[str, Any], counter: int, by: float) -> None:
@@ -368,23 +374,13 @@ DAMAGE: list[tuple[str, str, Spoil, set[Kind]]] = [
     (
         "an arm is cut off",
         "changelog",
-        lambda log: (
-            put(
-                log,
-                (at := last_state(log, keys.ARM, of="home-0\x00llama")),
-                replace(log[at], value=log[at].value[:-8]),
-            )
-            or log
-        ),
+        lambda log: cut_off(log, last_state(log, keys.ARM, of="home-0\x00llama")),
         {Kind.CORRUPT},
     ),
     (
         "a head is cut off",
         "changelog",
-        lambda log: (
-            put(log, (at := last_state(log, keys.HEAD)), replace(log[at], value=log[at].value[:-8]))
-            or log
-        ),
+        lambda log: cut_off(log, last_state(log, keys.HEAD)),
         {Kind.CORRUPT},
     ),
     (

@@ -206,6 +206,22 @@ def test_the_drawing_shows_every_number_of_the_board() -> None:
     assert "large: quality fell by 0.31" in shown
 
 
+def test_a_board_begins_with_the_answer_and_its_picture() -> None:
+    board = busy_board()
+    drawn = text(screen.draw(board, now=2.0), width=80).splitlines()
+    # Two labels, 0.8 and 0.6, and bills of $0.0012; the best model is expected to earn 0.92.
+    assert "76.1% of large's quality for" in drawn[1]
+    picture = "\n".join(drawn[2:16])
+    assert all(
+        sign in picture for sign in ("this router ★", "small ○", "○ large", "dollars a request")
+    )
+    assert max(map(len, drawn)) <= 80
+    unlabelled = Board("default")
+    unlabelled.observe(decision(1), at=0.0)
+    unlabelled.observe(state(), at=0.0)
+    assert "★" not in text(screen.draw(unlabelled, now=0.0))
+
+
 def test_a_board_says_what_to_type_next_until_there_is_a_decision() -> None:
     board = Board("default")
     assert "pbstream models add NAME" in text(screen.draw(board, now=0.0))
@@ -224,7 +240,8 @@ def test_an_empty_board_can_be_drawn_on_a_narrow_terminal() -> None:
 
 def test_the_line_and_the_document_say_the_same() -> None:
     board = busy_board()
-    line, document = screen.line(board, now=2.0, total=20), screen.as_json(board, now=2.0)
+    line = screen.line(board, now=2.0, total=20)
+    document: Any = screen.as_json(board, now=2.0)
     for part in (
         "decided 8/20",
         "cost ÷ budget 1.20",

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from router_state.pacing.dual import solve_dual
 
 from router_state import errors
 from router_state.change import bills
+from router_state.change.suspicion import ACCEPTED_AFTER
 from router_state.config import ModelConfig, Price, RouterConfig, knobs_for
 from router_state.engine import Engine
+from router_state.kernel import Options
 from router_state.pacing import dual
 from router_state.state import invariants, portable
 from tests.unit.core_reference import context, freeze
@@ -31,7 +32,7 @@ CONSTANT_SCORES, CONSTANT_COSTS = (
 
 def test_the_dual_of_constant_contexts_is_found() -> None:
     scores, costs = np.tile(CONSTANT_SCORES, (7, 1)), np.tile(CONSTANT_COSTS, (7, 1))
-    price = solve_dual(scores, costs, target=0.0003205511953749522, start=1000.0)
+    price = Options.of(scores, costs).price(target=0.0003205511953749522, start=1000.0)
     assert price is not None
     assert price == pytest.approx(
         (CONSTANT_SCORES[1] - CONSTANT_SCORES[0]) / (CONSTANT_COSTS[1] - CONSTANT_COSTS[0])
@@ -61,7 +62,7 @@ def test_the_dual_of_degenerate_windows_takes_a_bounded_number_of_steps(
         "zero": lambda: (np.zeros((n, K)), np.zeros((n, K))),
     }[kind]()
     target = 10.0**exponent
-    price = solve_dual(scores, costs, target=target, start=start)
+    price = Options.of(scores, costs).price(target=target, start=start)
     cheapest = costs.min(1).mean()
     if price is None:
         assert cheapest >= target * (1 - 1e-9)
@@ -160,7 +161,10 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
     w.quality = lambda model, mean: 0.2 if model == "middle" else mean
     arms = w.engine.state.arms
     k = arms.row["middle"]
-    while not (arms.suspect and arms[k].suspicion is not None and arms[k].suspicion.count >= 400):  # type: ignore[union-attr]
+    for _ in range(1000):
+        suspicion = arms[k].suspicion
+        if suspicion is not None and suspicion.count >= ACCEPTED_AFTER:
+            break
         w.play(1)
         w.engine.decide(
             f"m{len(w.spent)}", np.ones(D), now=float(len(w.spent)), allowed_models=["middle"]
@@ -168,7 +172,9 @@ def test_a_revision_after_an_accepted_drift_weighs_what_is_left_of_its_observati
         w.engine.learn(f"m{len(w.spent)}", reward=0.2)
     label = w.engine.records[first].label
     assert label is not None
-    while arms[k].suspicion is not None:
+    for _ in range(1000):
+        if arms[k].suspicion is None:
+            break
         w.engine.decide("last", np.ones(D), now=1e4, allowed_models=["middle"])
         w.engine.learn("last", reward=0.2)
         w.engine.records.pop("last")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,12 @@ from watching.dashboard.changing import edited
 from watching.dashboard.decisions import lost
 from watching.dashboard.declared import Declarations
 from watching.dashboard.fleet import Asked, Fleet
-from watching.dashboard.joined import Joined
 from watching.dashboard.kinds import Words, clusters, kinds
-from watching.dashboard.savings import against_dearest, mix_cost
 from watching.dashboard.serve import sessions_of
 from watching.dashboard.sessions import Sessions
 from watching.dashboard.stream import Single, Table
 from watching.dashboard.studies import Studies
+from watching.joined import Joined
 
 NOW = 1_800_000_000.0
 SETTINGS = load_settings()
@@ -43,6 +43,9 @@ SETTINGS = load_settings()
 
 class Record:
     """A record of a topic, as a consumer hands it over."""
+
+    topic, partition = "any", 0
+    headers: Sequence[tuple[str, bytes]] = ()
 
     def __init__(self, event: Event | None, *, key: str, at: float = NOW, offset: int = 0) -> None:
         self.key = key.encode()
@@ -52,7 +55,7 @@ class Record:
 
 
 def state(router_id: str = "chat", **changed: Any) -> LambdaUpdated:
-    given = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    given: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     return LambdaUpdated.model_validate_json(
         json.dumps({**given, "router_id": router_id, **changed})
     )
@@ -71,7 +74,7 @@ def route(request_id: str, model: str = "b", *, router_id: str = "chat") -> Rout
         )
         for name, mean, cost in (("a", 0.6, 1e-4), ("b", 0.8, 5e-4), ("c", 0.9, 1e-2))
     )
-    given = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    given = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     read = RouteDecided.model_validate_json(json.dumps(given))
     return read.model_copy(
         update={
@@ -137,16 +140,6 @@ def test_a_moving_mean_takes_as_few_bins_as_hold_enough_events() -> None:
     assert moving(np.zeros(2), np.zeros(2), 3) == [None, None]
 
 
-def test_a_mix_of_models_costs_as_much_as_its_coin_says() -> None:
-    models = [(1e-4, 0.6), (5e-4, 0.8), (1e-2, 0.9)]
-    assert mix_cost(0.7, models) == pytest.approx(3e-4)
-    assert mix_cost(0.5, models) == 1e-4
-    assert mix_cost(0.95, models) is None
-    assert mix_cost(0.5, []) is None
-    assert against_dearest(1e-3, models) == pytest.approx(0.9)
-    assert against_dearest(0.0, [(0.0, 0.5)]) is None
-
-
 def test_a_better_label_replaces_a_worse_one_and_a_repeated_one_changes_nothing() -> None:
     fleet = seen(
         ("routes", route("r1")),
@@ -159,27 +152,27 @@ def test_a_better_label_replaces_a_worse_one_and_a_repeated_one_changes_nothing(
         ("costs", bill("r1", 0.3, revision=1)),
     )
     router = fleet.routers["chat"]
-    assert router.quality == pytest.approx(1.0) and router.rewarded == 1
-    bills = router.models["b"].bills
-    assert bills is not None and bills.value == pytest.approx(0.2) and bills.n == 1
+    labels, bills = router.tally.labels, router.tally.models["b"].bills
+    assert labels.value == pytest.approx(1.0) and labels.n == 1
+    assert bills.value == pytest.approx(0.2) and bills.n == 1
 
 
 def test_what_is_read_before_its_decision_counts_once_that_is_read() -> None:
     fleet = seen(("rewards", label("r1", 0.5)), ("costs", bill("r1", 0.1)), ("routes", route("r1")))
-    assert fleet.routers["chat"].quality == 0.5
-    assert fleet.routers["chat"].models["b"].bills is not None
+    tally = fleet.routers["chat"].tally
+    assert tally.labels.value == 0.5 and tally.models["b"].bills.n == 1
 
 
 def test_a_decision_that_is_given_again_counts_once() -> None:
     again = route("r1").model_copy(update={"repeat": True})
     fleet = seen(("routes", route("r1")), ("routes", again), ("routes", route("r1")))
-    assert fleet.routers["chat"].decisions == 1
+    assert fleet.routers["chat"].tally.decisions == 1
 
 
 def test_requests_are_remembered_up_to_a_bound() -> None:
     joined = Joined(2)
     for name in ("r1", "r2", "r3"):
-        assert joined.add("chat", name, "a")
+        assert joined.add(route(name))
     assert len(joined) == 2 and joined.get("chat", "r1") is None
 
 

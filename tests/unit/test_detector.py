@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.change.detector import CUT_AT, LIMIT, Detector, Shift
 
 Residuals = np.ndarray
 

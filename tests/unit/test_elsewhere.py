@@ -91,7 +91,7 @@ def test_a_window_is_a_thousand_requests_after_the_first_300() -> None:
     ratio = np.ones(3300)
     ratio[:300] = 9.0
     ratio[1000:1100] = 2.0
-    assert windows(ratio) == (pytest.approx(1.1), pytest.approx(1.0))
+    assert windows(ratio) == pytest.approx((1.1, 1.0))
 
 
 def test_the_line_finds_what_is_linear() -> None:

@@ -13,24 +13,21 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from router_state.change.novelty import Novelty
-from router_state.learning.regression import Regression
-from router_state.learning.sample import PosteriorSample
-from router_state.learning.shared_prior import SharedPrior
 
 from router_state.arm import Arm
-from router_state.change.detector import Detector, Side
 from router_state.change.suspicion import Suspicion
+from router_state.changes import CONFIG, HEAD
 from router_state.config import Cap, ModelConfig, RouterConfig
-from router_state.costs.cost_model import CostModel
 from router_state.costs.input_tokens import InputTokens
 from router_state.engine import Engine
+from router_state.kernel import CostModel, Detector, PosteriorSample, Regression, SharedPrior, Side
 from router_state.errors import CorruptSnapshot, InvalidConfig
-from router_state.journal import CONFIG, HEAD
 from router_state.pacing.debt import Debt
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema import EmaPacer
 from router_state.pacing.window import Window
+from router_state.periods.ledger import Ledger
+from router_state.periods.traffic import Traffic
 from router_state.state import invariants, layout, portable, snapshot
 from router_state.state.books import Books, Forgotten
 from router_state.state.caps import Bucket
@@ -213,7 +210,7 @@ def test_a_suspicion_is_kept_whole_and_held_against_the_first_decisions_after_an
 
 REPORTS = {"_journal", "journal", "_correction", "_u"}  # whom an object reports to, where it works
 KEPT_APART = {
-    RouterState: {"config", "arms", "rng", "journal", "pacer", "buckets", "since"},
+    RouterState: {"config", "arms", "chance", "journal", "pacer", "buckets", "since", "ledger"},
     Books: {"open_commitments"},
     Arm: {"name", "price", "suspicion"},
     Regression: {"piece", "block", "inverse", "theta", "tails", "pending"},
@@ -223,6 +220,8 @@ KEPT_APART = {
     EmaPacer: {"budget_usd", "per_log_price"},
     Window: {"contexts", "limited"},
     Bucket: {"cap"},
+    Ledger: {"spending", "budgets", "traffic"},
+    Traffic: {"declared", "zone", "sums", "weights"},
 }
 DERIVED = {
     RouterState: {"newcomers", "foreseen"},
@@ -230,6 +229,7 @@ DERIVED = {
     Regression: {"d", "at"},
     CostModel: {"list_price", "free", "input_usd"},
     InputTokens: {"in_use", "latest"},
+    Traffic: {"_offset", "_offset_hour", "_shape"},
 }
 
 
@@ -260,6 +260,8 @@ def under(path: str, *numbers: layout.Numbers) -> set[str]:
         ((Bucket,), {"left_usd", "at", "exhausted"}),
         ((PosteriorSample,), {"offsets", "levels", "center", "drawn", "left"}),
         ((InputTokens,), {"mean", "count", "slots"}),
+        ((Ledger,), set(Ledger.NUMBERS)),
+        ((Traffic,), set(Traffic.NUMBERS)),
     ],
 )
 def test_nothing_of_a_state_is_left_out_of_a_file(

@@ -84,7 +84,7 @@ def test_priors_are_the_sums_over_the_prompts_each_model_answered(
     assert (summary.prompts, summary.dimensions) == (20, 6)
     assert summary.rewards == {"large": 15, "small": 20}
     assert summary.mean_reward["small"] == pytest.approx(0.475)
-    assert 0.0 < summary.kept_variance < 1.0
+    assert summary.kept_variance is not None and 0.0 < summary.kept_variance < 1.0
 
 
 def test_fitted_contexts_are_centred_and_white(tmp_path: Path, console: Console) -> None:
@@ -201,7 +201,7 @@ def test_bills_become_sums_of_their_logarithms_and_a_mean_with_zeros(
     priors = load_priors(tmp_path)
     x = Projection.load(tmp_path).project(HashedSentences().embed([row["prompt"] for row in rows]))
     paid = [n for n in range(20) if n % 5]
-    small = cost_prior_for_wire(priors, "small")
+    small: Any = cost_prior_for_wire(priors, "small")
     assert small is not None
     np.testing.assert_allclose(small["A"], x[paid].T @ x[paid], atol=1e-9)
     np.testing.assert_allclose(

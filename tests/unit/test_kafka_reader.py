@@ -30,17 +30,18 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_partition_read_to_its_end_is_closed(closed: list[int]) -> None:
     with KafkaReader(Settings()) as reader:
-        assert list(reader.records("topic", 3, 5, 8)) == [5, 6, 7]
+        found: list[Any] = list(reader.records("topic", 3, 5, 8))
+        assert found == [5, 6, 7]
         assert closed == [3]
 
 
 def test_partition_left_half_way_is_closed_with_its_reader(closed: list[int]) -> None:
     with KafkaReader(Settings()) as reader:
-        left = reader.records("topic", 4, 0, 10)
+        left: Any = reader.records("topic", 4, 0, 10)
         assert next(left) == 0
         assert closed == []
     assert closed == [4]
-    left.close()  # type: ignore[attr-defined]
+    left.close()
     assert closed == [4]
 
 

@@ -77,7 +77,12 @@ async def test_what_waited_is_not_written_after_the_worker_has_joined_anew(
     lease: Lease, time: Time
 ) -> None:
     time.now += 60.0
-    time.then = [(161.0, lambda: (lease.lose(), lease.join()))]
+
+    def join_anew() -> None:
+        lease.lose()
+        lease.join()
+
+    time.then = [(161.0, join_anew)]
     with pytest.raises(MembershipLost):
         await lease.held()
     await lease.held()

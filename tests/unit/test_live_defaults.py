@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from router_state.changes import HEAD
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import NoAllowedModel
-from router_state.journal import HEAD
 from router_state.state import snapshot
 from tests.unit.core_reference import observed
 from tests.unit.live_world import PRICES, declaration, world

@@ -141,7 +141,7 @@ def test_a_probe_of_a_dear_model_is_rarer_than_of_a_cheap_one() -> None:
         w.play(500)
         arms = w.engine.state.arms
         arms.suspect_of(arms[model], Suspicion(-0.6, 10, 0.0, 0.0, 0))
-        w.quality = lambda m, mean, model=model: mean - 0.6 if m == model else mean  # type: ignore[misc]
+        w.quality = lambda m, mean, model=model: mean - 0.6 if m == model else mean
         w.play(1000)
         shares[model] = w.reasons.count("probe") / 1000
     assert shares["dear"] < shares["cheap"] < 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,10 +99,9 @@ def test_a_newcomer_that_the_budget_has_no_place_for_is_an_alert_that_says_what_
     w.play(900)
     alert = next(a for a in w.alerts if a.kind == "newcomer_unaffordable")
     assert (alert.model, alert.direction) == ("dear", "up")
-    assert alert.size == pytest.approx(alert.evidence["expected_cost_usd"] / 1e-4)
-    assert (
-        1e-4 < alert.evidence["needed_budget_usd_per_request"] < alert.evidence["expected_cost_usd"]
-    )
+    evidence: dict[str, Any] = {**alert.evidence}
+    assert alert.size == pytest.approx(evidence["expected_cost_usd"] / 1e-4)
+    assert 1e-4 < evidence["needed_budget_usd_per_request"] < evidence["expected_cost_usd"]
     assert [a.kind for a in w.alerts].count("newcomer_unaffordable") == 1
     found = w.engine.state.newcomers.found["dear"]
     w.engine.configure(declaration(100.0 * found.needed_budget_usd, cold=("dear",)), now=1400.0)

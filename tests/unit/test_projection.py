@@ -7,6 +7,7 @@ from ground.files.array_folder import Array, UnusableArrays
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError, UnusablePrompt
 from streams.encoder.projection import Projection
+from streams.encoder.sentences import Reading
 from streams.priors.priors import Priors, load_priors, prior_for_wire
 
 
@@ -32,6 +33,9 @@ class FixedSentences:
 
     def embed(self, prompts: object, *, progress: object = None) -> Array:
         return self._embeddings
+
+    def reading(self, prompt: str) -> Reading:
+        return Reading(len(prompt), len(prompt))
 
 
 def test_contexts_are_centred_rotated_whitened_and_end_in_one(projection: Projection) -> None:

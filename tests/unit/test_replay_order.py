@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as drawn
 from msgspec.structs import replace
 
-from router_state.journal import CONFIG, HEAD
+from router_state.changes import CONFIG, HEAD
 from router_state.since import MOST_STEPS, UNKNOWN
 from router_state.state.framing import loads
 from router_state.state.layout import COUNTERS

@@ -286,6 +286,9 @@ def test_a_declared_model_that_was_never_called_is_not_said_to_be_unknown() -> N
         "events: [{kind: price, model: m}]",
         "events: [{kind: quality, model: m, to: 0.5, shift: 0.1}]",
         "events: [{kind: nonsense}]",
+        "events: [{kind: budget}]",
+        "events: [{kind: budget, usd: 5}]",
+        "events: [{kind: budget, usd: 5, per: month, usd_per_request: 1}]",
         "policies: [{name: a, profile: live, knobs: {gama: 1}}]",
         "policies: [live, live]",
         "nonsense: 1",
@@ -449,3 +452,18 @@ def test_the_doubt_of_a_difference_covers_what_chance_makes_of_it() -> None:
         doubt(same, best) or 0.0
     )
     assert doubt(_track([0.1, 0.2]), _track([0.3, 0.4])) is None
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+def test_a_period_s_budget_is_played_and_spent_whatever_the_traffic(
+    histories: Any, factor: int
+) -> None:
+    events = [
+        {"kind": "budget", "usd": 0.6, "per": "week"},
+        {"kind": "traffic", "factor": factor, "at": "50%"},
+    ]
+    found = played(histories(), policies=["live", "declared", "paper"], events=events)
+    for name in ("live", "declared"):
+        total = found.runs[name].track.total
+        assert total.cost_usd <= 0.6 * 1.005
+    assert "budget $0.6 per week" in json.dumps(data_of(render(found)))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from schemas.event import MalformedEvent, decode, decode_keyed
 from schemas.fields import LARGEST_INT
@@ -61,6 +62,16 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,
     "max_price_per_1k": NUMBERS,
+    "needs": st.fixed_dictionaries(
+        {},
+        optional={
+            "vision": st.booleans(),
+            "tools": st.booleans(),
+            "output_tokens": NUMBERS,
+            "region": TEXTS,
+            "max_retention_days": NUMBERS,
+        },
+    ),
 }
 
 
@@ -74,7 +85,8 @@ def events(draw: st.DrawFn) -> bytes:
     body = {name: draw(USUAL[name] if draw(st.integers(0, 9)) else ANY) for name in sorted(names)}
     if not draw(st.integers(0, 9)):
         body |= draw(st.dictionaries(TEXTS, ANY, max_size=2))
-    style = draw(st.sampled_from([{}, {"ensure_ascii": False}, {"indent": 1}]))
+    styles: list[dict[str, Any]] = [{}, {"ensure_ascii": False}, {"indent": 1}]
+    style = draw(st.sampled_from(styles))
     return json.dumps(body, **style).encode("utf-8", "surrogatepass")
 
 
@@ -102,6 +114,8 @@ def assert_as_its_schema(kind: type[Quick], raw: bytes) -> None:
         found, wanted = getattr(quick, name), getattr(event, name)
         if name == "observed_at" and isinstance(quick, Reward):
             found = quick.at
+        if name == "needs" and isinstance(quick, Request) and quick.needs is not None:
+            found, wanted = structs.asdict(quick.needs), dict(wanted)
         assert (type(found), repr(found)) == (type(wanted), repr(wanted)), name
 
 
@@ -128,7 +142,7 @@ def test_a_struct_takes_nothing_that_its_schema_refuses(kind: type[Quick], raw: 
 def test_reading_is_what_the_schema_says(kind: type[Quick], raw: bytes | None) -> None:
     for key in (None, b"acme.chat"):
         try:
-            event = decode_keyed(kind.schema, key=key, value=raw)
+            event: Any = decode_keyed(kind.schema, key=key, value=raw)
         except MalformedEvent as wanted:
             with pytest.raises(MalformedEvent) as refused:
                 read(kind, key=key, value=raw)

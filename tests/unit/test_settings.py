@@ -28,7 +28,7 @@ def test_defaults_need_no_variable() -> None:
 
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError):
-        load_settings().partitions = 4  # type: ignore[misc]
+        load_settings().partitions = 4
 
 
 @pytest.mark.parametrize("name", ["PB_BOOTSTRAP", "KAFKA_BOOTSTRAP"])
@@ -154,4 +154,5 @@ def test_plain_kafka_needs_no_credentials() -> None:
 def test_tls_needs_a_context_of_its_own() -> None:
     settings = Settings(security_protocol="SSL")
     assert settings.kafka_auth()["ssl_context"].check_hostname
-    assert settings.faust_credentials().context is not None
+    credentials = settings.faust_credentials()
+    assert credentials is not None and credentials.context is not None

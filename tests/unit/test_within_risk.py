@@ -9,8 +9,8 @@ import pytest
 
 from router_state.arms import Arms
 from router_state.change import bills
+from router_state.changes import Journal
 from router_state.config import Price
-from router_state.journal import Journal
 from router_state.pacing.debt import HORIZON
 from router_state.policies.eligibility import TOLERATED, within_risk
 

@@ -50,7 +50,7 @@ class World:
         """
         foreseen = (
             self.kinds["costs"] not in ("heavy",)
-            and (self.bill_delay >= 0).all()
+            and bool((self.bill_delay >= 0).all())
             and not self.eventful
         )
         cheapest = float(self.costs.mean(axis=0).min())

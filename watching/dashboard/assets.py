@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -17,7 +18,6 @@ KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 """Media types, by the end of a file's name; what has none of these is not served."""
@@ -33,10 +33,7 @@ class Assets:
             for path in sorted(folder.rglob("*"))
             if path.suffix in KINDS
         }
-        # What uPlot's build leaves in a variable, as a module: loaded with the first page that
-        # draws, and no script has to be put into the document (Trusted Types forbid that).
-        charts = self._files.pop("vendor/uPlot.js")
-        self._files["vendor/uPlot.mjs"] = charts + b"\nexport default uPlot;\n"
+        self._packed = {name: gzip.compress(body, mtime=0) for name, body in self._files.items()}
         self._tags = {
             name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in self._files.items()
         }
@@ -49,6 +46,7 @@ class Assets:
         tag = self._tags[name]
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
-        return Response(
-            self._files[name], media_type=KINDS[Path(name).suffix], headers={"ETag": tag}
-        )
+        body, headers = self._files[name], {"ETag": tag, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            body, headers["Content-Encoding"] = self._packed[name], "gzip"
+        return Response(body, media_type=KINDS[Path(name).suffix], headers=headers)

@@ -13,8 +13,8 @@ BINS = 120
 """Points of a curve, at most."""
 FIRST_SECONDS = 0.125
 """Width of a young router's bins; it doubles when they are full."""
-LONGEST_SECONDS = 4096.0
-"""Widest bin; 120 of them are 5.7 days, and what is older is forgotten."""
+LONGEST_SECONDS = 8192.0
+"""Widest bin; 120 of them are 11 days, and what is older is forgotten."""
 SUMS = ("decided", "spend_usd", "settled", "reward", "rewarded")
 """Columns that add up: decisions, dollars, bills, Σ reward, labels."""
 LASTS = ("lambda_t", "budget_usd")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from schemas.costs import CostReported
 from schemas.event import Event
 from schemas.rewards import RewardObserved
 from schemas.routes import RouteDecided
-from watching.dashboard.joined import Joined
 from watching.dashboard.router import RouterView
+from watching.joined import Joined
 
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
@@ -150,9 +149,15 @@ class Fleet:
             "routers": len(rows),
             "rate": sum(row["rate"] for row in rows),
             "spend_usd": sum(row["spend_usd"] or 0.0 for row in rows),
+            "saved_usd": sum(row["saved_usd"] or 0.0 for row in rows),
             "in_flight": sum(row["in_flight"] or 0 for row in rows),
             "suspected": sum(bool(row["suspects"]) for row in rows),
         }
+
+    def lead(self, allows: Callable[[str], bool], *, now: float) -> RouterView | None:
+        """Return the router that spends most among those that somebody may see; None: no router."""
+        seen = (one for one in self.routers.values() if allows(one.router_id))
+        return max(seen, key=lambda one: self.row(one, now=now)["spend_usd"] or 0.0, default=None)
 
     def _declare(self, record: Record, at: float) -> None:
         router_id, declared = decode_router(key=record.key, value=record.value)
@@ -170,9 +175,7 @@ class Fleet:
         self._rows.pop(router_id, None)
 
     def _decide(self, router: RouterView, event: RouteDecided, at: float, now: float) -> None:
-        # One text a model, not one for each of the hundred thousand requests that are remembered.
-        model = sys.intern(event.model)
-        if event.repeat or not self._joined.add(router.router_id, event.request_id, model):
+        if event.repeat or not self._joined.add(event):
             return
         router.take_decision(event, at=at)
         for take, early, then in self._joined.waited(router.router_id, event.request_id):
@@ -205,7 +208,8 @@ def _holds(router: RouterView, word: str) -> bool:
 
 def _row(router: RouterView, now: float) -> Row:
     state = router.state
-    saved, saved_mix = router.savings()
+    picture = router.pareto()
+    best, saved_mix = picture.best, picture.saved_mix
     return {
         "router_id": router.router_id,
         "rate": round(router.rate(now), 2),
@@ -213,8 +217,11 @@ def _row(router: RouterView, now: float) -> Row:
         "spend_usd": state and state.spend_usd,
         "budget_usd": state and state.budget_usd_per_request,
         "ratio": router.spend_per_budget,
-        "quality": router.quality,
-        "saved": saved,
+        "quality": router.tally.labels.value,
+        "saved": picture.saved,
+        "saved_usd": None
+        if picture.saved is None or best is None
+        else picture.saved * best.cost_usd * router.tally.bills.n,
         "saved_mix": saved_mix,
         "beyond_mix": saved_mix == float("inf"),
         "lambda_t": state and state.lambda_t,

@@ -11,6 +11,7 @@ import numpy as np
 
 from drawing.alerts import sentence
 from drawing.changes import News, Portfolio
+from drawing.pareto import Pareto
 from ground.json_values import Document
 from schemas import (
     AlertRaised,
@@ -22,9 +23,8 @@ from schemas import (
 )
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared import Declarations
-from watching.dashboard.joined import Request
-from watching.dashboard.models import ModelTally
-from watching.dashboard.savings import Point, against_dearest, mix_cost
+from watching.joined import Request
+from watching.tally import Tally, budget_of
 
 NEWS_KEPT = 40
 """Alerts and declarations that a page lists beside its curves."""
@@ -32,6 +32,11 @@ RATE_SECONDS = 5.0
 """Seconds that a rate is taken over, twice that at most."""
 LEAST = {"ratio": 50, "reward": 30, "share": 100}
 """Fewest events that a point of a chart is the mean of, so that it does not show chance alone."""
+
+WEEK_SECONDS = 7 * 86_400.0
+"""Seconds of the router's path in the picture."""
+TAIL_POINTS = 24
+"""Points of that path, at least; twice as many at most."""
 
 
 class Money(NamedTuple):
@@ -48,19 +53,16 @@ class RouterView:
     Attributes:
         state: the worker's last account.
         first: its money when it was first seen.
-        rewarded, reward_sum: labels, one for each request that has any.
+        tally: decisions with their bills and labels, one of each a request.
     """
 
     router_id: str
     state: LambdaUpdated | None = None
     first: Money | None = None
-    rewarded: int = 0
-    reward_sum: float = 0.0
-    decisions: int = 0
+    tally: Tally = field(default_factory=Tally)
     alarms: int = 0
     refused: int = 0
     version: int = 0
-    models: dict[str, ModelTally] = field(default_factory=dict)
     suspects: dict[str, dict[str, object]] = field(default_factory=dict)
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
     bins: Bins = field(default_factory=Bins)
@@ -102,10 +104,7 @@ class RouterView:
 
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
         """Take a request's first decision in."""
-        self.decisions += 1
-        for candidate in decision.candidates or ():
-            self.tally(candidate.model).rate(candidate)
-        self.tally(decision.model).chosen += 1
+        self.tally.decide(decision)
         if decision.model not in self._places:
             self._places.append(decision.model)
         self.bins.add(at, "decided", 1.0)
@@ -118,10 +117,8 @@ class RouterView:
         # A label of a fallback says nothing of the model that was decided for.
         if event.model not in (None, request.model) or known <= request.label_rank:
             return
-        before, request.label, request.label_rank = request.label, event.reward, known
-        self.tally(request.model).label(event.reward, before=before)
-        self.reward_sum += event.reward - (before or 0.0)
-        self.rewarded += before is None
+        before, request.label_rank = request.label, known
+        self.tally.label(request, event.reward)
         self.bins.add(at, "reward", event.reward - (before or 0.0))
         if before is None:
             self.bins.add(at, "rewarded", 1.0)
@@ -136,8 +133,8 @@ class RouterView:
             or cost_usd is None
         ):
             return
-        self.tally(request.model).bill(cost_usd, before=request.bill)
-        request.bill, request.bill_revision = cost_usd, event.revision
+        self.tally.bill(request, cost_usd)
+        request.bill_revision = event.revision
         self.version += 1
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
@@ -155,13 +152,6 @@ class RouterView:
         """Count an event that was refused."""
         self.refused += 1
         self.version += 1
-
-    def tally(self, model: str) -> ModelTally:
-        """Return what is known of a model."""
-        found = self.models.get(model)
-        if found is None:
-            found = self.models[model] = ModelTally()
-        return found
 
     def rate(self, now: float) -> float:
         """Return decisions per second over the last five to ten seconds."""
@@ -192,15 +182,10 @@ class RouterView:
     @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, by the worker's account."""
-        state = self.state
-        if state is None or not state.settled or not state.budget_usd_per_request:
+        state, budget = self.state, budget_of(self.state)
+        if state is None or budget is None or not state.settled:
             return None
-        return state.spend_usd / state.settled / state.budget_usd_per_request
-
-    @property
-    def quality(self) -> float | None:
-        """Return the mean of the labels, one a request."""
-        return self.reward_sum / self.rewarded if self.rewarded else None
+        return state.spend_usd / state.settled / budget
 
     @property
     def cost_usd(self) -> float | None:
@@ -211,29 +196,27 @@ class RouterView:
             self.state.settled - self.first.settled
         )
 
-    @property
-    def points(self) -> list[Point]:
-        """Return what the router expects of always calling each model, over the decisions seen."""
-        return [
-            (one.cost_sum / one.rated, one.quality_sum / one.rated)
-            for one in self.models.values()
-            if one.rated
-        ]
+    def pareto(self) -> Pareto:
+        """Return the picture of the router and of the models that it may choose."""
+        names = self.declared.prices if self.declared else self.tally.models
+        return self.tally.pareto(names, budget_usd=budget_of(self.state))
 
-    def savings(self) -> tuple[float | None, float | None]:
-        """Return the share that is saved against the dearest model, and against the cheapest fixed
-        mix that is as good; None where it cannot be said, infinity where no mix is as good.
-        """
-        cost, quality, points = self.cost_usd, self.quality, self.points
-        if cost is None or not points:
-            return None, None
-        saved = against_dearest(cost, points)
-        if quality is None:
-            return saved, None
-        mixed = mix_cost(quality, points)
-        if mixed is None:
-            return saved, float("inf")
-        return saved, (1.0 - cost / mixed if mixed > 0.0 else None)
+    def path(self) -> list[tuple[float, float]]:
+        """Return mean bill and mean label over the last week, the oldest first."""
+        begins, rows = self.bins.table()
+        week = rows[begins > begins.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
+        column = {name: week[:, at] for name, at in COLUMN.items()}
+        bills, labels = column["settled"], column["rewarded"]
+        # A quarter of what there is: fewer would show chance, more would hide where it went.
+        costs = moving(column["spend_usd"], bills, max(LEAST["ratio"], int(bills.sum() / 4)))
+        earned = moving(column["reward"], labels, max(LEAST["reward"], int(labels.sum() / 4)))
+        enough = (bills.cumsum() >= LEAST["ratio"]) & (labels.cumsum() >= LEAST["reward"])
+        known = [
+            (cost, quality)
+            for cost, quality, shown in zip(costs, earned, enough, strict=True)
+            if shown and cost is not None and quality is not None
+        ]
+        return known[:: max(1, len(known) // TAIL_POINTS)]
 
     def shares(self) -> dict[str, float]:
         """Return each model's share of the last decisions, at least a hundred where there were."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import orjson
 
@@ -35,6 +36,7 @@ class Table:
         self._sent: dict[str, Document] = {}
         self._sorted_at = float("-inf")
         self._version = -1
+        self._lead: Document | None = None
 
     def changes(self, *, now: float) -> Document | None:
         """Return what differs from what was sent before, None for nothing."""
@@ -48,6 +50,14 @@ class Table:
             rows, self._count = fleet.page(asked, now=now)
             order = [row["router_id"] for row in rows]
             found["total"] = fleet.total(asked.allows, now=now)
+            lead = fleet.lead(asked.allows, now=now)
+            if lead is not None:
+                shown = fleet.row(lead, now=now) | {
+                    "cost_usd": lead.cost_usd,
+                    "picture": drawn(lead),
+                }
+                if shown != self._lead:
+                    found["lead"] = self._lead = shown
             if order != self._order or first:
                 self._order = order
                 found |= {"begin": asked.begin, "count": self._count, "order": order}
@@ -108,22 +118,32 @@ def details(router: RouterView) -> Document:
     state, shares = router.state, router.shares()
     prices = router.declared.prices if router.declared else {}
     models = [
-        router.tally(name).shown(name, prices.get(name), shares.get(name, 0.0))
+        router.tally.model(name).shown(name, prices.get(name), shares.get(name, 0.0))
         | {"suspect": router.suspects.get(name)}
-        for name in dict.fromkeys([*prices, *router.models])
+        for name in dict.fromkeys([*prices, *router.tally.models])
     ]
-    # Points begin with their cost, so the largest is the dearest.
-    dearest = max(router.points, default=None)
     return {
         "models": models,
+        "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
         "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
         "declared_budget_usd": router.declared and router.declared.budget_usd,
         "cost_usd": router.cost_usd,
-        "dearest_usd": dearest and dearest[0],
-        "decisions": router.decisions,
-        "labels": router.rewarded,
+        "labels": router.tally.labels.n,
         "refused": router.refused,
+    }
+
+
+def drawn(router: RouterView) -> Document:
+    """Return the picture as `pareto.js` takes it, and the figures beside it."""
+    picture, tally = replace(router.pareto(), tail=router.path()), router.tally
+    begins, _ = router.bins.table()
+    return picture.document() | {
+        "facts": picture.facts(tally.bills.n),
+        "decisions": tally.decisions,
+        "bills": tally.bills.n,
+        "labels": tally.labels.n,
+        "since": float(begins[0]) if len(begins) else None,
     }
 
 

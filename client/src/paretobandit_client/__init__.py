@@ -4,7 +4,7 @@ it was.
 
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, RouterError, Undelivered, Unreachable
-from paretobandit_client.events import Candidate, Refusal, Route
+from paretobandit_client.events import Candidate, Needs, Refusal, Route
 from paretobandit_client.router import Counts, Router
 from paretobandit_client.sync import SyncDecision, SyncRouter
 
@@ -12,6 +12,7 @@ __all__ = [
     "Candidate",
     "Counts",
     "Decision",
+    "Needs",
     "NoDecision",
     "Refusal",
     "Refused",

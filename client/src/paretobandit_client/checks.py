@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paretobandit_client.errors import Refused
-from paretobandit_client.events import Ask, Cost, Event, Reward
+from paretobandit_client.events import Ask, Cost, Event, Needs, Reward
 
 E = TypeVar("E", bound=Event)
 MAX_PROMPT_BYTES = 2**20
@@ -52,6 +53,22 @@ def utc(time: datetime | None) -> datetime | None:
     if time.tzinfo is None:
         raise ValueError("a time without a zone: datetime.now(timezone.utc) has one")
     return time.astimezone(UTC)
+
+
+def needs(said: Needs | Mapping[str, Any] | None) -> Needs | None:
+    """Return what a request needs. Raises ValueError for what nobody can offer."""
+    if isinstance(said, Mapping):
+        try:
+            said = Needs(**said)
+        except TypeError as error:
+            raise ValueError(f"no such need: {error}") from None
+    if said is not None:
+        if said.region is not None:
+            _printable(said.region, "region", longest=128)
+        for limit in (said.output_tokens, said.max_retention_days):
+            if limit is not None and not 0 <= limit < math.inf:
+                raise ValueError(f"{limit!r} is no limit: a number that is not negative")
+    return said
 
 
 def checked(event: E) -> E:

@@ -52,6 +52,21 @@ class Refusal(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The needs of a request, met by models that offer them; others are ruled out.
+
+    `output_tokens` is how long the answer may become, `region` where the model has to run,
+    `max_retention_days` how long its provider may keep the prompt.
+    """
+
+    vision: bool = False
+    tools: bool = False
+    json_output: bool = False
+    output_tokens: int | None = None
+    region: str | None = None
+    max_retention_days: float | None = None
+
+
 class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request."""
 
@@ -64,6 +79,7 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int | None = None
     metadata: dict[str, Any] | None = None
     session_id: str | None = None
+    needs: Needs | None = None
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -22,6 +22,7 @@ from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
+from paretobandit_client.calls import Message, last_user_message, needs_of
 from paretobandit_client.errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.outage import Outage
 from paretobandit_client.router import Counts, Router
@@ -29,11 +30,13 @@ from paretobandit_client.router import Counts, Router
 log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
+NEEDS = "pb_needs"
+"""Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
+plugin is shown no tools and no response format."""
 HELD_SECONDS = 90.0
 """Seconds that a failed call's bill waits for another attempt: LiteLLM waits up to 60 before one
 (`Retry-After`).
 """
-Message = Mapping[str, Any]
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -92,6 +95,15 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         except Exception:
             log.exception("no decision for this call")
         return context
+
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: Any, call_type: Any
+    ) -> None:
+        """Note what a call needs; LiteLLM's proxy calls this first, with all that was asked."""
+        needs = needs_of(data)
+        for name in ("metadata", "litellm_metadata"):
+            if isinstance(metadata := data.get(name), dict) and needs:
+                metadata[NEEDS] = {**needs, **(metadata.get(NEEDS) or {})}
 
     async def reward(self, request_id: str, value: float, *, source: str, **more: Any) -> None:
         """Report how good an answer was; `request_id` is the call's `metadata["pb_request_id"]`.
@@ -178,6 +190,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             or context.metadata.get("litellm_session_id"),
             allowed_models=forms,
             input_tokens=await self._counted(messages),
+            needs=_needs(messages, context.metadata),
             fallback=fallback,
         )
         candidate = forms[decision.model]
@@ -258,13 +271,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return next((form for some in known for form in _forms(called) if form in some), called)
 
 
-def last_user_message(messages: Sequence[Message]) -> str:
-    """Return the text of the last user message; without one, all text there is."""
-    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
-    return next(
-        (text for role, text in reversed(texts) if role == "user" and text),
-        "\n".join(text for _, text in texts),
-    )
+def _needs(messages: Sequence[Message], metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a call needs: what its messages show, and what its metadata says."""
+    return {**needs_of({"messages": messages}), **(metadata.get(NEEDS) or {})} or None
 
 
 def all_tokens(messages: Sequence[Message]) -> int:
@@ -274,17 +283,6 @@ def all_tokens(messages: Sequence[Message]) -> int:
         model="", messages=list(messages), use_default_image_token_count=True
     )
     return counted
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(
-        part["text"]
-        for part in parts
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-    )
 
 
 def _forms(candidate: str) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from paretobandit_client import checks
 from paretobandit_client.decision import Decision
 from paretobandit_client.errors import NoDecision, Refused, Undelivered, Unreachable
-from paretobandit_client.events import Ask, Cost, Event, Refusal, Reward, Route
+from paretobandit_client.events import Ask, Cost, Event, Needs, Refusal, Reward, Route
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +144,7 @@ class Router:
         allowed_models: Iterable[str] | None = None,
         max_price_per_1k: float | None = None,
         input_tokens: int | None = None,
+        needs: Needs | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
@@ -157,6 +158,7 @@ class Router:
             session: the conversation to which the request belongs.
             input_tokens: how many the call will send, system prompt and history included: then only
                 what it costs on top is guessed.
+            needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
             fallback, timeout: other ones than the router's.
 
         Raises:
@@ -182,6 +184,7 @@ class Router:
                 input_tokens=input_tokens,
                 metadata=None if metadata is None else dict(metadata),
                 session_id=session,
+                needs=checks.needs(needs),
             )
         )
         seconds = self.timeout if timeout is None else checks.seconds(timeout)

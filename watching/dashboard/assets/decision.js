@@ -41,7 +41,7 @@ function shown({ decision, because, candidates, costs, rewards, refusals, trace,
   return parts;
 }
 
-const facts = (terms) => el("dl.sums", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+const facts = (terms) => el("dl.tiles", {}, ...terms.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
 function bars(candidates) {
   const unsure = candidates.filter(({ deviation }) => known(deviation));
@@ -50,7 +50,7 @@ function bars(candidates) {
   const x = (value) => 100 * (Math.max(value, low) - low) / (top - low); // what is far below is cut, and says so
   const swatch = (kind, text) => el("span", {}, draw("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { class: kind, width: 1, height: 1 })), text);
   return el("section", { "aria-label": "Candidates" },
-    el("p.legend", {}, swatch("mean", "expected reward"), swatch("bonus", "exploration: what the uncertainty adds (or takes)"), swatch("penalty", "− penalty for its cost: λ_t × expected cost ÷ budget"), el("span", {}, "┃ score"),
+    el("p.inks", {}, swatch("mean", "expected reward"), swatch("bonus", "exploration: what the uncertainty adds (or takes)"), swatch("penalty", "− penalty for its cost: λ_t × expected cost ÷ budget"), el("span", {}, "┃ score"),
       unsure.length ? el("span", {}, "├┤ uncertainty: by so much the expected reward may be off") : null),
     el("div.bars", {}, ...candidates.map((one) => el("div", {},
       el("div.name", {}, el("span", {}, one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model), el("span.number", {}, `score ${fixed(one.score, 4)}`)),

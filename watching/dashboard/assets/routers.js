@@ -1,7 +1,8 @@
 // All routers: a table of which only the rows in sight exist, whatever its length.
 
-import { el, page, say } from "./dom.js";
+import { answer, el, page, say } from "./dom.js";
 import { count, dual, fixed, percent, usd } from "./format.js";
+import { leading } from "./lead.js";
 import { follow } from "./live.js";
 import { TERMS } from "./terms.js";
 
@@ -34,13 +35,13 @@ export function showRouters(view) {
   const body = el("div.rows", { role: "rowgroup" });
   const list = el("div.table", { role: "table", "aria-label": "All routers", "aria-colcount": COLUMNS.length },
     el("div.heads", { role: "rowgroup" }, el("div.row.head", { role: "row" }, ...heads.map((one) => one.cell))), body);
-  const sums = el("dl.sums");
+  const told = el("p.answer"), now = el("p.note"), lead = leading(), whose = el("h2"), ahead = el("div", { hidden: true }, whose, lead.box);
   const empty = el("div.empty", { hidden: true });
   const search = el("input", { type: "search", id: "search", placeholder: "router or model", value: asked.search,
     autocomplete: "off", spellcheck: "false", oninput: () => { asked.search = search.value.trim(); restart(); } });
   const order_by = el("select", { id: "sort", onchange: () => sort(order_by.value) },
     ...COLUMNS.map((column) => el("option", { value: column.key }, column.label)));
-  view.append(el("h1", {}, "All routers"), sums,
+  view.append(el("h1", {}, "All routers"), told, now, ahead,
     el("div.tools", {}, el("label", { for: "search" }, "Search"), search,
       el("span.narrow", {}, el("label", { for: "sort" }, "Sort"), order_by)), list, empty);
   let tall = 40; // pixels of a row: read once, as asking for it between writes would lay the page out each time
@@ -97,7 +98,8 @@ export function showRouters(view) {
     }
     for (const row of found.rows ?? []) rows.set(row.router_id, row);
     if (rows.size > 2000) for (const id of rows.keys()) if (!order.includes(id)) rows.delete(id);
-    if (found.total) tellSums(found.total);
+    if (found.total) tellTotal(found.total);
+    if (found.lead) tellLead(found.lead);
     if (found.state) server = found.state;
     if (found.order) first = false;
     if (found.state || found.order) tellEmpty(server);
@@ -175,11 +177,19 @@ export function showRouters(view) {
     sorted.forEach((row, at) => { if (at !== fixed) body.insertBefore(row, at < fixed ? sorted[fixed] : null); });
   }
 
-  function tellSums(sum) {
-    const terms = [["Routers", count(sum.routers)], ["Requests/s", fixed(sum.rate, 1)], ["Spend", usd(sum.spend_usd)],
-      ["In flight", count(sum.in_flight)], ["With a suspected model", count(sum.suspected)]];
-    if (!sums.children.length) sums.append(...terms.map(([name]) => el("div", {}, el("dt", {}, name), el("dd"))));
-    terms.forEach(([, value], at) => say(sums.children[at].lastChild, value));
+  function tellTotal(sum) {
+    const alone = sum.spend_usd + sum.saved_usd, less = alone > 0 ? `: ${percent(sum.saved_usd / alone)} less than their best models alone` : "";
+    // Of a single router its own sentence is the answer.
+    told.hidden = sum.routers < 2;
+    ahead.classList.toggle("among", !told.hidden);
+    told.replaceChildren(...answer(`${count(sum.routers)} routers spent ${usd(sum.spend_usd, 3)}${less}.`));
+    say(now, sum.routers ? `${fixed(sum.rate, 1)} requests/s, ${count(sum.in_flight)} in flight, ${sum.suspected ? `${count(sum.suspected)} with a suspected model` : "no model suspected"}.` : "");
+  }
+
+  function tellLead(found) {
+    ahead.hidden = !found.picture.decisions;
+    whose.replaceChildren(told.hidden ? "" : "The one that spends most: ", el("a", { href: page("router", found.router_id) }, found.router_id));
+    lead.set(found, found.router_id);
   }
 
   function tellEmpty(state) {
@@ -227,6 +237,7 @@ export function showRouters(view) {
   look(true);
   return () => {
     clearTimeout(timer);
+    lead.end();
     window.removeEventListener("scroll", scrolled);
     window.removeEventListener("resize", resized);
   };

@@ -1,8 +1,8 @@
 // Studies of a router's recorded history: started here, done by the server beside its other work.
 
 import { api, ask, el, table } from "./dom.js";
-import { picture } from "./figures.js";
 import { count, fixed, percent, usd } from "./format.js";
+import { pareto } from "./pareto.js";
 
 const SPANS = [["everything on the topics", 0], ["the last week", 7 * 86400], ["the last day", 86400], ["the last hour", 3600]];
 
@@ -78,10 +78,22 @@ export const kindsOf = (id) => section("Where the money goes",
 /** What another budget would buy: reward over cost, and the fixed mixes of models for comparison. */
 export const frontierOf = (id) => section("What would another budget buy?",
   "This router's own requests, decided again from the beginning under other budgets; where a model was not called, its outcome is what the history lets expect.", id, "frontier",
-  ({ points, models, recorded, requests, budget_usd }) => [picture(points, models.map((one) => ({ ...one, name: one.model })), recorded),
+  ({ points, models, recorded, requests, budget_usd }) => [bought(points, models, recorded),
     points.some((one, at) => at && one.reward < points[at - 1].reward) ? el("p.note", {},
       "A larger budget earns less at some step: each budget is one replay that learns anew, with its own tries, so small differences between two are chance.") : null,
     table(`${count(requests)} requests; budget today ${usd(budget_usd)} a request`,
       ["Budget", "Cost per request", "Reward", "÷ budget", "Guessed"].map((label, at) => ({ label, number: at > 0 })),
       [...points.map((one) => [`${usd(one.budget_usd)} (× ${one.step})`, one]), ["as recorded", recorded], ...models.map((one) => [`always ${one.model}`, one])]
         .map(([label, one]) => [label, usd(one.cost_usd_per_request), fixed(one.reward), fixed(one.cost_over_budget, 2), percent(one.modelled)]))]);
+
+/** What was found of a policy, as the picture takes it. */
+export const placed = (one, more) => ({ cost_usd: one.cost_usd_per_request, quality: one.reward, ...more });
+
+function bought(points, models, recorded) {
+  const made = pareto();
+  made.set({
+    line: points.map((one) => placed(one, { name: `× ${one.step}` })), models: models.map((one) => placed(one, { name: one.model })),
+    router: placed(recorded, { name: "as it was" }), mixes: [],
+  });
+  return made.box;
+}

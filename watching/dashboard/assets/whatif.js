@@ -2,8 +2,9 @@
 
 import { api, ask, draw, el, page, table } from "./dom.js";
 import { count, dual, fixed, moment, percent, usd } from "./format.js";
-import { figures, picture } from "./figures.js";
-import { runner, span } from "./studies.js";
+import { figures } from "./figures.js";
+import { inkOf, pareto } from "./pareto.js";
+import { placed, runner, span } from "./studies.js";
 
 const KINDS = {
   price: { label: "A price changes", model: true, value: ["× price", "factor", 2] },
@@ -20,7 +21,7 @@ const KINDS = {
 
 /** Show the page; returns what ends it. */
 export function showWhatIf(view, id) {
-  const events = el("div"), results = el("div"), together = el("div"), policies = el("fieldset", {}, el("legend", {}, "Who decides"));
+  const events = el("div"), results = el("div"), together = pareto(), inks = el("p.inks"), policies = el("fieldset", {}, el("legend", {}, "Who decides"));
   const name = el("input", { id: "name", maxlength: 80, placeholder: "a name for the comparison" }), over = span("what-if-span");
   const run = runner(id, show);
   const start = el("button", { type: "submit" }, "Replay");
@@ -31,7 +32,7 @@ export function showWhatIf(view, id) {
       el("label", { for: "name" }, "Name"), name, ...over.parts, start));
   view.append(el("h1", {}, `What if: ${id}`),
     el("p.note", {}, "The recorded requests are decided again, as pbstream replay does: nothing is written, and the workers are not asked. Of models that were not called, the outcome is what the history lets expect."),
-    form, run.box, el("h2", {}, "Results"), together, results, el("p", {}, el("a", { href: page("router", id) }, `Router ${id}`)));
+    form, run.box, el("h2", {}, "Results"), together.box, inks, results, el("p", {}, el("a", { href: page("router", id) }, `Router ${id}`)));
   const source = new EventSource(api(id));
   source.onmessage = (message) => {
     const { router } = JSON.parse(message.data);
@@ -43,7 +44,7 @@ export function showWhatIf(view, id) {
     if (!events.children.length) events.append(event());
   };
   known();
-  return () => { source.close(); for (const end of ends) end(); };
+  return () => { source.close(); for (const end of [together.end, ...ends]) end(); };
 
   function event() {
     const at = ++numbered;
@@ -109,8 +110,7 @@ export function showWhatIf(view, id) {
   /** Everything that was found so far in one picture: a colour for each result. */
   function compare() {
     const last = [...found.values()].slice(-8);
-    const dots = last.flatMap(({ policies }, colour) => Object.entries(policies).map(([name, { total }]) => ({ ...total, name, colour })));
-    together.replaceChildren(el("figure", {}, picture([], dots, null), el("figcaption.legend", {}, ...last.map(({ label }, at) =>
-      el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: `k${at % 8}` })), label)))));
+    together.set({ dots: last.flatMap(({ policies }, ink) => Object.entries(policies).map(([name, { total }]) => placed(total, { name, ink }))) });
+    inks.replaceChildren(...last.map(({ label }, at) => el("span", {}, draw("svg", { "aria-hidden": "true" }, draw("rect", { width: 12, height: 12, class: inkOf(at) })), label)));
   }
 }

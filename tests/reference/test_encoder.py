@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.data import load_benchmark, wheel_folder, wheel_priors, wheel_projection
+from benchmarks.data import load_benchmark
 from streams.encoder.cache import exported_folder
 from streams.encoder.encoder import Encoder
 from streams.encoder.errors import EncoderError
@@ -202,22 +202,6 @@ def test_an_exported_folder_needs_no_weights(exported: Path) -> None:
     assert done.stdout.strip() == "(1, 26)", done.stderr
 
 
-def test_missing_weights_say_what_to_install() -> None:
-    done = run_apart(
-        "from streams.encoder.load import load_encoder; load_encoder(backend='onnx', "
-        "weights='nobody/none')",
-        HF_HUB_OFFLINE="1",
-    )
-    assert done.returncode == 1
-    assert "uv pip install ./client '.[reference]'" in done.stderr
-    assert "PB_ENCODER_PATH" in done.stderr
-
-
-def test_an_incomplete_weights_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match="holds no config"):
-        find_weights(str(tmp_path))
-
-
 def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
     for path in exported.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -226,18 +210,3 @@ def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
         file.write(b"!")
     with pytest.raises(EncoderError, match="checksum"):
         OnnxEncoder(tmp_path, threads=1)
-
-
-def test_a_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match="pbstream encoder export"):
-        OnnxEncoder(tmp_path, threads=1)
-
-
-def test_the_benchmark_is_whole_and_its_priors_fit_its_contexts() -> None:
-    benchmark, priors = load_benchmark("val", limit=40), wheel_priors()
-    assert benchmark.contexts.shape == (40, 26) == (len(benchmark), priors.dimensions)
-    assert benchmark.models == priors.models
-    assert benchmark.rewards.shape == benchmark.costs.shape == (40, 3)
-    assert priors.projection == wheel_projection().checksum
-    lines = (wheel_folder() / "data/examples/test_holdout.jsonl").read_bytes().splitlines()
-    assert len(lines) == 1824

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from schemas import RouteDecided
 
 W = TypeVar("W")
 
@@ -19,10 +22,15 @@ class Request:
     """A decided request: its model, and the label and the bill that count so far.
 
     Attributes:
+        propensity: probability with which the model was chosen.
+        expected_reward, expected_cost_usd: what the decision expected of it.
         label_rank: rank and revision of the label; bill_revision: of the bill.
     """
 
     model: str
+    propensity: float = 1.0
+    expected_reward: float = 0.0
+    expected_cost_usd: float = 0.0
     label: float | None = None
     label_rank: tuple[int, int] = (-1, -1)
     bill: float | None = None
@@ -42,13 +50,19 @@ class Joined(Generic[W]):
     def __len__(self) -> int:
         return len(self._requests)
 
-    def add(self, router_id: str, request_id: str, model: str) -> bool:
+    def add(self, decision: RouteDecided) -> bool:
         """Remember a decision; tell whether it is the first one of its request."""
-        key = hash((router_id, request_id))
+        key = hash((decision.router_id, decision.request_id))
         # A repeated answer: its request was counted.
         if key in self._requests:
             return False
-        self._requests[key] = Request(model)
+        self._requests[key] = Request(
+            # One text a model, not one for each of the hundred thousand requests.
+            sys.intern(decision.model),
+            decision.propensity,
+            decision.expected_reward,
+            decision.expected_cost_usd,
+        )
         if len(self._requests) > self._most:
             del self._requests[next(iter(self._requests))]
         return True

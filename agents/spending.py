@@ -1,0 +1,96 @@
+"""Budgets of a period as declared, as the core knows them, and back."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from router_state.periods.declared import ExpectedTraffic, PeriodBudget, Spending
+from schemas.budgets import OfBest
+from schemas.budgets import PeriodBudget as BudgetDeclared
+from schemas.routers import RouterDeclared
+
+
+def spending_of(declared: RouterDeclared) -> Spending | None:
+    """Return what a declaration says of periods, floors and single calls; None: nothing.
+
+    Raises:
+        InvalidConfig: two budgets are of the same period, or a time zone is not known here.
+    """
+    given = declared.budget
+    budgets = () if given is None else given if isinstance(given, tuple) else (given,)
+    floor, most = declared.min_reward, declared.max_cost_per_request_usd
+    if not budgets and floor is None and most is None:
+        return None
+    traffic = declared.traffic
+    return Spending(
+        budgets=tuple(_budget(budget) for budget in budgets),
+        when_spent=declared.when_spent or "cheapest",
+        traffic=ExpectedTraffic()
+        if traffic is None
+        else ExpectedTraffic(traffic.per_week, traffic.hours),
+        max_cost_per_request_usd=most,
+        min_reward=None if isinstance(floor, OfBest) else floor,
+        min_of_best=floor.of_best if isinstance(floor, OfBest) else None,
+    )
+
+
+def _budget(declared: BudgetDeclared) -> PeriodBudget:
+    starts = declared.starts or declared.begins
+    match declared.carry:
+        case "none":
+            carry = 0.0
+        case "all":
+            carry = math.inf
+        case usd:
+            carry = usd
+    return PeriodBudget(
+        usd=declared.usd,
+        per=declared.per,
+        zone=declared.timezone,
+        starts=None if starts is None else starts.timestamp(),
+        until=None if declared.until is None else declared.until.timestamp(),
+        carry=carry,
+    )
+
+
+def budgets_document(spending: Spending) -> dict[str, object]:
+    """Return the fields of a declaration that mean this."""
+    document: dict[str, object] = {}
+    if spending.budgets:
+        document["budget"] = [_document(budget) for budget in spending.budgets]
+    if spending.when_spent != "cheapest":
+        document["when_spent"] = spending.when_spent
+    traffic: dict[str, object] = {}
+    if spending.traffic.per_week is not None:
+        traffic["per_week"] = spending.traffic.per_week
+    if spending.traffic.hours is not None:
+        traffic["hours"] = list(spending.traffic.hours)
+    if traffic:
+        document["traffic"] = traffic
+    if spending.max_cost_per_request_usd is not None:
+        document["max_cost_per_request_usd"] = spending.max_cost_per_request_usd
+    if spending.min_reward is not None:
+        document["min_reward"] = spending.min_reward
+    if spending.min_of_best is not None:
+        document["min_reward"] = {"of_best": spending.min_of_best}
+    return document
+
+
+def _document(budget: PeriodBudget) -> dict[str, object]:
+    found: dict[str, object] = {"usd": budget.usd}
+    if budget.per is not None:
+        found["per"] = budget.per
+    if budget.zone != "UTC":
+        found["timezone"] = budget.zone
+    if budget.starts is not None:
+        found["from" if budget.per is None else "starts"] = _time(budget.starts)
+    if budget.until is not None:
+        found["until"] = _time(budget.until)
+    if budget.carry > 0.0:
+        found["carry"] = "all" if math.isinf(budget.carry) else budget.carry
+    return found
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,62 @@
+"""How budgets of a period stand, as it is published on `pb.lambda`."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from router_state.periods.ledger import Ledger, Standing
+from router_state.state.router import RouterState
+
+
+def standings_value(state: RouterState, ledger: Ledger, observed_at: datetime) -> dict[str, object]:
+    """Return the fields of `LambdaUpdated` about periods and the floor of rewards."""
+    now = observed_at.timestamp()
+    found: dict[str, object] = {}
+    per_request_usd = state.pacer.budget_usd
+    standings = ledger.standings(now, seq=state.seq + 1)
+    floor = ledger.floor_usd
+    floor_binds = per_request_usd is not None and floor <= per_request_usd
+    if standings:
+        tightest = min(standings, key=lambda one: one.per_request_usd)
+        # Where a dollar is worth nothing, requests cost less than they might.
+        paced = state.lambda_t > 0.0 and per_request_usd is not None
+        costs = per_request_usd if paced and per_request_usd is not None else ledger.mean_usd
+        found["budgets"] = [
+            _standing(one, ledger, now, costs, binds=one is tightest and not floor_binds)
+            for one in standings
+        ]
+    if ledger.spending.has_floor and state.seq:
+        found["floor"] = {
+            "expected_reward": ledger.reward,
+            "best_reward": ledger.best,
+            **({} if math.isinf(floor) else {"needed_usd_per_request": floor}),
+            "binds": floor_binds,
+        }
+    return found
+
+
+def _standing(
+    one: Standing, ledger: Ledger, now: float, costs_usd: float, *, binds: bool
+) -> dict[str, object]:
+    account, left = one.account, one.requests - 1.0
+    factor = ledger.traffic.spread(left, account.end - now)
+    charged = account.charged_usd
+    low, high = left / factor, left * factor
+    return {
+        "period": one.accounts.budget.name,
+        "begins": datetime.fromtimestamp(account.begin, UTC),
+        "ends": datetime.fromtimestamp(account.end, UTC),
+        "usd": one.accounts.budget.usd + account.carried_usd,
+        "charged_usd": charged,
+        "left_usd": one.left_usd,
+        "reserved_usd": one.reserved_usd,
+        "requests_left": left,
+        "requests_low": low,
+        "requests_high": high,
+        "per_request_usd": one.per_request_usd,
+        "forecast_usd": charged + costs_usd * left,
+        "forecast_low_usd": charged + costs_usd * low,
+        "forecast_high_usd": charged + costs_usd * high,
+        "binds": binds,
+    }

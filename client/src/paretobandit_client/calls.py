@@ -1,0 +1,79 @@
+"""Read a call to a model, in the form of OpenAI's chat completions: what decides, and what the call
+needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Message = Mapping[str, Any]
+IMAGES = frozenset({"image", "image_url", "input_image"})
+"""Types of the parts of a message that are images, by OpenAI's and Anthropic's forms."""
+BYTES_PER_TOKEN = 4
+"""UTF-8 bytes that count as a token where nothing counts them better."""
+TOKENS_PER_IMAGE = 250
+"""Tokens that an image counts as, about what providers bill for a small one."""
+
+
+def last_user_message(messages: Sequence[Message]) -> str:
+    """Return the text of the last user message; without one, all text there is."""
+    texts = [(message.get("role"), text_of(message.get("content"))) for message in messages]
+    return next(
+        (text for role, text in reversed(texts) if role == "user" and text),
+        "\n".join(text for _, text in texts),
+    )
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content, a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in _parts(content) if isinstance(part.get("text"), str))
+
+
+def needs_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call needs of its model, by the names of `Needs`; empty: nothing in particular.
+
+    Args:
+        call: `messages`, and as far as they are there `tools`, `functions`, `response_format`,
+            `max_tokens` or `max_completion_tokens`.
+    """
+    messages = [one for one in call.get("messages") or () if isinstance(one, Mapping)]
+    found: dict[str, Any] = {}
+    if any(part.get("type") in IMAGES for one in messages for part in _parts(one.get("content"))):
+        found["vision"] = True
+    if (
+        call.get("tools")
+        or call.get("functions")
+        or any(one.get("role") == "tool" or one.get("tool_calls") for one in messages)
+    ):
+        found["tools"] = True
+    form = call.get("response_format")
+    if form is not None and not (isinstance(form, Mapping) and form.get("type") == "text"):
+        found["json_output"] = True
+    most = call.get("max_completion_tokens") or call.get("max_tokens")
+    if isinstance(most, int) and not isinstance(most, bool) and most > 0:
+        found["output_tokens"] = most
+    return found
+
+
+def tokens_of(messages: Sequence[Message]) -> int:
+    """Return about how many tokens messages are, by the length of their text."""
+    size = sum(
+        len(text_of(one.get("content")).encode(errors="surrogatepass"))
+        for one in messages
+        if isinstance(one, Mapping)
+    )
+    images = sum(
+        part.get("type") in IMAGES
+        for one in messages
+        if isinstance(one, Mapping)
+        for part in _parts(one.get("content"))
+    )
+    return -(-size // BYTES_PER_TOKEN) + images * TOKENS_PER_IMAGE
+
+
+def _parts(content: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, Mapping))

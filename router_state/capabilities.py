@@ -1,0 +1,105 @@
+"""Capabilities: what models offer beside quality and price, and what requests need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from router_state.errors import NoCapableModel
+
+
+class Offers(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Capabilities of a model. A limit of None is unknown, and rules nothing out.
+
+    Attributes:
+        context_window: most tokens of a call's input.
+        max_output_tokens: tokens of its longest answer.
+        vision, tools, json_output: whether it reads images, calls tools, answers in JSON.
+        regions: where it may run.
+        retention_days: how long its provider keeps prompts; 0: not at all.
+    """
+
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    vision: bool = False
+    tools: bool = False
+    json_output: bool = False
+    regions: tuple[str, ...] = ()
+    retention_days: float | None = None
+
+
+class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Needs of a request, see `Offers`.
+
+    Attributes:
+        output_tokens: how long the answer may become.
+        region: where the model has to run.
+        max_retention_days: how long the provider may keep the prompt.
+    """
+
+    vision: bool = False
+    tools: bool = False
+    json_output: bool = False
+    output_tokens: int | None = None
+    region: str | None = None
+    max_retention_days: float | None = None
+
+
+NOTHING = Needs()
+"""Needs of a request that does not say."""
+Excluded = list[str | None]
+
+
+def lacking(offers: Offers, needs: Needs, input_tokens: int | None) -> dict[str, str]:
+    """Return what a request needs and a model does not offer: {why it is excluded: in words}."""
+    found: dict[str, str] = {}
+    for name in ("vision", "tools", "json_output"):
+        if getattr(needs, name) and not getattr(offers, name):
+            found[f"no_{name}"] = name
+    window, tokens, out = offers.context_window, input_tokens or 0, needs.output_tokens or 0
+    if window is not None and tokens > window:
+        found["window_too_small"] = f"a context window of {tokens:,} tokens"
+    if offers.max_output_tokens is not None and out > offers.max_output_tokens:
+        found["output_too_short"] = f"an answer of {out:,} tokens"
+    if needs.region is not None and needs.region not in offers.regions:
+        found["not_in_region"] = f"region {needs.region}"
+    most = needs.max_retention_days
+    # A provider that does not say how long it keeps prompts may keep them for good.
+    if most is not None and (offers.retention_days is None or offers.retention_days > most):
+        found["retains_prompts"] = f"retention of at most {most:g} days"
+    return found
+
+
+def rule_out(
+    names: Sequence[str],
+    excluded: Excluded,
+    offers: Mapping[str, Offers],
+    needs: Needs | None,
+    input_tokens: int | None,
+) -> Excluded:
+    """Rule out arms that can't do what a request needs; one that declares nothing can do all.
+
+    Raises:
+        NoCapableModel: nothing is left; the message names the need.
+    """
+    found = list(excluded)
+    missing: list[dict[str, str]] = []
+    for k, (name, why) in enumerate(zip(names, excluded, strict=True)):
+        if why is None and name in offers:
+            lacks = lacking(offers[name], needs or NOTHING, input_tokens)
+            if lacks:
+                found[k] = next(iter(lacks))
+                missing.append(lacks)
+    if None not in found:
+        raise NoCapableModel(f"no eligible model offers {_need(missing)}")
+    return found if missing else excluded
+
+
+def _need(missing: Sequence[Mapping[str, str]]) -> str:
+    """Return what all models lack, or else what none of them has together."""
+    shared = [text for why, text in missing[0].items() if all(why in lacks for lacks in missing)]
+    if shared:
+        return " nor ".join(shared)
+    each = dict.fromkeys(text for lacks in missing for text in lacks.values())
+    return f"all of {', '.join(each)} together"

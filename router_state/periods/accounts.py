@@ -1,0 +1,105 @@
+"""What was charged to each period of a budget, and what one period leaves to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+
+from ground.json_values import Json
+from router_state.periods.declared import PeriodBudget
+
+KEPT = 4
+"""Periods that are kept: bills of the ones before still come, and a clock may step back."""
+MOST_EMPTY = 1000
+"""Periods without a request whose money is carried, at most."""
+
+
+@dataclass(slots=True)
+class Account:
+    """One period's money.
+
+    Attributes:
+        begin, end: seconds since the epoch.
+        carried_usd: dollars that the period before left.
+        charged_usd: what its requests cost: their bills, or as long as these are awaited what is
+            expected.
+        waiting: its requests whose bill is awaited; count: all of them.
+        first_seq: number of the first decision that may be charged to it.
+    """
+
+    begin: float
+    end: float
+    carried_usd: float = 0.0
+    charged_usd: float = 0.0
+    waiting: int = 0
+    count: int = 0
+    first_seq: int = 1
+
+    def contains(self, at: float, seq: int) -> bool:
+        """Tell whether a decision was charged to it."""
+        return self.begin <= at < self.end and seq >= self.first_seq
+
+
+@dataclass(slots=True)
+class Accounts:
+    """The periods of one budget, in the order in which they were last used.
+
+    Attributes:
+        told: begin of the last period of which it was told that nothing is left; −1: of none.
+    """
+
+    budget: PeriodBudget
+    kept: list[Account] = field(default_factory=list)
+    told: float = -1.0
+
+    def at(self, now: float, *, seq: int) -> Account | None:
+        """Return the account of a time; a new one where none is kept, which `open` keeps. None
+        where the budget is not in force."""
+        # Mostly it is the last one: a calendar is asked where a period begins.
+        if self.kept and self.kept[-1].begin <= now < self.kept[-1].end:
+            return self.kept[-1]
+        period = self.budget.period(now)
+        if period is None:
+            return None
+        begin, end = period
+        for account in self.kept:
+            if account.begin == begin:
+                return account
+        return Account(begin, end, self._carried(begin), first_seq=seq)
+
+    def _carried(self, begin: float) -> float:
+        """Return what the periods before leave to one that begins then."""
+        budget = self.budget
+        before = [account for account in self.kept if account.end <= begin]
+        if budget.carry <= 0.0 or not before:
+            return 0.0
+        last = max(before, key=lambda account: account.end)
+        unspent = budget.usd + last.carried_usd - last.charged_usd
+        left, at = min(max(unspent, 0.0), budget.carry), last.end
+        for _ in range(MOST_EMPTY):
+            period = budget.period(at) if at < begin else None
+            if period is None:
+                break
+            left, at = min(left + budget.usd, budget.carry), period[1]
+        return left
+
+    def open(self, account: Account) -> None:
+        """Keep an account as the one in use."""
+        if self.kept and self.kept[-1] is account:
+            return
+        self.kept = [one for one in self.kept if one is not account][1 - KEPT :]
+        self.kept.append(account)
+
+    def of(self, at: float, seq: int) -> Account | None:
+        """Return the account that a decision was charged to, if it is kept."""
+        return next((one for one in self.kept if one.contains(at, seq)), None)
+
+    def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
+        """Return it as JSON's types."""
+        return self.told, [astuple(account) for account in self.kept]
+
+    @classmethod
+    def unpack(cls, budget: PeriodBudget, packed: Sequence[Json]) -> Accounts:
+        """Invert `pack`."""
+        told, kept = packed
+        return cls(budget, [Account(*values) for values in kept], told)

@@ -1,0 +1,162 @@
+"""Budgets of a period and what goes with them, as declared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ground.json_values import Document
+from router_state.errors import InvalidConfig
+from router_state.periods.calendar import Per, period_at, zone_of
+
+WhenSpent = Literal["cheapest", "refuse", "overrun"]
+HOURS = 168
+"""Hours of a week."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodBudget:
+    """So many dollars per period, or between two dates.
+
+    Attributes:
+        usd: dollars of one period.
+        per: the period; None: between `starts` and `until`.
+        zone: IANA name of the time zone whose wall clock counts.
+        starts: seconds since the epoch: when the first period begins, and all others follow.
+        until: seconds since the epoch: when a budget without a period ends.
+        carry: unspent dollars that one period may leave to the next at most.
+    """
+
+    usd: float
+    per: Per | None = "month"
+    zone: str = "UTC"
+    starts: float | None = None
+    until: float | None = None
+    carry: float = 0.0
+
+    def __post_init__(self) -> None:
+        zone_of(self.zone)
+        if not 0.0 <= self.usd < math.inf:
+            raise InvalidConfig(f"usd of a budget must be finite and ≥ 0, not {self.usd}")
+        if not self.carry >= 0.0:
+            raise InvalidConfig(f"carry of a budget must be ≥ 0, not {self.carry}")
+        if (self.per is None) != (self.until is not None):
+            raise InvalidConfig("a budget is per period, or from a date until another one")
+        if self.until is not None and (self.starts is None or self.until <= self.starts):
+            raise InvalidConfig("a budget must begin before it ends")
+
+    @property
+    def name(self) -> str:
+        """What it is called where several are shown."""
+        return self.per or "dates"
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What makes its periods: one of the same identity goes on with what was charged."""
+        return self.per, self.zone, self.starts, self.until
+
+    def is_over(self, at: float) -> bool:
+        """Tell whether it has ended for good."""
+        return self.until is not None and at >= self.until
+
+    def period(self, at: float) -> tuple[float, float] | None:
+        """Return begin and end of the period that contains a time, None where it is not in
+        force."""
+        if self.starts is not None and at < self.starts:
+            return None
+        if self.per is not None:
+            return period_at(at, per=self.per, zone=self.zone, starts=self.starts)
+        assert self.starts is not None and self.until is not None
+        return None if at >= self.until else (self.starts, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTraffic:
+    """Traffic as it is known beforehand.
+
+    Attributes:
+        per_week: requests of a usual week; what comes moves it. None: learned.
+        hours: by hour of the week from Monday 0:00, what it gets compared with the mean hour; None:
+            learned.
+    """
+
+    per_week: float | None = None
+    hours: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.per_week is not None and not 0.0 < self.per_week < math.inf:
+            raise InvalidConfig(f"traffic.per_week must be finite and > 0, not {self.per_week}")
+        if self.hours is None:
+            return
+        if len(self.hours) != HOURS or not all(0.0 <= share < math.inf for share in self.hours):
+            raise InvalidConfig("traffic.hours must be 168 finite numbers ≥ 0, Monday 0:00 first")
+        if not math.fsum(self.hours) > 0.0:
+            raise InvalidConfig("traffic.hours must not all be 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a router may spend by the calendar, what its answers must be worth, and what one call
+    may cost.
+
+    Attributes:
+        budgets: the tightest of them binds.
+        when_spent: what follows when nothing is left.
+        traffic: what is known of the traffic beforehand.
+        max_cost_per_request_usd: no model is called that is expected to cost more.
+        min_reward: least expected reward, on average over the last requests.
+        min_of_best: the same as a share of what the best models would earn.
+    """
+
+    budgets: tuple[PeriodBudget, ...] = ()
+    when_spent: WhenSpent = "cheapest"
+    traffic: ExpectedTraffic = ExpectedTraffic()
+    max_cost_per_request_usd: float | None = None
+    min_reward: float | None = None
+    min_of_best: float | None = None
+
+    def __post_init__(self) -> None:
+        identities = [budget.identity for budget in self.budgets]
+        if len(set(identities)) < len(identities):
+            raise InvalidConfig("two budgets are of the same period: keep the smaller one")
+        for name in ("min_reward", "min_of_best"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise InvalidConfig(f"{name} must be in [0, 1], not {value}")
+        most = self.max_cost_per_request_usd
+        if most is not None and not 0.0 < most < math.inf:
+            raise InvalidConfig(f"max_cost_per_request_usd must be finite and > 0, not {most}")
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether answers must be worth something."""
+        return self.min_reward is not None or self.min_of_best is not None
+
+    @property
+    def paces(self) -> bool:
+        """Whether it says anything of what a dollar is worth."""
+        return bool(self.budgets) or self.has_floor
+
+    def pack(self) -> Document:
+        """Return it as JSON's types; infinity, which JSON has not, as null."""
+        packed = asdict(self)
+        for budget in packed["budgets"]:
+            budget["carry"] = None if math.isinf(budget["carry"]) else budget["carry"]
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: Document) -> Spending:
+        """Invert `pack`. Raises InvalidConfig."""
+        traffic, budgets = packed["traffic"], []
+        for budget in packed["budgets"]:
+            carry = math.inf if budget["carry"] is None else budget["carry"]
+            budgets.append(PeriodBudget(**{**budget, "carry": carry}))
+        hours = None if traffic["hours"] is None else tuple(traffic["hours"])
+        return cls(
+            **{
+                **packed,
+                "budgets": tuple(budgets),
+                "traffic": ExpectedTraffic(traffic["per_week"], hours),
+            }
+        )

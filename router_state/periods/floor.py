@@ -1,0 +1,88 @@
+"""The floor of rewards: the dual turned around. The highest price of a dollar at which the last
+prompts' winners are still expected to earn enough says what it takes to earn it (arXiv:2302.01203).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.config import Matrix
+from router_state.pacing.window import CLOSED_SCORE, Window
+from router_state.periods.declared import Spending
+
+MEMORY = 128.0
+"""Requests over which the floor is to hold on average, the window's length."""
+MOST_CORRECTED = 0.05
+"""Reward by which the target may differ from the floor to make up for the last requests."""
+STEPS = 40
+"""Halvings of the price's logarithm: it is known to one part in 10⁹ then."""
+CHEAPEST, FREE = 1e6, 1e-6
+"""Prices of a dollar, in rewards per mean cost, at which the cheapest win, and at which costs
+hardly count."""
+
+
+class Kept(NamedTuple):
+    """What the last requests were expected to earn, and what the best models would have."""
+
+    reward: float
+    best: float
+
+
+class Met(NamedTuple):
+    """What it takes on the last prompts.
+
+    Attributes:
+        floor: reward that is to be met, without what makes up for the last requests.
+        reward: what the winners are expected to earn at the price found.
+        usd: mean cost of a request at that price.
+    """
+
+    floor: float
+    reward: float
+    usd: float
+
+
+def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
+    """Return expected rewards, shape (size, K), without what the posterior sample adds; of arms
+    that are closed what their `scores` say."""
+    means, _ = window.options(arms, drawn=False).arrays()
+    return np.where(scores > 0.5 * CLOSED_SCORE, means, scores)
+
+
+def meet(spending: Spending, kept: Kept, scores: Matrix, means: Matrix, costs: Matrix) -> Met:
+    """Return the cheapest way to meet the floor on these prompts.
+
+    Args:
+        scores: what choices go by, shape (n, K); means: expected rewards; costs: in dollars.
+    """
+    if spending.min_of_best is None:
+        assert spending.min_reward is not None
+        floor = lately = spending.min_reward
+    else:
+        floor = spending.min_of_best * float(means.max(1).mean())
+        lately = spending.min_of_best * kept.best
+    behind = min(max(lately - kept.reward, -MOST_CORRECTED), MOST_CORRECTED)
+    target = floor + (behind if kept.best else 0.0)
+    rows = np.arange(len(scores))
+    unit = float(costs.min(1).mean()) or float(costs.mean()) or 1.0
+
+    def at(price: float) -> tuple[float, float]:
+        won = (scores - price / unit * costs).argmax(1)
+        return float(means[rows, won].mean()), float(costs[rows, won].mean())
+
+    low, high = FREE, CHEAPEST
+    found = at(high)
+    if found[0] >= target:
+        return Met(floor, *found)
+    found = at(0.0)
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        earned = at(middle)
+        if earned[0] >= target:
+            low, found = middle, earned
+        else:
+            high = middle
+    return Met(floor, *found)

@@ -1,0 +1,88 @@
+"""Keep a request within what one call may cost, and within what is left of the period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from router_state.changes import Alert
+from router_state.errors import BudgetSpent, NoAffordableModel
+from router_state.periods.ledger import PIECE, Ledger, Standing
+from router_state.policies.eligibility import Excluded
+from router_state.state.router import RouterState
+
+
+def apply(
+    state: RouterState, excluded: Excluded, expected: Sequence[float], *, now: float
+) -> tuple[Excluded, str | None]:
+    """Rule out arms that are expected to cost more than one call may, or than is left; where the
+    second changes anything the reason is "capped".
+
+    Where nothing is left, the cheapest arms are called or the request is refused, as declared.
+
+    Raises:
+        NoAffordableModel: every arm is expected to cost more than one call may.
+        BudgetSpent: nothing is left, and the router refuses then.
+    """
+    ledger = state.ledger
+    assert ledger is not None
+    excluded = _under(excluded, expected, ledger.spending.max_cost_per_request_usd)
+    standings = ledger.standings(now, seq=state.seq + 1)
+    if not standings:
+        return excluded, None
+    tightest = min(standings, key=lambda one: one.free_usd)
+    under = [
+        why or (None if cost <= tightest.free_usd else "budget_spent")
+        for why, cost in zip(excluded, expected, strict=True)
+    ]
+    if None in under:
+        return under, None if under == excluded else "capped"
+    _tell(state, ledger, tightest, now)
+    if ledger.spending.when_spent == "refuse":
+        raise BudgetSpent(
+            f"${max(tightest.free_usd, 0.0):.6f} is left of the budget per "
+            f"{tightest.accounts.budget.name}, less than the cheapest eligible model costs"
+        )
+    return excluded, None
+
+
+def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None) -> Excluded:
+    if most_usd is None:
+        return excluded
+    under = [
+        why or (None if cost <= most_usd else "over_max_cost")
+        for why, cost in zip(excluded, expected, strict=True)
+    ]
+    if None not in under:
+        raise NoAffordableModel(
+            f"every eligible model is expected to cost more than ${most_usd:g} "
+            "(max_cost_per_request_usd)"
+        )
+    return under
+
+
+def _tell(state: RouterState, ledger: Ledger, standing: Standing, now: float) -> None:
+    """Raise an alert, once a period, that nothing is left of it."""
+    # A refusal opens no account: a replay, which does not see it, would open it later.
+    account, accounts, budget = standing.account, standing.accounts, standing.accounts.budget
+    if accounts.told == account.begin:
+        return
+    accounts.told = account.begin
+    state.journal.pieces.add(PIECE)
+    usd = budget.usd + account.carried_usd
+    state.journal.alerts.append(
+        Alert(
+            kind="budget_spent",
+            direction="up",
+            size=account.charged_usd / usd if usd > 0.0 else 1.0,
+            since=account.begin,
+            observed_at=now,
+            evidence={
+                "period": budget.name,
+                "usd": usd,
+                "charged_usd": account.charged_usd,
+                "reserved_usd": standing.reserved_usd,
+                "when_spent": ledger.spending.when_spent,
+                "until": account.end,
+            },
+        )
+    )

@@ -1,0 +1,243 @@
+"""What a router may still spend by the calendar, and what a request may cost so that it lasts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from ground.json_values import Document
+from router_state.changes import Journal
+from router_state.config import Vector
+from router_state.periods.accounts import Account, Accounts
+from router_state.periods.declared import Spending
+from router_state.periods.floor import MEMORY as LATELY
+from router_state.periods.traffic import FIRST, Traffic
+from router_state.record import RequestRecord
+
+PIECE = "\x1fperiods"
+"""The piece of the state that holds the accounts; every decision and every bill writes it."""
+RESERVED = 1.28
+"""Deviations of what bills in flight may cost beyond their expectations that are held back: nine of
+ten cases."""
+MEMORY = 1000.0
+"""Settlements, and decisions, over which their means are taken."""
+MOST_OFF = 20.0
+"""Mean costs of a request by which a settlement counts as off at most: one bill is no matter of
+chance then."""
+LEAST_USD = 1e-12
+"""Least dollars per request that are paced, where nothing is left: not 0, by which λ_t divides."""
+MOST_USD = 1000.0
+"""Most dollars per request that are paced, what one bill may be (the wire contract)."""
+
+
+class Standing(NamedTuple):
+    """How one budget stands before a request.
+
+    Attributes:
+        left_usd: dollars that are left; below 0: so many too many were charged.
+        reserved_usd: of these, what bills in flight may take beyond their expectations.
+        requests: how many are still to come in the period, this one included.
+        per_request_usd: what each of them may cost.
+    """
+
+    accounts: Accounts
+    account: Account
+    left_usd: float
+    reserved_usd: float
+    requests: float
+    per_request_usd: float
+
+    @property
+    def free_usd(self) -> float:
+        """Dollars that this request may take."""
+        return self.left_usd - self.reserved_usd
+
+
+class Ledger:
+    """The accounts of a router's budgets, and the traffic that they are spread over.
+
+    Looking changes nothing; what a decision charges, `commit` does.
+
+    Attributes:
+        spending: as declared.
+        budgets: the accounts of each budget.
+        traffic: what is still to come.
+        scatter: mean square of a settlement, bill − expectation, in dollars².
+        settled: settlements behind it.
+        mean_usd: mean expected cost of a decision.
+        per_request_usd: what the last request might cost.
+        floor_usd: what it takes to meet the floor of rewards; infinity: not known, or none.
+        reward, best: mean expected reward of the models that were called lately, and of the best
+            ones.
+    """
+
+    __slots__ = (
+        "_journal",
+        "best",
+        "budgets",
+        "decided",
+        "floor_usd",
+        "mean_usd",
+        "per_request_usd",
+        "reward",
+        "scatter",
+        "settled",
+        "spending",
+        "traffic",
+    )
+    NUMBERS = (
+        *("scatter", "settled", "mean_usd", "decided", "per_request_usd", "floor_usd"),
+        *("reward", "best"),
+    )
+
+    def __init__(self, spending: Spending, journal: Journal) -> None:
+        self._journal = journal
+        self.spending = spending
+        self.budgets = [Accounts(budget) for budget in spending.budgets]
+        self.traffic = Traffic(spending.traffic, self._zone, journal)
+        self.scatter = self.settled = self.mean_usd = self.decided = 0.0
+        self.per_request_usd, self.floor_usd = MOST_USD, math.inf
+        self.reward = self.best = 0.0
+
+    @property
+    def _zone(self) -> str:
+        budgets = self.spending.budgets
+        return budgets[0].zone if budgets else "UTC"
+
+    def declare(self, spending: Spending) -> None:
+        """Put other budgets in force: one of the same periods goes on with what was charged."""
+        before = {accounts.budget.identity: accounts for accounts in self.budgets}
+        self.spending = spending
+        self.budgets = [
+            replace(before[budget.identity], budget=budget)
+            if budget.identity in before
+            else Accounts(budget)
+            for budget in spending.budgets
+        ]
+        self.traffic.declare(spending.traffic, self._zone)
+        if not spending.has_floor:
+            self.floor_usd, self.reward, self.best = math.inf, 0.0, 0.0
+        self._journal.pieces.add(PIECE)
+
+    def start_over(self) -> None:
+        """Empty the accounts, for a router that goes on from another one's learned state."""
+        self.budgets = [Accounts(budget) for budget in self.spending.budgets]
+
+    def is_sound(self) -> bool:
+        """Tell whether it holds only what can be."""
+        traffic, accounts = self.traffic, [one for all_of in self.budgets for one in all_of.kept]
+        amounts = [n for one in accounts for n in (one.begin, one.end, one.charged_usd)]
+        carried = [one.carried_usd for one in accounts]
+        sums = [self.scatter, self.mean_usd, self.per_request_usd, traffic.requests, traffic.hours]
+        week, others = traffic.week().tolist(), [self.reward, self.best, *traffic.numbers()]
+        return (
+            all(map(math.isfinite, (*amounts, *carried, *sums, *week, *others)))
+            and min(0.0, *sums, *week, *carried) >= 0.0
+            and all(one.begin < one.end and min(one.waiting, one.count) >= 0 for one in accounts)
+        )
+
+    def standings(self, now: float, *, seq: int) -> list[Standing]:
+        """Return how every budget that is in force stands before decision `seq`."""
+        return [
+            self._standing(accounts, account, now)
+            for accounts in self.budgets
+            if (account := accounts.at(now, seq=seq)) is not None
+        ]
+
+    def _standing(self, accounts: Accounts, account: Account, now: float) -> Standing:
+        usd = accounts.budget.usd + account.carried_usd
+        left = usd - account.charged_usd
+        reserved = RESERVED * math.sqrt(account.waiting * self.scatter)
+        first = FIRST * (account.end - account.begin)
+        requests = 1.0 + self.traffic.left(now, account.end, first=first)
+        free = left - reserved
+        if free <= 0.0 and self.spending.when_spent == "overrun":
+            per_request = usd / (account.count + requests)
+        else:
+            per_request = free / requests
+        bounded = min(max(per_request, LEAST_USD), MOST_USD)
+        return Standing(accounts, account, left, reserved, requests, bounded)
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether all budgets have ended for good: nothing is left then."""
+        budgets = self.spending.budgets
+        return bool(budgets) and all(budget.is_over(now) for budget in budgets)
+
+    def pace(self, now: float, *, seq: int) -> float:
+        """Return what decision `seq` may cost, so that the tightest budget lasts."""
+        standings = self.standings(now, seq=seq)
+        for standing in standings:
+            standing.accounts.open(standing.account)
+        usual = LEAST_USD if self.is_over(now) else MOST_USD
+        self.per_request_usd = min([one.per_request_usd for one in standings] or [usual])
+        return self.per_request_usd
+
+    def commit(self, record: RequestRecord) -> None:
+        """Charge a decision's expected cost."""
+        expected_usd, now = record.expected_cost_usd, record.decided_at
+        for accounts in self.budgets:
+            if (account := accounts.at(now, seq=0)) is not None:
+                account.charged_usd += expected_usd
+                account.waiting += 1
+                account.count += 1
+        self.decided = min(self.decided + 1.0, MEMORY)
+        self.mean_usd += (expected_usd - self.mean_usd) / self.decided
+        if self.budgets:
+            self.traffic.note(now)
+        if self.spending.has_floor:
+            self._earn(record)
+        self._journal.pieces.add(PIECE)
+
+    def _earn(self, record: RequestRecord) -> None:
+        """Note what a decision is expected to earn, and what the best model would."""
+        seen = record.candidates
+        assert seen is not None
+        open_to = [k for k, why in enumerate(seen.excluded) if why is None]
+        weight = 1.0 / min(self.decided, LATELY)
+        self.reward += (record.expected_reward - self.reward) * weight
+        self.best += (max(seen.terms[3 * k] for k in open_to) - self.best) * weight
+
+    def settle(self, difference_usd: float, *, at: float, seq: int, awaited: bool) -> None:
+        """Put a bill in place of what was charged.
+
+        Args:
+            at, seq: of its decision.
+            awaited: whether the bill was still awaited.
+        """
+        for accounts in self.budgets:
+            if (account := accounts.of(at, seq)) is not None:
+                account.charged_usd += difference_usd
+                account.waiting -= awaited
+        if awaited:
+            off = min(abs(difference_usd), MOST_OFF * self.mean_usd)
+            self.settled = min(self.settled + 1.0, MEMORY)
+            self.scatter += (off * off - self.scatter) / self.settled
+        self._journal.pieces.add(PIECE)
+
+    def expire(self, *, at: float, seq: int) -> None:
+        """Stop waiting for a bill; what was expected stays charged."""
+        for accounts in self.budgets:
+            if (account := accounts.of(at, seq)) is not None:
+                account.waiting -= 1
+        self._journal.pieces.add(PIECE)
+
+    def pack(self) -> Document:
+        """Return what decisions and bills change, as JSON's types."""
+        numbers = [getattr(self, name) for name in self.NUMBERS]
+        return {
+            "budgets": [accounts.pack() for accounts in self.budgets],
+            "traffic": self.traffic.numbers(),
+            # JSON has no infinity.
+            "numbers": [None if math.isinf(number) else number for number in numbers],
+        }
+
+    def restore(self, packed: Document, week: Vector) -> None:
+        """Invert `pack` and `Traffic.week`."""
+        self.budgets = [
+            Accounts.unpack(budget, accounts)
+            for budget, accounts in zip(self.spending.budgets, packed["budgets"], strict=True)
+        ]
+        for name, number in zip(self.NUMBERS, packed["numbers"], strict=True):
+            setattr(self, name, math.inf if number is None else number)
+        self.traffic.restore(packed["traffic"], week)

@@ -1,0 +1,180 @@
+"""The pacer of budgets of a period: the dollar dual, whose budget per request is what is left ÷
+the requests that are still to come.
+
+What a request is charged shortens what is left, so a period contains its own debt: an overspending
+is paid back by all requests that are still to come, and there is no other debt beside it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.changes import Alert, Journal
+from router_state.config import Matrix, Vector
+from router_state.pacing.debt import Debt
+from router_state.pacing.dollar_dual import EVERY, UNREACHABLE, DollarDual
+from router_state.pacing.pacer import Pacer, Weights
+from router_state.periods.floor import Kept, Met, means_of, meet
+from router_state.periods.ledger import LEAST_USD, Ledger
+
+MOVED = 0.02
+"""Share by which what a request may cost must change for λ_t to be solved before it is due."""
+TOLERATED = 0.005
+"""Reward by which a floor may be missed without a word: what one posterior sample moves."""
+PATIENCE = 25
+"""Solutions in a row that must miss it, 200 decisions."""
+
+
+class PeriodDebt(Debt):
+    """A debt towards a budget per request, where there is one beside those of a period.
+
+    Attributes:
+        most_usd: what a request may cost by the period.
+    """
+
+    __slots__ = ("most_usd",)
+
+    def __init__(self, most_usd: float) -> None:
+        super().__init__()
+        self.most_usd = most_usd
+
+    def target(self, budget_usd: float, cheapest_usd: float) -> float:
+        """See Debt; no more than the period allows."""
+        return min(super().target(budget_usd, cheapest_usd), self.most_usd)
+
+
+class PeriodDual(DollarDual):
+    """Paces what is left of periods, or what a floor of rewards takes; see the module.
+
+    Attributes:
+        declared_usd: budget per request as declared, None: there is none beside the periods'.
+        ledger: the router's.
+        short: solutions in a row at which the budget did not meet the floor; not kept.
+    """
+
+    __slots__ = ("declared_usd", "ledger", "short")
+    debt: PeriodDebt
+
+    def __init__(
+        self, ledger: Ledger, declared_usd: float | None, d: int, journal: Journal
+    ) -> None:
+        """Start without a history."""
+        self.ledger, self.declared_usd, self.short = ledger, declared_usd, 0
+        super().__init__(self._budget(ledger.per_request_usd), d, journal)
+        self.debt = PeriodDebt(self.budget_usd)
+
+    def _budget(self, per_request_usd: float) -> float:
+        """Return the least of what the periods, the declaration and the floor allow."""
+        declared = math.inf if self.declared_usd is None else self.declared_usd
+        floor = max(self.ledger.floor_usd, LEAST_USD)
+        return min(per_request_usd, declared, floor)
+
+    @classmethod
+    def after(
+        cls, before: Pacer, ledger: Ledger, declared_usd: float | None, d: int, journal: Journal
+    ) -> PeriodDual:
+        """Return the pacer of a router with budgets of a period: the one `before` if it can go on,
+        or one that takes over its contexts and its price of a dollar."""
+        if (
+            isinstance(before, PeriodDual)
+            and before.ledger is ledger
+            and (before.declared_usd is None) == (declared_usd is None)
+        ):
+            before.declared_usd = declared_usd
+            return before
+        found = cls(ledger, declared_usd, d, journal)
+        if isinstance(before, DollarDual):
+            found.window = before.window
+            price = before.lambda_t / before.budget_usd
+            found.lambda_t = min(price * found.budget_usd, UNREACHABLE)
+        return found
+
+    def weigh(
+        self, arms: Arms, x: Vector, *, limited_to: frozenset[str] | None, seq: int, now: float
+    ) -> Weights:
+        """See Pacer; what a request may cost is what the periods leave it."""
+        self.pace(self.ledger.pace(now, seq=seq))
+        return super().weigh(arms, x, limited_to=limited_to, seq=seq, now=now)
+
+    def pace(self, per_request_usd: float) -> None:
+        """Let a request cost so much by the periods. The price of a dollar stays until it is solved
+        anew."""
+        budget = self._budget(per_request_usd)
+        self.debt.most_usd = budget
+        if budget == self.budget_usd:
+            return
+        self.lambda_t = min(self.lambda_t * (budget / self.budget_usd), UNREACHABLE)
+        self.budget_usd = budget
+        if abs(budget - self.target_usd) > MOVED * self.target_usd:
+            self.stale = EVERY
+
+    def _solve(self, arms: Arms, *, now: float) -> None:
+        """See DollarDual; where there is a floor, what it takes is a budget as well."""
+        ledger = self.ledger
+        if not ledger.spending.has_floor:
+            super()._solve(arms, now=now)
+            return
+        scores, costs = self.window.candidates(arms).arrays()
+        means = means_of(self.window, arms, scores)
+        met = meet(ledger.spending, Kept(ledger.reward, ledger.best), scores, means, costs)
+        ledger.floor_usd = met.usd
+        self.pace(ledger.per_request_usd)
+        super()._solve(arms, now=now)
+        won = (scores - self.lambda_t / self.budget_usd * costs).argmax(1)
+        self._compare(met, float(means[np.arange(len(won)), won].mean()), now=now)
+
+    def _compare(self, met: Met, reward: float, *, now: float) -> None:
+        """Raise an alert where what may be spent surely does not meet the floor; once, until it
+        does."""
+        self.short = self.short + 1 if met.floor - reward > TOLERATED else 0
+        if self.short != PATIENCE:
+            return
+        needed = met.usd if met.floor - met.reward <= TOLERATED else None
+        evidence = {
+            "floor": met.floor,
+            "expected_reward": reward,
+            "budget_usd_per_request": self.budget_usd,
+            "needed_budget_usd_per_request": needed,
+        } | self._needed(needed, now)
+        self._journal.alerts.append(
+            Alert(
+                kind="goals_contradict",
+                direction="down",
+                size=met.floor - reward,
+                since=now,
+                observed_at=now,
+                evidence=evidence,
+            )
+        )
+
+    def _needed(self, per_request_usd: float | None, now: float) -> dict[str, object]:
+        """Return what the tightest period's budget would have to be."""
+        standings = self.ledger.standings(now, seq=0)
+        if per_request_usd is None or not standings:
+            return {}
+        tightest = min(standings, key=lambda one: one.per_request_usd)
+        usd = tightest.account.charged_usd + per_request_usd * tightest.requests
+        return {"period": tightest.accounts.budget.name, "needed_budget_usd": usd}
+
+    def _review(self, arms: Arms, costs: Matrix, *, now: float) -> None:
+        """See DollarDual; that nothing is left has an alert of its own, and what a floor takes can
+        be reached."""
+        if LEAST_USD < self.budget_usd < self.ledger.floor_usd:
+            super()._review(arms, costs, now=now)
+
+    def commit(self, expected_usd: float) -> None:
+        """See Pacer."""
+        if self.declared_usd is not None:
+            self._charge(expected_usd - self.declared_usd)
+
+    def settle(self, cost_usd: float, *, charged_usd: float, first: bool) -> None:
+        """See Pacer."""
+        if self.declared_usd is None:
+            return
+        difference = cost_usd - charged_usd
+        if first:
+            self.debt.note(difference, budget_usd=self.declared_usd)
+        self._charge(difference)

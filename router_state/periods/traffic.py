@@ -1,0 +1,243 @@
+"""How many requests are still to come: a level that follows the traffic, times the shares of the
+hours of the week that are left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from router_state.changes import Journal
+from router_state.config import Vector
+from router_state.periods.calendar import HOUR, bounded, utc_offset
+from router_state.periods.declared import HOURS, ExpectedTraffic
+
+SHAPE = "\x1fhours"
+"""The piece of the state that holds the hours of the week; an hour writes it once."""
+MONDAY = 72.0
+"""Hours by which the epoch, a Thursday, comes after a Monday at midnight."""
+LEVEL_HOURS = 24.0
+"""Mean hours over which the level forgets: a launch is believed within two days."""
+FIRST = 1e-3
+"""Share of a period that the traffic counts as watched before the first request: however fast the
+first ones come, they are paced for at least so long."""
+GAP, SHORT = 10.0, 1.0
+"""What a pause counts for at most: the time of so many requests, or so many mean hours. An outage
+says nothing of the level."""
+KEPT = 0.75
+"""Share of an hour of the week that a week leaves of the ones before: four weeks count."""
+SHRUNK = 0.5
+"""Weeks that the shape of a usual day counts for in every hour of the week, and that a flat one
+counts for in that."""
+WEEK_KEPT = math.exp(-1.0 / HOURS)
+"""Share of the mean count of an hour that one hour leaves."""
+FIRST_DRIFT = 0.01
+"""Variance of the logarithm of the level from one day to the next before any was seen."""
+DAYS_KEPT = 0.9
+"""Share of that variance that a day leaves."""
+MOST_DRIFT = 4.0
+"""Largest square of one day's step: a launch is no measure of what days are like."""
+Z90 = 1.645
+"""Deviations of a normal distribution that nine of ten cases are within, on either side."""
+
+
+class Shape:
+    """What each hour of the week gets, compared with the mean hour.
+
+    Attributes:
+        shares: (168,), Monday 0:00 first; their mean is 1.
+    """
+
+    __slots__ = ("_until", "shares")
+
+    def __init__(self, shares: Sequence[float]) -> None:
+        mean = math.fsum(shares) / HOURS
+        self.shares = [share / mean for share in shares]
+        self._until = [0.0, *accumulate(self.shares)]
+
+    def until(self, hours: float) -> float:
+        """Return the sum of the shares from Monday 0:00 of week 0 on; of part of an hour, part of
+        its share."""
+        weeks, within = divmod(hours, HOURS)
+        whole = min(int(within), HOURS - 1)
+        return weeks * HOURS + self._until[whole] + (within - whole) * self.shares[whole]
+
+
+FLAT = Shape([1.0] * HOURS)
+"""A week of which nothing is known."""
+
+
+class Traffic:
+    """The traffic of one router, learned from the times of its decisions.
+
+    Attributes:
+        zone: time zone of the hours.
+        requests, hours: decayed count of requests, and the shares of the hours in which they came.
+        last: time of the last request, seconds since the epoch; −1: none has come.
+        hour, count: the hour that goes on, counted from Monday 0:00 of week 0, and its requests.
+        mean, seen: decayed sum of the counts of hours, and their number.
+        day, day_level: when the level was last compared with itself, and what it was.
+        drift: mean square of its logarithm's steps from day to day.
+        sums, weights: (168,), decayed sums of an hour's count ÷ the mean one, and their number.
+    """
+
+    __slots__ = (
+        "_journal",
+        "_offset",
+        "_offset_hour",
+        "_shape",
+        "count",
+        "day",
+        "day_level",
+        "declared",
+        "drift",
+        "hour",
+        "hours",
+        "last",
+        "mean",
+        "requests",
+        "seen",
+        "sums",
+        "weights",
+        "zone",
+    )
+    NUMBERS = (
+        *("requests", "hours", "last", "hour", "count", "mean", "seen", "day", "day_level"),
+        "drift",
+    )
+
+    def __init__(self, declared: ExpectedTraffic, zone: str, journal: Journal) -> None:
+        self._journal = journal
+        self.requests = self.hours = self.mean = self.seen = 0.0
+        self.last = -1.0
+        self.hour = self.count = 0
+        self.day, self.day_level, self.drift = 0.0, 0.0, FIRST_DRIFT
+        self.sums: Vector = np.zeros(HOURS)
+        self.weights: Vector = np.zeros(HOURS)
+        self.declare(declared, zone)
+
+    def declare(self, declared: ExpectedTraffic, zone: str) -> None:
+        """Take what is known beforehand; what was learned stays."""
+        self.declared, self.zone = declared, zone
+        self._offset_hour, self._offset = -1, 0.0
+        self._shape = self._shaped()
+
+    def _shaped(self) -> Shape:
+        """Return the week's shape: an hour's own counts, shrunk to those of the same hour of all
+        days, and these to a flat day."""
+        if self.declared.hours is not None:
+            return Shape(self.declared.hours)
+        if not self.weights.any():
+            return FLAT
+        by_day, weights = self.sums.reshape(7, 24), self.weights.reshape(7, 24)
+        usual = (by_day.sum(0) + SHRUNK) / (weights.sum(0) + SHRUNK)
+        shares = (by_day + SHRUNK * usual) / (weights + SHRUNK)
+        return Shape(shares.ravel().tolist())
+
+    def _place(self, at: float) -> float:
+        """Return a time as hours since Monday 0:00 of week 0 by the wall clock."""
+        at = bounded(at)
+        if int(at // HOUR) != self._offset_hour:
+            self._offset_hour, self._offset = int(at // HOUR), utc_offset(at, self.zone)
+        return (at + self._offset) / HOUR + MONDAY
+
+    def left(self, at: float, until: float, *, first: float) -> float:
+        """Return how many requests are expected from one time until another.
+
+        Args:
+            first: seconds that the traffic counts as having been watched before the first request.
+        """
+        here = self._place(at)
+        # The wall clock may change until then: by the present one it is an hour off at most.
+        shares = self._shape.until(here + (until - at) / HOUR) - self._shape.until(here)
+        return self._level(here, first / HOUR) * max(shares, 0.0)
+
+    def _level(self, here: float, first: float) -> float:
+        """Return the requests of a mean hour."""
+        requests, hours = self.requests, self.hours + first
+        if (per_week := self.declared.per_week) is not None:
+            requests, hours = requests + per_week / 7.0, hours + LEVEL_HOURS
+        if self.last >= 0.0:
+            hours += self._since(here)
+        return max(requests, 1.0) / hours
+
+    def _since(self, here: float) -> float:
+        """Return the shares of the time since the last request, of a pause no more than a few
+        requests' worth."""
+        last = (bounded(self.last) + self._offset) / HOUR + MONDAY
+        since = self._shape.until(here) - self._shape.until(last)
+        return min(max(since, 0.0), max(GAP * self.hours / self.requests, SHORT))
+
+    def note(self, at: float) -> None:
+        """Count a request.
+
+        A clock that steps back a little counts it in the hour that goes on; by more, and what goes
+        on is begun anew.
+        """
+        here = self._place(at)
+        if at < self.last - 2.0 * HOUR:
+            self.last, self.hour, self.count, self.day = at, int(here), 0, here
+        if self.last >= 0.0:
+            since = self._since(here)
+            kept = math.exp(-since / LEVEL_HOURS)
+            self.hours = self.hours * kept + since
+            self.requests = self.requests * kept + 1.0
+        else:
+            self.requests, self.hour, self.day = 1.0, int(here), here
+        self._end_hours(int(here))
+        self.count += 1
+        self.last = max(self.last, at)
+        if here >= self.day + 24.0:
+            self._end_day(here)
+
+    def _end_hours(self, hour: int) -> None:
+        """Take the hours that have ended into the week's shape; a pause of a week or more says
+        nothing of it."""
+        if hour <= self.hour:
+            return
+        for ended in range(self.hour, hour if hour - self.hour < HOURS else self.hour + 1):
+            count = self.count if ended == self.hour else 0
+            self.mean = self.mean * WEEK_KEPT + count
+            self.seen = self.seen * WEEK_KEPT + 1.0
+            if self.mean > 0.0:
+                k = ended % HOURS
+                self.sums[k] = KEPT * self.sums[k] + count * self.seen / self.mean
+                self.weights[k] = KEPT * self.weights[k] + 1.0
+        self.hour, self.count = hour, 0
+        self._shape = self._shaped()
+        self._journal.pieces.add(SHAPE)
+
+    def _end_day(self, here: float) -> None:
+        level = self._level(here, 0.0) if self.hours > 0.0 else 0.0
+        if level > 0.0 and self.day_level > 0.0:
+            days = max((here - self.day) / 24.0, 1.0)
+            step = min(math.log(level / self.day_level) ** 2 / days, MOST_DRIFT)
+            self.drift = DAYS_KEPT * self.drift + (1.0 - DAYS_KEPT) * step
+        self.day, self.day_level = here, level
+
+    def spread(self, left: float, seconds: float) -> float:
+        """Return the factor within which the requests of so many seconds are in nine of ten cases.
+
+        The level is a random walk by day; its mean over T days has a third of T steps' variance.
+        """
+        variance = self.drift * seconds / (72.0 * HOUR) + 1.0 / max(left, 1.0)
+        return math.exp(min(Z90 * math.sqrt(variance), 10.0))
+
+    def numbers(self) -> list[float]:
+        """Return what a request changes."""
+        return [getattr(self, name) for name in self.NUMBERS]
+
+    def restore(self, numbers: Sequence[float], week: Vector) -> None:
+        """Invert `numbers` and `week`."""
+        for name, value in zip(self.NUMBERS, numbers, strict=True):
+            setattr(self, name, value)
+        self.sums, self.weights = week[:HOURS].copy(), week[HOURS:].copy()
+        self._offset_hour = -1
+        self._place(self.last)
+        self._shape = self._shaped()
+
+    def week(self) -> Vector:
+        """Return what an hour changes, shape (336,)."""
+        return np.concatenate([self.sums, self.weights])

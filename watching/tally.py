@@ -1,0 +1,248 @@
+"""Sum up the decisions, bills and labels of a router: what each model would bring, and the router
+beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from drawing.changes import Prices
+from drawing.pareto import Pareto, Point
+from schemas import LambdaUpdated, RouteDecided
+from studies.simulate.estimators import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
+from watching.joined import Request
+
+RECENT = 1.0 / 200.0
+"""Weight of the newest decision in an expectation: a memory of some 200 decisions."""
+
+
+@dataclass(slots=True)
+class Mean:
+    """A sum that also tells how far its mean may be off."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def move(self, value: float, *, before: float | None) -> None:
+        """Take a value in, or the one that replaces an earlier one."""
+        if before is None:
+            self.n += 1
+        self.total += value - (before or 0.0)
+        self.squares += value**2 - (before or 0.0) ** 2
+
+    @property
+    def value(self) -> float | None:
+        """Return the mean; None before the first value."""
+        return self.total / self.n if self.n else None
+
+    @property
+    def doubt(self) -> float | None:
+        """Return half the width of the mean's 95 % interval; None for fewer than two values."""
+        return None if self.n < 2 else half_width(self.total, self.squares, self.n)
+
+
+def half_width(total: float, squares: float, n: float) -> float:
+    """Return half of the 95 % interval of a mean, from sums over n values."""
+    variance = max(0.0, squares / n - (total / n) ** 2)
+    return Z95 * math.sqrt(variance / max(n - 1.0, 1.0))
+
+
+@dataclass(slots=True)
+class Always:
+    """Estimate what always calling one model would have brought over the decided requests.
+
+    `filled` is the mean of outcomes where they are known and of expectations elsewhere. `robust` is
+    the mean of what was expected plus that of w·(outcome − expected), w = 1{called}/propensity
+    (doubly robust, Dudík et al. 2011, arXiv:1103.4601). Outcomes are taken to be missing at random.
+
+    Attributes:
+        rated, expected: decisions that had the model as a candidate, and the sum of what they
+            expected of it; `now`: the same as a mean that forgets.
+        weight, weights: Σw and Σw²; gap, gaps: Σw·(outcome − expected) and the sum of its squares.
+        missed: Σ(outcome − expected).
+    """
+
+    rated: int = 0
+    expected: float = 0.0
+    now: float = 0.0
+    weight: float = 0.0
+    weights: float = 0.0
+    gap: float = 0.0
+    gaps: float = 0.0
+    missed: float = 0.0
+
+    def expect(self, value: float) -> None:
+        """Take in what a decision expected."""
+        self.rated += 1
+        self.expected += value
+        # A plain mean until there are enough, so that the first decision does not weigh for long.
+        self.now += max(RECENT, 1.0 / self.rated) * (value - self.now)
+
+    def observe(
+        self, value: float, expected: float, propensity: float, *, before: float | None
+    ) -> None:
+        """Take in the outcome of a call, or the one that replaces an earlier one."""
+        # A call that had no chance says nothing of a policy that always calls.
+        weight = 1.0 / propensity if propensity > 0.0 else 0.0
+        self.missed += value - (expected if before is None else before)
+        if before is None:
+            self.weight += weight
+            self.weights += weight * weight
+        else:
+            self.gap -= weight * (before - expected)
+            self.gaps -= (weight * (before - expected)) ** 2
+        self.gap += weight * (value - expected)
+        self.gaps += (weight * (value - expected)) ** 2
+
+    def filled(self, told: float) -> float:
+        """Return the mean over all decisions.
+
+        Args:
+            told: share of the router's requests whose outcome is known.
+        """
+        return (self.expected + (self.missed / told if told > 0.0 else 0.0)) / self.rated
+
+    def robust(self, told: float) -> tuple[float, float] | None:
+        """Return the estimate and half of its 95 % interval; None where the calls say too little.
+
+        Args:
+            told: share of the router's requests whose outcome is known.
+        """
+        n = told * self.rated
+        if n < ENOUGH or self.weight**2 < ENOUGH * self.weights or not self.weights:
+            return None
+        # Weights average 1 where every request had its logged chance to call the model.
+        sure = max(half_width(self.weight, self.weights, n), ROUNDING)
+        if abs(self.weight / n - 1.0) > OUT_OF_BALANCE * sure:
+            return None
+        return self.expected / self.rated + self.gap / n, half_width(self.gap, self.gaps, n)
+
+
+@dataclass(slots=True)
+class ModelTally:
+    """One model of a router.
+
+    Attributes:
+        chosen: decisions for it; labels, bills: of its calls.
+        deviation_now: so far the expected quality may be off; None: no decision said it.
+    """
+
+    chosen: int = 0
+    quality: Always = field(default_factory=Always)
+    cost: Always = field(default_factory=Always)
+    deviation_now: float | None = None
+    labels: Mean = field(default_factory=Mean)
+    bills: Mean = field(default_factory=Mean)
+
+    def point(self, name: str, *, labelled: float, billed: float) -> Point:
+        """Return the model in the picture: by the doubly robust estimate where calls support it,
+        else as seen where it was called and as expected where not.
+
+        Args:
+            labelled, billed: shares of the router's requests that have a label, and a bill.
+        """
+        quality, cost = self.quality.robust(labelled), self.cost.robust(billed)
+        off = None
+        if quality is None and self.deviation_now is not None:
+            # Of the calls that have a label nothing is in doubt; of the others all is that was.
+            off = Z95 * self.deviation_now * (1.0 - min(1.0, self.labels.n / self.quality.rated))
+        return Point(
+            name,
+            cost_usd=max(0.0, self.cost.filled(billed) if cost is None else cost[0]),
+            quality=self.quality.filled(labelled) if quality is None else quality[0],
+            off=off if quality is None else quality[1],
+            cost_off=None if cost is None else cost[1],
+            measured=self.labels.n >= ENOUGH,
+        )
+
+    def shown(self, name: str, prices: Prices | None, share: float | None) -> dict[str, object]:
+        """Return what a page says of the model."""
+        return {
+            "model": name,
+            "prices": prices,
+            "share": share,
+            "expected_cost_usd": self.cost.now if self.cost.rated else None,
+            "expected_quality": self.quality.now if self.quality.rated else None,
+            "deviation": self.deviation_now,
+            "cost_usd": self.bills.value,
+            "quality": self.labels.value,
+            "doubt": self.labels.doubt,
+            "labels": self.labels.n,
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """A router's decisions with what came of them."""
+
+    decisions: int = 0
+    labels: Mean = field(default_factory=Mean)
+    bills: Mean = field(default_factory=Mean)
+    models: dict[str, ModelTally] = field(default_factory=dict)
+
+    def model(self, name: str) -> ModelTally:
+        """Return what is known of a model."""
+        found = self.models.get(name)
+        if found is None:
+            found = self.models[name] = ModelTally()
+        return found
+
+    def decide(self, decision: RouteDecided) -> None:
+        """Take a request's first decision in."""
+        self.decisions += 1
+        self.model(decision.model).chosen += 1
+        for candidate in decision.candidates or ():
+            model = self.model(candidate.model)
+            model.quality.expect(candidate.mean)
+            model.cost.expect(candidate.expected_cost_usd)
+            if candidate.deviation is not None:
+                start = model.deviation_now
+                weight = 1.0 if start is None else max(RECENT, 1.0 / model.quality.rated)
+                model.deviation_now = (start or 0.0) + weight * (
+                    candidate.deviation - (start or 0.0)
+                )
+
+    def label(self, request: Request, reward: float) -> None:
+        """Take in the label that counts for a request."""
+        before, request.label = request.label, reward
+        model = self.model(request.model)
+        for mean in (self.labels, model.labels):
+            mean.move(reward, before=before)
+        model.quality.observe(reward, request.expected_reward, request.propensity, before=before)
+
+    def bill(self, request: Request, cost_usd: float) -> None:
+        """Take in the bill that counts for a request."""
+        before, request.bill = request.bill, cost_usd
+        model = self.model(request.model)
+        for mean in (self.bills, model.bills):
+            mean.move(cost_usd, before=before)
+        model.cost.observe(cost_usd, request.expected_cost_usd, request.propensity, before=before)
+
+    def pareto(self, names: Iterable[str], *, budget_usd: float | None = None) -> Pareto:
+        """Return the picture: these models and the router, over the same requests."""
+        shares = {
+            "labelled": self.labels.n / max(self.decisions, 1),
+            "billed": self.bills.n / max(self.decisions, 1),
+        }
+        models = [
+            self.models[name].point(name, **shares)
+            for name in names
+            if name in self.models and self.models[name].quality.rated
+        ]
+        quality, cost = self.labels.value, self.bills.value
+        router = None
+        if quality is not None and cost is not None:
+            router = Point("this router", cost, quality, self.labels.doubt, self.bills.doubt)
+        return Pareto(models, router, budget_usd=budget_usd)
+
+
+def budget_of(state: LambdaUpdated | None) -> float | None:
+    """Return a router's budget per request; None without one, or where it moves with what is left
+    of a period.
+    """
+    if state is None or state.budgets or state.floor or not state.budget_usd_per_request:
+        return None
+    return state.budget_usd_per_request
