@@ -121,16 +121,16 @@ def _part(text: str) -> str:
     for node in ast.parse(text).body:
         if _is_of_python(node):
             _blank(lines, node)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name):
-            _declare(lines, node, node.annotation.id, "cdef")
+        elif isinstance(node, ast.AnnAssign):
+            _declare(lines, node, "cdef")
         elif isinstance(node, ast.Assign):
             _declare_numbers(lines, node)
         elif isinstance(node, ast.ClassDef) and any(
             isinstance(one, ast.Name) and one.id == "cclass" for one in node.decorator_list
         ):
             for field in node.body:
-                if isinstance(field, ast.AnnAssign) and isinstance(field.annotation, ast.Name):
-                    _declare(lines, field, field.annotation.id, "cdef public")
+                if isinstance(field, ast.AnnAssign):
+                    _declare(lines, field, "cdef public")
     found = "\n".join(lines).replace("@cclass\nclass", "cdef class")
     found = found.replace("@cfunc\n", "@cython.cfunc\n")
     found = re.sub(r"(: |-> )(Matrix|Vector|Guess|Journal|Price)\b", r"\1object", found)
@@ -149,14 +149,17 @@ def _blank(lines: list[str], node: ast.stmt) -> None:
         lines[number] = ""
 
 
-def _declare(lines: list[str], node: ast.AnnAssign, kind: str, word: str) -> None:
+def _declare(lines: list[str], node: ast.AnnAssign, word: str) -> None:
     """Turn `name: kind [= value]` into a declaration of C."""
     at, name = node.lineno - 1, ast.unparse(node.target)
+    kind = ast.unparse(node.annotation).partition("[")[0]
     own = ("Regression", "SharedPrior", "Detector", "Side", "list")
     kind = FIELDS.get(kind, kind if kind in own else "object")
     if kind == FIELDS["Floats"]:
         word = "cdef"
-    lines[at] = re.sub(r"\w+: \w+", f"{word} {kind} {name}", lines[at], count=1)
+    lines[at] = re.sub(
+        r"\w+: [\w\[\]]+", f"{word} {kind} {name}", lines[at], count=1
+    )
 
 
 def _declare_numbers(lines: list[str], node: ast.Assign) -> None:

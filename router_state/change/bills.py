@@ -29,6 +29,6 @@ def _alert(model: CostModel, shift: Shift, factor: float, size: float, now: floa
             "factor": factor,
             "cusum": shift.evidence,
             "limit": LIMIT,
-            "bills": shift.count,
+            "bills": shift.residuals,
         },
     )

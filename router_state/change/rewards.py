@@ -34,9 +34,9 @@ def watch(state: RouterState, arm: Arm, residual: float, variance: float) -> Non
         now=state.latest,
     )
     if shift is not None and not shift.novel:
-        suspicion = Suspicion(shift.size, shift.count, 0.0, shift.since, state.seq)
+        suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
-        evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.count}
+        evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.residuals}
         _alert(state, arm, "drift", size=shift.size, since=shift.since, evidence=evidence)
 
 

@@ -23,7 +23,7 @@ def sources() -> str:
 
 def _load() -> Any:
     try:
-        from router_state.kernel import _compiled  # type: ignore[attr-defined]
+        from router_state.kernel import _compiled  # type: ignore[attr-defined, unused-ignore]
     except ImportError:
         return None
     if sources() == _compiled.SOURCES:

@@ -34,8 +34,8 @@ from router_state.kernel.words import Flag, Index, Real, cclass, cfunc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router_state.config import Price, Vector
     from router_state.changes import Journal
+    from router_state.config import Price, Vector
 
 BILLS_HELD: Real = GUESSED
 BILLS_BELIEVED: Real = BELIEVED
@@ -173,8 +173,7 @@ class CostModel:
         cost: Real = self._predict(exponent) * self.list_price
         return (cost + tokens * self.input_share * self.input_usd) * self.paid
 
-    @cfunc
-    def beyond(self, expected_usd: Real) -> Real:
+    def beyond(self, expected_usd: Real) -> float:
         """Return the dollars by which a call that is expected to cost so much may cost more on
         average, in nine of ten cases."""
         return expected_usd * (exp(Z90 * sqrt(self._level())) - 1.0)
@@ -343,9 +342,7 @@ def expected_costs(
     return found
 
 
-def risks(
-    models: Sequence[CostModel], costs: Sequence[float]
-) -> tuple[list[float], int, float]:
+def risks(models: Sequence[CostModel], costs: Sequence[float]) -> tuple[list[float], int, float]:
     """Return by how much a call of each model may cost more than is expected, how many calls await
     their bills, and the sum of squares of what those may cost beyond their expectations."""
     one: CostModel

@@ -25,13 +25,13 @@ mean leverage is as many deviations of a mean above the usual one is of a new ki
 class Shift(NamedTuple):
     """A change that was found: the mean residual `size` of the run that gave it away.
 
-    Its `evidence` exceeded the limit after `count` residuals, the first at time `since`. `novel`
+    Its `evidence` exceeded the limit after so many `residuals`, the first at time `since`. `novel`
     says that the run's prompts are of a new kind.
     """
 
     size: float
     evidence: float
-    count: int
+    residuals: int
     since: float
     novel: bool
 

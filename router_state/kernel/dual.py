@@ -67,7 +67,7 @@ class Options:
     @classmethod
     def of(cls, scores: Matrix, costs: Matrix) -> Options:
         """Return what is known of scores and costs, shape (n, K)."""
-        found = cls(*scores.shape)
+        found: Options = cls(*scores.shape)
         found.scores, found.costs = view(scores.flatten()), view(costs.flatten())
         if len(found.scores) != len(found.costs):
             raise ValueError(f"scores of {scores.shape} and costs of {costs.shape}")

@@ -43,7 +43,9 @@ def estimate(
     Args:
         left: what is left of the evidence of each, where that is not what it says.
     """
-    seen, lefts, idle = [], [], []
+    seen: list[Regression] = []
+    lefts: list[float] = []
+    idle: list[Regression] = []
     for k, one in enumerate(regressions):
         # Where none has observed anything, one says so for all.
         if (seen or k + 1 < len(regressions)) and knows_nothing(prior, one):
@@ -108,7 +110,7 @@ class Evidence:
     """
 
     prior: SharedPrior
-    regressions: list
+    regressions: list[Regression]
     A: Floats
     y: Floats
     m: Floats

@@ -9,7 +9,7 @@ product of its decays since its prior was last whole as one scalar, `decay`: Aâ
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from router_state.kernel.linear import (
 from router_state.kernel.words import Floats, Index, Known, Real, cclass, cfunc, known, view
 
 if TYPE_CHECKING:
-    from router_state.config import Matrix, Vector
     from router_state.changes import Journal
+    from router_state.config import Matrix, Vector
 
 MAX_DECAY_STEPS = 1000
 """Steps of the clock that one gap may decay by (ParetoBandit Eq. 7â€“8)."""
@@ -70,7 +70,7 @@ class Regression:
     pending: Index
     at: Index
     mean_seen: Real
-    array: object
+    array: Any
     values: Floats
 
     def __init__(self, piece: str, d: int, journal: Journal, *, now_t: int = 0) -> None:

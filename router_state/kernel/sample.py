@@ -10,7 +10,7 @@ level is wrong on every request, and d − 1 coefficients together would drown i
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from router_state.kernel.words import Floats, Index, Known, Real, cclass, known,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router_state.config import Vector
     from router_state.changes import Journal
+    from router_state.config import Vector
 
 LEVEL, FEATURES = 0.6, 0.2
 """Deviations that a draw takes (drawn worlds, docs/algorithm.md: 0.5 to 0.7 and 0.2 to 0.3 do not
@@ -60,7 +60,7 @@ class PosteriorSample:
     K: Index
     drawn: Index
     left: Index
-    array: object
+    array: Any
     values: Floats
 
     def __init__(self, d: int, journal: Journal) -> None:

@@ -8,7 +8,7 @@ fixed point of the evidence (MacKay 1992), the noise by the errors of prediction
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from router_state.kernel.linear import dot
 from router_state.kernel.words import Floats, Index, Real, cclass, cfunc
 
 if TYPE_CHECKING:
-    from router_state.config import Vector
     from router_state.changes import Journal
+    from router_state.config import Vector
     from router_state.learning.guess import Guess
 
 PRIOR_HELD: Real = GUESSED
@@ -59,8 +59,8 @@ class SharedPrior:
     d: Index
     guess: Guess
     journal: Journal
-    mean: object
-    center: object
+    mean: Any
+    center: Any
     ridge: Real
     bias_ridge: Real
     shared_ridge: Real

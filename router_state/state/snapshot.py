@@ -181,7 +181,7 @@ def _restore_chance(state: RouterState, kept: Json) -> None:
     chance = state.chance = POLICIES[state.config.profile].chance(state, state.config)
     if isinstance(chance, Chance):
         # Before format 6 it was numpy's.
-        chance.state = int(kept[0], 16) % 2**64 if isinstance(kept, list) else kept
+        chance.state = (int(kept[0], 16) if isinstance(kept, list) else int(kept)) % 2**64
         return
     word, inc, has_uint32, uinteger = kept
     chance.bit_generator.state = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from router_state.pacing.dollar_dual import UNREACHABLE
 from schemas.routes import RouteDecided, RouteReason
 from studies.audit.findings import Findings, Kind
 
@@ -40,8 +41,10 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
         (candidate.score for candidate in candidates if candidate.excluded is None),
         default=math.inf,
     )
-    # Those two are drawn by a count or by chance, whatever the scores.
+    # Those two are drawn by a count or by chance, whatever the scores; and where no price of a
+    # dollar meets the budget, who is cheapest is drawn.
     drawn = route.reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
+    drawn = drawn or route.lambda_t >= UNREACHABLE
     if not drawn and chosen.score < best - TOLERANCE:
         unexplained(f"an eligible model has the score {best}, the chosen one {chosen.score}")
     same = (

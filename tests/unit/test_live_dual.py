@@ -175,7 +175,7 @@ def paced(cheapest: float, owed: float) -> tuple[DollarDual, float]:
     for _ in range(100):
         pacer.window.push(x)
     pacer.weigh(arms, x, limited_to=None, seq=1, now=0.0)
-    _, costs = pacer.window.candidates(arms)
+    _, costs = pacer.window.candidates(arms).arrays()
     return pacer, float(costs.min(1).mean()) / pacer.budget_usd
 
 
